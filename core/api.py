@@ -82,7 +82,6 @@ class _Rows:
         Beside a table without differential privacy lies OUT.not-private.json, which says so.
 
         Args:
-          out: a .csv or .parquet file.
           escape_formulas: put an apostrophe before text that a spreadsheet would run (CSV only).
 
         Raises:
@@ -128,7 +127,6 @@ def read_table(
     Args:
       path: a CSV, TSV, Parquet or Excel file, a folder of Parquet files, or the address of a
         database or an object store.
-      query: of a database, one SELECT.
       schema: that exists already, or its file: each cell is read as its column declares it. Without
         one, what columns are is proposed from all rows together.
     """
@@ -150,7 +148,6 @@ def schema(frame: pd.DataFrame, *, target: str | None = None, rule: Sequence[str
     """The proposed schema of a table, to check and change; see the command `schema`.
 
     Args:
-      frame: the rows.
       target: the column that others should predict.
       rule: what holds in every row, see `--rule`.
     """
@@ -171,10 +168,8 @@ def plan(
     """What a run would spend; spends nothing. See the command `plan`.
 
     Args:
-      frame: the rows.
       epsilon: > 0, or inf for no privacy.
       model: an id that `models` gives.
-      schema: as declared, or its file.
       options: the command's own, by name, such as `target="income"`.
 
     Raises:
@@ -196,7 +191,6 @@ def synthesize(
     """Make a synthetic table in this process. See the command `synth`.
 
     Args:
-      frame: the rows.
       epsilon: > 0, or inf for no privacy (with `without_privacy=True`).
       model: an id that `models` gives.
       schema: as declared, or its file; else `declare_public=True` or `buy="all"` is needed.
@@ -238,8 +232,6 @@ def sample(
       rows: ≥ 1.
       where: conditions that every row keeps, such as "age=40..60".
       share: shares of one column's values, such as "sex:F=.5,M=.5".
-      fill_missing: whether no cell is missing.
-      seed: of what is drawn.
       without_privacy: whether rows of a run without differential privacy are wanted.
 
     Raises:
@@ -270,8 +262,6 @@ def review(
     """A synthetic table against the real one; inside only. See the command `review`.
 
     Args:
-      real: rows that were trained on.
-      synthetic: rows of the same columns.
       schema: as declared; proposed from the real rows when None.
       holdout: real rows that no model saw.
     """
@@ -286,9 +276,7 @@ def _mark(frame: pd.DataFrame, schema: Schema, *, declared: bool) -> None:
     """Keep with rows how their cells were read.
 
     Args:
-      frame: typed by the schema.
       schema: declared, or proposed from the rows.
-      declared: which of the two.
     """
     typed = {column.name: _typing(column) for column in schema.columns}
     form = schema.form.model_dump(mode="json")
@@ -349,7 +337,6 @@ def _options(
     Args:
       command: "plan" or "synth".
       options: by their names on the command line, with _ for -; `name` is the table's.
-      schema: as declared, or its file.
 
     Raises:
       ValueError: an option that the command does not have, or of the wrong type.

@@ -177,11 +177,9 @@ class Trial:
     """The attacks on one model at one claim; plans and preparations are made once.
 
     Args:
-      model: registry id.
       epsilon: claimed, > 0 and finite.
       delta: claimed; of the default for the largest table when left out.
       seed: the user's, which the attacker knows.
-      sizes: how much is tried.
 
     Attributes:
       counted: whether the model's rows are fitted to counts. All but the long one run leave those
@@ -285,7 +283,6 @@ def run_audit(
     """Play all attacks on a model as it is and, for the power, with a tenth of its noise.
 
     Args:
-      trial: what is attacked.
       power: whether to measure it; of a long one run it is not.
       tell: hears of each attack as it begins.
     """

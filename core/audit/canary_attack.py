@@ -122,8 +122,6 @@ def one_run(
 
     Args:
       plan: as claimed, for the world's n.
-      attacked: the table.
-      seed: the user's; known.
       noise: what the table really adds, over what the plan says.
       guessed: how many coins to guess; the others are abstained from.
       every: releases of which one is scored; all of them run.
@@ -262,8 +260,6 @@ class LeaveOneOut:
         """One fit in one of the worlds.
 
         Args:
-          inside: whether the record takes part.
-          watch: told of every release.
           noise: what the table really adds, over what the plan says, ≥ 0.
           repeats: of every release, ≥ 1.
         """
@@ -303,9 +299,7 @@ def prepare_leave_one_out(
     last digit, other records' shares included. Else the record's own share is looked for.
 
     Args:
-      plan: as claimed, of one run.
       attacked: its first record is the one that is left out.
-      seed: the user's; known.
       repeats: of every release, in each world, ≥ 1.
       alone: whether all other records are ⊥ in both worlds.
     """

@@ -192,7 +192,6 @@ def altered(plan: Plan, *, repeats: int = 1, noise: float = 1.0) -> Plan:
     """The plan with other noise than it claims, or none: what a broken table would carry out.
 
     Args:
-      plan: as claimed.
       repeats: of every release, ≥ 1; selections are not repeated.
       noise: over the planned noise; 0 for none.
     """
@@ -215,7 +214,6 @@ def each_alone(observed: ObservedRelease, codes: Rows) -> Tensor:
 
     Args:
       observed: of a release; its mechanism is asked at its present state.
-      codes: b records.
     """
     one = torch.ones(1)
     if observed.view is None:

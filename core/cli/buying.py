@@ -60,7 +60,6 @@ def parts(options: argparse.Namespace, schema: Schema, n: int) -> Parts:
 
     Args:
       options: of the command line; ε is checked already.
-      schema: with what was bought before.
       n: number of records to train on.
     """
     delta = default_delta(n) if options.delta is None else options.delta
@@ -79,9 +78,7 @@ def known_purchases(options: argparse.Namespace, frame: pd.DataFrame, schema: Sc
     """The schema with what the account that would pay has bought before; stores nothing.
 
     Args:
-      options: of the command line.
       frame: the table, whose people may be known.
-      schema: with columns to be bought.
     """
     home = Workspace.default_home()
     if not home.is_dir() or not unbought(schema).names:
@@ -98,9 +95,7 @@ def planned(schema: Schema, n: int, split: Parts) -> Plan:
     """The purchase's plan.
 
     Args:
-      schema: with columns to be bought.
       n: number of records to train on.
-      split: what it may spend.
     """
     try:
         return plan_purchase(schema, n, split.bought_epsilon, split.bought_delta)
@@ -112,9 +107,7 @@ def say_purchase(schema: Schema, n: int, split: Parts) -> dict[str, Any] | None:
     """Print what a purchase would cost and find; None where nothing is left to buy.
 
     Args:
-      schema: with columns to be bought.
       n: number of records to train on.
-      split: what it may spend.
     """
     if not split.bought_epsilon:
         return None
@@ -147,11 +140,6 @@ def buy(
     Nothing is bought for a run that could not be paid for afterwards.
 
     Args:
-      options: of the command line.
-      store: holds the ledger that pays.
-      people: the account.
-      rows: those that are trained on.
-      schema: with columns to be bought.
       n: number of records that the rows are.
       plan_of: the run's plan, for a declared schema and what the run may spend.
 

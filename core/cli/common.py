@@ -84,8 +84,6 @@ def with_rules(options: argparse.Namespace, schema: Schema, frame: pd.DataFrame 
     """The schema with the rules that `--rule` adds.
 
     Args:
-      options: of the command.
-      schema: of the table.
       frame: rows that may say which label each code has and which combinations there are, since
         that is declared public; None where it has to be declared in the schema.
 
@@ -227,13 +225,7 @@ def _first(error: ValidationError) -> ErrorDetails:
 
 
 def out_path(path: Path, *, endings: Sequence[str], inputs: Sequence[Path]) -> Path:
-    """The path of a file to be written, refused before anything is read or spent.
-
-    Args:
-      path: as asked for.
-      endings: what it may end in.
-      inputs: files it must not replace.
-    """
+    """The path of a file to be written, refused before anything is read or spent."""
     if path.suffix.lower() not in endings:
         raise CommandError(f"--out must end in {' or '.join(endings)}, not '{path.name}'")
     if not path.parent.is_dir():

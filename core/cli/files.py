@@ -26,8 +26,6 @@ def write_table(
     """Write CSV or Parquet, by the file's ending, whole or not at all.
 
     Args:
-      frame: of synthetic rows.
-      out: the file.
       schema: says how cells are written and of which type they are.
       escape_formulas: see `write_csv_parts`.
     """
@@ -55,7 +53,6 @@ def mark_without_privacy(out: Path, certificate: dict[str, Any]) -> Path:
 
     Args:
       out: where the table goes; the mark has the same name and an ending of its own.
-      certificate: of the run.
     """
     mark = out.with_name(f"{out.name}.{MARK}")
     with replacing(mark) as file:

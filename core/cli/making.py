@@ -113,9 +113,7 @@ def make(
 
     Args:
       options: of `synth`, checked.
-      frame: all rows.
       schema: as declared, or to be bought.
-      observe: hears of events.
 
     Raises:
       CommandError, SchemaError, LedgerError, RunStoreError: one plain line.
@@ -169,7 +167,6 @@ def foreseen(
 
     Args:
       options: of `plan`, checked.
-      frame: all rows.
       schema: as declared, or to be bought.
 
     Returns:
@@ -204,12 +201,7 @@ def check_amounts(options: argparse.Namespace) -> None:
 
 
 def request_of(options: argparse.Namespace, split: Parts) -> PlanRequest:
-    """What is asked of a plan.
-
-    Args:
-      options: of the command line.
-      split: what the run may spend.
-    """
+    """What is asked of a plan."""
     return PlanRequest(
         model=options.model,
         epsilon=split.epsilon,

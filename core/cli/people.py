@@ -22,7 +22,6 @@ def account_for(options: argparse.Namespace, store: RunStore, frame: pd.DataFram
 
     Args:
       options: `people` is an account's name, "new" or None; `table` is the file.
-      store: where.
       frame: all rows, those kept out too.
 
     Raises:
@@ -48,14 +47,7 @@ def account_for(options: argparse.Namespace, store: RunStore, frame: pd.DataFram
 def foresee(
     options: argparse.Namespace, frame: pd.DataFrame, schema: Schema, plan: Plan
 ) -> list[str]:
-    """Why a run of this plan would be refused for want of words; stores nothing.
-
-    Args:
-      options: of the command line.
-      frame: all rows of the table.
-      schema: as declared.
-      plan: what would run.
-    """
+    """Why a run of this plan would be refused for want of words; stores nothing."""
     home = Workspace.default_home()
     if not home.is_dir():
         return []

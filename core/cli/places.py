@@ -42,12 +42,7 @@ def files(*tables: Path | Url | None) -> list[Path]:
 
 
 def table_options(command: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """The table, and the query that it needs where it is a database.
-
-    Args:
-      command: to add them to.
-      optional: whether it can do without.
-    """
+    """The table, and the query that it needs where it is a database."""
     command.add_argument("table", type=place, nargs="?" if optional else None, help=TABLE)
     command.add_argument(
         "--query",

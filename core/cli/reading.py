@@ -61,7 +61,6 @@ def with_schema(
     """Typed rows and their schema, with the target, the rules and the person that were asked for.
 
     Args:
-      options: of the command.
       rows: all rows, raw, or typed by the schema.
       schema: declared where `options.schema` is not None, else proposed from the rows.
 
@@ -97,7 +96,6 @@ def read_file(
 
     Args:
       path: a file, a folder of Parquet files, or an address.
-      query: of a database.
       schema: as declared; proposed from the rows when None.
       form: how a text file is written, where no schema says so.
     """

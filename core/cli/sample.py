@@ -78,11 +78,6 @@ def _write(
     """Draw every table before the first file is put in its place.
 
     Args:
-      options: of the command.
-      trained: the model's run.
-      fitted: the model.
-      shape: what was asked of rows.
-      seeds: one for each table.
       out: a ZIP of all tables, or where one table goes.
     """
     several, zipped = len(seeds) > 1, out.suffix.lower() == ZIP

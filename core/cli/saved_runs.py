@@ -58,11 +58,7 @@ class TrainedModel(SavedRun, frozen=True):
     certificate: dict[str, Any]
 
     def written(self, domain: Domain) -> Schema:
-        """How files of drawn rows are written: as the table's own was.
-
-        Args:
-          domain: of the model.
-        """
+        """How files of drawn rows are written: as the table's own was."""
         columns = tuple(SchemaColumn(**column.fields()) for column in domain.columns)
         return Schema(columns=columns, delimiter=self.delimiter)
 
@@ -91,8 +87,6 @@ def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, An
 
     Args:
       folder: see `check_save`.
-      job: finished.
-      outcome: of it.
       certificate: as it is true now; what the job stored knows nothing of choices among runs.
     """
     private_folder(folder)

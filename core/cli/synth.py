@@ -156,8 +156,6 @@ def _say_outcome(plan: Plan, outcome: Outcome, *, out: Path) -> None:
     """Print what was made, and what it claims.
 
     Args:
-      plan: that ran.
-      outcome: of it.
       out: the file that holds the table.
     """
     rows, columns = outcome.tables.synthetic.shape

@@ -25,7 +25,6 @@ def edges_of(column: Column, low: float, high: float) -> tuple[Floats, Floats]:
     steps are never cut: bins of a stepped column are a whole number of steps wide.
 
     Args:
-      column: of a numeric kind.
       low, high: the range to cover, low ≤ high; NaN where nothing is known, which gives no bins.
     """
     if np.isnan(low):

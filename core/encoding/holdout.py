@@ -46,7 +46,6 @@ def held_out(n: int, share: float) -> NDArray[np.bool_]:
     """Which of n records are kept out of training, bool [n].
 
     Args:
-      n: number of records, public.
       share: in [0, ½].
     """
     order = np.random.Generator(np.random.Philox(key=_KEY)).permutation(n)
@@ -87,7 +86,6 @@ def training_batches(
 
     Args:
       batches: all n rows in file order; rows of people that are put together are split otherwise.
-      n: number of records, public.
       share: of the records kept out, in [0, ½].
     """
     out, start = held_out(n, share), 0
@@ -105,7 +103,6 @@ def split_rows(
     Args:
       frame: holds the columns that say who a row is of, where there are any.
       share: of the records kept out, in [0, ½].
-      person: whose rows stay together.
     """
     if not share or person is None or not person.grouped:
         out = held_out(len(frame), share)

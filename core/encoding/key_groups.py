@@ -29,7 +29,6 @@ def bucket_count(n: int, size: int) -> int:
     which most are full on average, were buckets of a Poisson-distributed size.
 
     Args:
-      n: public.
       size: people of a group, ≥ 2.
 
     >>> bucket_count(1000, 2), bucket_count(32_561, 128), bucket_count(1, 2)

@@ -147,7 +147,6 @@ def encoded_records(
 
     Args:
       frame: holds the columns that the layout reads and those that say who.
-      layout: of the table.
       person: whose rows are protected together; None where a row is a person.
 
     Returns:

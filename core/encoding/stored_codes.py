@@ -85,7 +85,6 @@ def store_codes(parts: Iterable[Codes], codec: Codec, n: int, folder: Path) -> S
 
     Args:
       parts: of `codec.encode`, together n rows, in file order.
-      codec: of the table.
       n: how many records there are, ≥ 1, public.
       folder: on the disk that the file shall take room on.
 

@@ -42,12 +42,7 @@ class Exposure:
 
 
 def exposure(tried: Attacks, language: Language) -> Exposure:
-    """What attacks found, where at least one was tried.
-
-    Args:
-      tried: all attacks of a run.
-      language: of the sentences.
-    """
+    """What attacks found, where at least one was tried."""
     say, n = language.say, len(tried)
     working = [attack for attack in tried if standing(attack) == "works"]
     edge = [attack for attack in tried if standing(attack) == "edge"]

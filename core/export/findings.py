@@ -54,7 +54,6 @@ def findings(report: Report, language: Language = ENGLISH) -> list[Finding]:
 
     Args:
       report: `Report.model_dump(mode="json")`.
-      language: in which they are said.
     """
     return [
         *_impossible(report, language),

@@ -111,7 +111,6 @@ def page(
 
     Args:
       report: `Report.model_dump(mode="json")`; its `view` decides the stamp.
-      title: of the document.
       claim: what is claimed of the synthetic table's privacy, in English.
       remarks: comments and verdicts: "author", "time", "about", "text".
       limits: what must not be taken for real, a sentence each, in English.

@@ -122,7 +122,6 @@ def bars(title: str, at: Sequence[Any], shares: Sequence[float], hover: Sequence
     Args:
       title: of the series, which names the kind of rows.
       at: places or labels, k of them.
-      shares: lengths, k of them.
       hover: a sentence a bar, k of them.
     """
     color, pattern = (BLUE, "") if title == "real" else (VERMILION, "/")
@@ -144,10 +143,7 @@ def points(
     """A scatter trace; WebGL when there are many points. A colour for each kind of symbol.
 
     Args:
-      title: of the series.
-      x, y: k numbers each.
       hover: a sentence a point, k of them.
-      symbol: Plotly's name.
     """
     colors = {"x-thin": LINE, "circle": BLUE, "circle-open": BLUE, "triangle-up": PHASES[2]}
     color = colors.get(symbol, VERMILION)
@@ -176,7 +172,6 @@ def heatmap(
     Args:
       z: values [y][x], at 0, 1, 2, … both ways; None stays empty.
       limits: the values at both ends of the colours.
-      bar: settings of the colour bar.
       scale: colours at even steps between the limits.
       settings: Plotly's own; `x` and `y` where the cells are elsewhere.
     """
@@ -218,12 +213,7 @@ def diagonal(low: float, high: float) -> Trace:
 
 
 def square(x: str, y: str, *, low: float, high: float) -> Trace:
-    """Layout of a scatter whose two axes have one scale.
-
-    Args:
-      x, y: titles of the axes.
-      low, high: the range of both.
-    """
+    """Layout of a scatter whose two axes have one scale."""
     both = {"range": [low, high], "constrain": "domain"}
     return {
         "xaxis": axis(x, **both),

@@ -32,7 +32,6 @@ def row_limit_figure(mean: float, most: int, *, grouped: bool) -> Figure:
 
     Args:
       mean: rows of a person, declared, ≥ 1.
-      most: the limit that stands now.
       grouped: whether a column says who; then noise does not grow with the limit.
     """
     limits = sorted({*LIMITS, most})
@@ -71,8 +70,6 @@ def row_limit_words(mean: float, most: int, *, grouped: bool) -> str:
 
     Args:
       mean: rows of a person, declared, ≥ 1.
-      most: the limit that stands now.
-      grouped: whether a column says who.
     """
     noise = "no more noise than one row" if grouped else f"{most} times the noise of one row"
     return (

@@ -63,7 +63,6 @@ def tradeoff_words(runs: Sequence[Dumped], title: str, goal: str) -> str:
 
     Args:
       runs: one mapping a run, as for the figure.
-      title: of the score.
       goal: "higher" or "lower" is closer.
     """
     if not runs:

@@ -134,7 +134,6 @@ def read_apart(
     """Read one table in another process; a file waits for its turn.
 
     Args:
-      request: what.
       rows: Parquet file that its raw cells go to, in a private folder that is removed afterwards;
         other files lie there too.
       content: of the file, from its current position, where the request names none.

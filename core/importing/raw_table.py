@@ -76,7 +76,6 @@ def keep_rows(
     """Read a source once and keep its rows, whole or not at all.
 
     Args:
-      source: where from.
       rows: the file, in a private folder in which others may lie meanwhile.
       proposing: whether a schema and a picture are wanted.
       progress: hears how many rows have passed.

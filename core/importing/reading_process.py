@@ -65,7 +65,6 @@ def read_or_refuse(
     """A table, or one sentence, whatever the libraries raise.
 
     Args:
-      request: what is read.
       rows: see `core.importing.apart.read_apart`.
       memory_mb: the limit that this process is under.
       progress: hears how many rows have passed.

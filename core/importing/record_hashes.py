@@ -147,7 +147,6 @@ def sample_records(frame: pd.DataFrame, hashed: HashedTable, key: bytes) -> Reco
 
     Args:
       frame: n ≥ 1 rows; all of them, also those that will be kept out of training.
-      hashed: the same rows.
       key: secret bytes of the workspace; they also fix which rows are drawn.
     """
     n, most = len(frame), _most(frame.shape[1])
@@ -163,7 +162,6 @@ def sample_of_drawn(drawn: pd.DataFrame, n: int, key: bytes) -> RecordSample:
 
     Args:
       drawn: a random part of the table in random order, or all of it.
-      n: rows of the table.
       key: secret bytes of the workspace.
     """
     drawn = drawn.iloc[: _most(drawn.shape[1])]

@@ -81,7 +81,6 @@ def estimate_overlap(
 
     Args:
       new: rows of the table, all or a random part of them, at least one.
-      old: of the earlier table.
       n: how many rows the table has; as many as `new` when None.
     """
     found = _one_way(new, old, n=n)

@@ -140,7 +140,6 @@ def say_figure(drawn: Drawn, language: Language) -> Drawn:
 
     Args:
       drawn: a figure of `core.figures` as JSON; it is changed.
-      language: in which.
     """
     if language.code == "en":
         return drawn
@@ -261,8 +260,6 @@ def _hover(text: str, words: _Words, *, own: bool = False) -> str:
     """A hover text or its template, line by line.
 
     Args:
-      text: which.
-      words: in which language.
       own: whether its bold name is ours.
     """
     kept: list[str] = []

@@ -58,8 +58,6 @@ class GroupTest:
         """Fix the limit on released records, which costs nothing.
 
         Args:
-          codec: of the whole domain.
-          names: the group's columns.
           released: NumPy codes of whole records, as many as `NEEDED` to be exact; at least 512.
         """
         if len(released) < 4 * GROUP:

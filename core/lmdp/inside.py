@@ -70,11 +70,8 @@ def inside_check(
     """Test one group.
 
     Args:
-      codec: of the whole domain.
-      names: the group's columns.
       real, released: codes of whole records, NumPy ones or on disk, at least 8 each.
       level: lowest at which the tests are asked whether they reject, in (0, 1).
-      seed: of subsamples and permutations.
       permutations: of the two-sample test; more where the level needs them.
     """
     # a p-value is 1/(draws + 1) at least: at half the level or below, so that a test can reject
@@ -105,7 +102,6 @@ def fitted_stein_test(
       x: float64 [m, d].
       released: float64 [r, d], r ≥ 4: a third of them, at most 1,024, make the score, the others
         the null distribution.
-      generator: of blur, features and subsets.
       draws: of the null distribution; the least p-value is 1/(draws + 1).
 
     Returns:

@@ -19,8 +19,6 @@ class KernelPoints:
     from each other as two categories.
 
     Args:
-      codec: of the whole domain.
-      names: the group's columns.
       scaling: mean and standard deviation of each numeric column's positions, in that order.
     """
 
@@ -35,8 +33,6 @@ class KernelPoints:
         """With the scaling that synthetic records give; never call it on real ones.
 
         Args:
-          codec: of the table.
-          names: columns that are compared, modelled.
           synthetic: records of a model, n ≥ 1.
         """
         scaling = []

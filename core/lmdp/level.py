@@ -17,7 +17,6 @@ def groups_of(n: int, *, people: bool = False) -> int:
     """K: groups of `GROUP` among n records.
 
     Args:
-      n: public.
       people: whether records are people, whom their own keys put into groups; some of the groups
         are then not full. They count, but never reject, which keeps the level.
     """

@@ -58,7 +58,6 @@ class HiddenCells:
         """The cells that released records lie in, the commonest 255 apart.
 
         Args:
-          codec: of the table.
           names: hidden columns; the first `MOST_COLUMNS` are taken.
           released: NumPy codes of shifted records, ≥ 1.
         """
@@ -98,8 +97,6 @@ def column_shares(codec: Codec, names: Sequence[str], codes: Codes) -> dict[str,
     """Share of the records in each public bin of some columns.
 
     Args:
-      codec: of the table.
-      names: of the columns.
       codes: NumPy codes, ≥ 1.
 
     Returns:
@@ -119,7 +116,6 @@ def recovered_shares(
     """Shares of hidden cells that explain shares of other columns best.
 
     Args:
-      cells: of the hidden columns.
       released: NumPy codes of shifted records, ≥ 1, from which p(x* | x′) is read.
       shares: by column, of its public bins; from wherever. What is below zero counts as nothing.
 
@@ -182,8 +178,6 @@ def measure(
     """Attack a shifted model with the exact shares that its records have before the shift.
 
     Args:
-      model: whose records are shifted.
-      groups: tagged columns by group name.
       records: to draw before and after the shift, ≥ 1.
 
     Returns:

@@ -121,8 +121,6 @@ def find_tilts(
     """Tilts that make each group's released marginal differ.
 
     Args:
-      codec: of the whole domain.
-      groups: disjoint columns by group name.
       synthetic: NumPy codes of the model's own output, `POOL` records or so.
       power: share of groups of 128 unshifted records that must notice, in (0.05, 1).
       key: secret bytes; equal keys give equal functions for equal groups.
@@ -249,7 +247,6 @@ class Shift:
 
         Args:
           inner: the model whose records are tilted.
-          groups: tagged columns by group name.
           power: how different the records must be, see `Protection.shift`.
           key: the secret that fixes the tilts.
         """
@@ -272,7 +269,6 @@ class Shift:
         """What `to_json` wrote.
 
         Args:
-          text: of it.
           codec: of a domain with the same tagged columns.
         """
         saved = json.loads(text)
@@ -281,10 +277,6 @@ class Shift:
 
 class Shifted:
     """A fitted model whose records pass through a shift; itself a `Fitted`.
-
-    Args:
-      inner: the model.
-      shift: of its tagged columns.
 
     Attributes:
       baseline: none; what the model would make without a shift is what it is there to hide.

@@ -37,7 +37,6 @@ def two_sample_test(x: Tensor, y: Tensor, *, permutations: int = 999, seed: int 
     Args:
       x, y: float [n, d] and [m, d].
       permutations: ≥ 1; the least p-value is 1/(permutations + 1).
-      seed: of the permutations.
 
     Returns:
       MMD² (biased, ≥ 0) and its p-value.

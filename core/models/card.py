@@ -46,9 +46,6 @@ def tunable(
     """A field of a model's settings that people may change on the Plan page.
 
     Args:
-      default: the value when nobody does.
-      label: a few words for people.
-      meaning: one sentence for people.
       form: the smallest and largest value that the page offers.
       ge, gt, le, lt: what the command line may ask for, as `pydantic.Field` takes them.
     """

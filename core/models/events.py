@@ -175,7 +175,6 @@ class Emitter:
 
         Args:
           name: as the plan and the card's stages call it.
-          title: for people.
           private: whether it reads real rows, through noise.
         """
         self.send(PhaseStarted(name=name, title=title, private=private))
@@ -189,7 +188,6 @@ class Emitter:
         """Tells of (rows done, rows in all) while the table is read; see `Progress`.
 
         Args:
-          phase: which.
           pausable: whether to follow a wish to pause here too. A release is charged before it reads
             and kept after, so it would be lost; the next event brings the wish again.
         """

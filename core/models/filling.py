@@ -41,7 +41,6 @@ def fill_gaps(
 
     Args:
       rows: n synthetic rows of the domain, each a person of its own.
-      domain: of the table.
       random: draws among whom the most similar row is looked for; data-free.
     """
     rows = rows.reset_index(drop=True)

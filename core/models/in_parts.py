@@ -29,7 +29,6 @@ def sample_parts(fitted: Fitted, rows: int, seed: int | None = None) -> Iterator
     """Draw rows of a model.
 
     Args:
-      fitted: a trained model.
       rows: wanted, ≥ 1.
       seed: of what is drawn; None draws one.
 
@@ -54,22 +53,13 @@ def sample_parts(fitted: Fitted, rows: int, seed: int | None = None) -> Iterator
 
 
 def sampled(fitted: Fitted, rows: int, seed: int | None = None) -> pd.DataFrame:
-    """The rows of `sample_parts` as one frame.
-
-    Args:
-      fitted, rows, seed: see there.
-    """
+    """The rows of `sample_parts` as one frame."""
     parts = list(sample_parts(fitted, rows, seed))
     return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
 
 class _Keys:
-    """Made-up values that go on where those of the part before ended.
-
-    Args:
-      domain: of the table.
-      rows: of all parts.
-    """
+    """Made-up values that go on where those of the part before ended."""
 
     def __init__(self, domain: Domain, rows: int):
         person = domain.person
@@ -83,12 +73,7 @@ class _Keys:
             self._keys, self._of_person = list(made_up), {*made_up, *person.constant}
 
     def renewed(self, part: pd.DataFrame, start: int) -> pd.DataFrame:
-        """A part with values of its own.
-
-        Args:
-          part: as the model drew it.
-          start: rows of all parts before.
-        """
+        """A part with values of its own."""
         if not self._columns:
             return part
         who = None

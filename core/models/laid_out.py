@@ -25,10 +25,6 @@ FILE = "layout.json"  # the table's domain, public
 class LaidOut:
     """A fitted model that makes rows of a table; itself a `Fitted`.
 
-    Args:
-      inner: draws what models see.
-      layout: of the table.
-
     Attributes:
       inner: as given.
       domain: of the table.

@@ -45,8 +45,6 @@ def plan_fit(
     Touches no data.
 
     Args:
-      model: which.
-      domain: public.
       n: number of records, public, ≥ 1; of people where rows are put together by person.
       budget: (ε, δ) for everything together.
       settings: those set by hand, by name.

@@ -160,9 +160,7 @@ class _Selection:
     """The rows that were taken so far, and counts of all that were drawn.
 
     Args:
-      domain: of the table.
       rows: wanted, ≥ 1.
-      shape: what they must be like.
 
     Raises:
       ConditionError: it cannot be.
@@ -208,7 +206,6 @@ class _Selection:
 
         Args:
           batch: rows of the domain, as the model drew them.
-          random: data-free.
         """
         self.drawn += len(batch)
         keeps = [condition.keeps(batch) for condition in self.conditions]

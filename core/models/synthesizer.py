@@ -119,9 +119,6 @@ class Synthesizer(Generic[S]):
         """The private accesses of a fit. Touches no data.
 
         Args:
-          domain: public.
-          n: number of records, public.
-          settings: as configured.
           scale: multiplies every noise multiplier, ≥ 0; 0 for no noise.
         """
         raise NotImplementedError
@@ -131,13 +128,7 @@ class Synthesizer(Generic[S]):
         return ()
 
     def finish(self, domain: Domain, plan: Plan, settings: S) -> S:
-        """The settings once noise is known; where a setting was left to the model, its value.
-
-        Args:
-          domain: public.
-          plan: with its noise multipliers.
-          settings: as configured.
-        """
+        """The settings once noise is known; where a setting was left to the model, its value."""
         return settings
 
     def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> Fitted:

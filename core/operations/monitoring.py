@@ -83,11 +83,7 @@ class _Workspace(Collector):
 
 
 def metrics_text(store: RunStore) -> bytes:
-    """Everything, in Prometheus's text format; with memory and time of this process.
-
-    Args:
-      store: of the workspace.
-    """
+    """Everything, in Prometheus's text format; with memory and time of this process."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     registry.register(_Workspace(store))

@@ -21,7 +21,6 @@ def readiness(store: Callable[[], RunStore], launcher: Callable[[], Launcher]) -
 
     Args:
       store: the server's run store; may raise.
-      launcher: the server's launcher; may raise.
     """
     return {
         "workspace": _does(_write),

@@ -53,7 +53,6 @@ class PrivateTable:
     Args:
       codes: the encoded rows; n of them, as the plan says, or those of n people. Of many, they are
         `core.encoding.stored_codes.StoredCodes`, which do not lie in memory.
-      plan: what may be released.
       people: where each person's rows lie in `codes`, and the hashes of their keys; needed where
         the plan puts together more than one row, or looks at pairs or groups of people.
       chunk_rows: rows read at once; even, so that pairs stay together, and a multiple of the group
@@ -158,7 +157,6 @@ class PrivateTable:
         Args:
           phase_name: a phase of the plan with runs left and without sampling.
           mechanism: what is computed; its noise must be of the phase's kind.
-          device: where the statistic is computed.
           tick: called with (records read, records in all) after each chunk; both are public. It
             may raise to stop; the charge stays.
 
@@ -205,7 +203,6 @@ class PrivateTable:
           phase_name: a phase of the plan with a sampling rate and Gaussian noise.
           view: rows on the device → float32 [b, width], each from its own record and public or
             released values alone.
-          device: where gradients are computed.
 
         Raises:
           UnplannedReleaseError: the plan does not hold this.
@@ -265,7 +262,6 @@ class PrivateTable:
           phase_name: a phase of the plan of kind "zcdp", or one without noise.
           scores: what options are scored by; they are summed over all rows once the first selection
             is charged, and the sums stay inside.
-          device: where scores are computed.
           tick: see `release`.
 
         Raises:

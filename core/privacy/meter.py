@@ -23,7 +23,6 @@ class Meter:
     phase twice.
 
     Args:
-      plan: what may run.
       on_charge: called after each charge and before the data is read; a place to write `to_json`
         to disk, so that not even a crash between the two forgets a charge.
     """
@@ -126,11 +125,6 @@ class Meter:
         cls, text: str, plan: Plan, *, on_charge: Callable[[Meter], None] | None = None
     ) -> Meter:
         """The meter that `to_json` wrote.
-
-        Args:
-          text: as written.
-          plan: the one that it counts.
-          on_charge: see the class.
 
         Raises:
           ValueError: it belongs to another plan, or counts what that plan does not hold.

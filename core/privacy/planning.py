@@ -25,7 +25,6 @@ def planned(
     """A plan with one noise scale for all of the model's phases.
 
     Args:
-      model: registry id.
       n: number of records, public; of people where the unit has columns.
       budget: (ε, δ) for everything together.
       phases: of the model for a noise scale, see `calibrate`.

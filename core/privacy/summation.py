@@ -76,7 +76,6 @@ class Records:
         """The rows of records start … stop - 1, and what each counts for.
 
         Args:
-          start, stop: of records.
           together: whether all rows of a person take part, or one of each alone.
         """
         people = self.people
@@ -150,10 +149,6 @@ class ChunkedStatistic:
         Few records that still have no room are summed on the processor. How many records a card
         takes at once is no secret: it depends on their number and width alone. Nothing was released
         yet, so nothing is charged again; the sum is the same but for rounding.
-
-        Args:
-          start, stop: of records.
-          device: where.
         """
         import torch  # pages import this module, and compute nothing
 
@@ -182,7 +177,6 @@ class Summation(Protocol):
         """`added` of the blocks' sums in their order, float64 on the CPU.
 
         Args:
-          work: what is summed.
           tick: told of records read so far; may raise to stop.
         """
         ...

@@ -25,8 +25,6 @@ def count_labels(
     """How many rows and people hold each label of a column, the commonest first; inside only.
 
     Args:
-      batches: rows, in parts.
-      name: of the column.
       people: columns that say whose a row is; without them each row is a person.
 
     Returns:
@@ -66,7 +64,6 @@ def merged_below(column: SchemaColumn, counts: pd.DataFrame, fewer: int) -> Sche
     is: a threshold is not the steward's own knowledge.
 
     Args:
-      column: a listed kind.
       counts: as `count_labels` gives them.
       fewer: k ≥ 1; labels of fewer rows are merged.
     """
@@ -85,13 +82,7 @@ def merged_below(column: SchemaColumn, counts: pd.DataFrame, fewer: int) -> Sche
 
 
 def labels_from(column: Column, ticked: Sequence[str], unticked: Sequence[str]) -> tuple[str, ...]:
-    """The list after some labels were ticked and others not; those not shown stay as they are.
-
-    Args:
-      column: a listed kind.
-      ticked: labels that shall be listed.
-      unticked: labels that shall be merged.
-    """
+    """The list after some labels were ticked and others not; those not shown stay as they are."""
     before = [label for label in column.categories or () if label not in set(unticked)]
     fixed = [label for label in before if label != column.other]
     new = [label for label in ticked if label not in before]

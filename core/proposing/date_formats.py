@@ -90,7 +90,6 @@ def date_form(labels: Series, date_format: str) -> Form | None:
 
     Args:
       labels: distinct present text values, k ≥ 1, all in the format.
-      date_format: for strptime.
 
     Returns:
       The form that writes most of them as they are; None where that is the plain one.

@@ -84,7 +84,6 @@ def infer_tally(tally: Tally, name: str, form: Form | None = None) -> SchemaColu
 
     Args:
       tally: of n ≥ 1 typed cells.
-      name: of the column.
       form: how they are written in the file, if that is known.
     """
     coded = None if form is None or not form.codes else _coded(tally, name, form)

@@ -50,7 +50,6 @@ def fates(column: Column, cells: int, unreadable: int) -> dict[str, int]:
     """What becomes of cells that do not fit, and of how many.
 
     Args:
-      column: the declaration.
       cells: how many do not fit, see `misfits`.
       unreadable: how many of them do not read as declared.
     """
@@ -68,7 +67,6 @@ def misfit_words(column: Column, cells: int, unreadable: int = 0) -> str:
     """What would happen to cells that do not fit, in a sentence or two; empty where there are none.
 
     Args:
-      column: the declaration.
       cells: how many do not fit, see `misfits`.
       unreadable: how many of them do not read as declared.
     """

@@ -235,7 +235,6 @@ def bounded(
     """Columns with the bounds, the step and the type that all their rows need.
 
     Args:
-      tallies: of raw cells, by column.
       columns: as they were proposed of these.
       reread: reads rows again, where not every value is kept.
     """
@@ -297,7 +296,6 @@ def pictures(
 
     Args:
       tallies: of these columns' raw cells, by name.
-      columns: their declarations.
       reread: reads rows again, where not every value is kept.
     """
     ends = {name: found[:2] for name, found in _extents(tallies, columns, reread).items()}
@@ -315,10 +313,8 @@ def profile_rows(
     """A table's picture under a schema.
 
     Args:
-      counts: of all its rows.
       schema: by which cells are read, counted and drawn.
       reread: reads rows again, where not every value is kept.
-      reading: doubts of reading.
     """
     return Profile(
         n=counts.n,

@@ -47,12 +47,7 @@ class RareCounts:
 
 
 def rare_counts(labels: pd.Series[int], column: Column) -> RareCounts:
-    """Count the categories that few rows hold; zeros for kinds without a list.
-
-    Args:
-      labels: rows by label.
-      column: its declaration.
-    """
+    """Count the categories that few rows hold; zeros for kinds without a list."""
     if not column.kind.listed or not column.categories:
         return RareCounts(0, 0, 0)
     names = [name for name in column.categories if name != column.other]
@@ -83,11 +78,7 @@ def danger(name: str, counts: RareCounts) -> str:
 
 
 def common_labels(counts: pd.Series[Any]) -> list[str] | None:
-    """The labels that at least ten rows hold; None where most rows hold others.
-
-    Args:
-      counts: rows by label.
-    """
+    """The labels that at least ten rows hold; None where most rows hold others."""
     common = counts[counts >= FEW_ROWS]
     if common.sum() < (1.0 - MOST_RARE) * counts.sum():
         return None  # merging the rest would leave little to learn

@@ -79,12 +79,7 @@ class Comparison:
 
 
 def compare(schema: Schema, saved: Schema) -> Comparison:
-    """How a schema differs from a saved one.
-
-    Args:
-      schema: of the table at hand.
-      saved: of an earlier one.
-    """
+    """How a schema differs from a saved one."""
     earlier = {column.name: column for column in saved.columns}
     changed = {
         column.name: what
@@ -101,12 +96,7 @@ def compare(schema: Schema, saved: Schema) -> Comparison:
 
 
 def best_match(schema: Schema, saved: Iterable[tuple[Key, Schema]]) -> Key | None:
-    """The saved schema whose columns are called most alike, the first of several; None where none.
-
-    Args:
-      schema: of a new table.
-      saved: schemas with what names them.
-    """
+    """The first saved schema whose columns are called most alike; None where none are."""
     scored = [(compare(schema, other).likeness, key) for key, other in saved]
     likeness, key = max(scored, key=lambda one: one[0], default=(0.0, None))
     return key if likeness >= ENOUGH else None
@@ -119,7 +109,6 @@ def adopted(proposed: Schema, saved: Schema) -> Schema:
     the saved schema as far as their columns are there.
 
     Args:
-      proposed: from the new table's rows.
       saved: as an earlier table's steward declared it.
 
     Raises:

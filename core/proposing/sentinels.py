@@ -20,12 +20,7 @@ CODES = (-9, -99, -999, -9999)  # taken as "missing" where no other number is ne
 def without_code(
     distinct: Numbers, counts: npt.NDArray[np.int64]
 ) -> tuple[str, Numbers, npt.NDArray[np.int64]]:
-    """A code for "unknown" that is the only negative number, "" if there is none; and the rest.
-
-    Args:
-      distinct: different numbers, ascending.
-      counts: rows of each, as many.
-    """
+    """A code for "unknown" that is the only negative number, "" if there is none; and the rest."""
     least = float(distinct[0])
     if least in CODES and counts[0] >= FEW_ROWS and len(distinct) > 2 and distinct[1] >= 0.0:
         return f"{least:g}", distinct[1:], counts[1:]
@@ -38,12 +33,7 @@ def code_note(code: str) -> str:
 
 
 def sentinel_note(distinct: Numbers, counts: npt.NDArray[np.int64]) -> str:
-    """A doubt about a far-away round value that may stand for "unknown"; "" without one.
-
-    Args:
-      distinct: different numbers, ascending.
-      counts: rows of each, as many.
-    """
+    """A doubt about a far-away round value that may stand for "unknown"; "" without one."""
     if len(distinct) < 3:
         return ""
     for end, inner in ((0, 1), (-1, -2)):

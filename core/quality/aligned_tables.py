@@ -222,7 +222,6 @@ def sample_rows(n: int, rows: int, rng: np.random.Generator) -> Ints:
     Args:
       n: rows there are, ≥ 0.
       rows: the most to take, ≥ 0.
-      rng: what draws them.
     """
     if n <= rows:
         return np.arange(n)

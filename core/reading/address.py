@@ -68,7 +68,6 @@ class Address:
 
         Args:
           text: a path, or `postgresql://`, `sqlite:///`, `s3://` … .
-          query: for a database.
           password: in place of one in the address.
 
         Raises:
@@ -212,7 +211,6 @@ class Allowed:
 
         Args:
           signed_in: whether people sign in; then nothing is allowed that is not named.
-          forbidden: see the class.
           environment: with `FACSIMILE_SOURCES`, entries separated by commas, and
             `FACSIMILE_STORAGE`.
         """

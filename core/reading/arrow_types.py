@@ -57,7 +57,6 @@ def arrow_table(frame: pd.DataFrame, columns: tuple[Column, ...]) -> pa.Table:
     """The rows with real types.
 
     Args:
-      frame: synthetic rows.
       columns: their declarations; columns of the frame that none is for keep their pandas type.
     """
     by_name = {column.name: column for column in columns}

@@ -79,7 +79,6 @@ def open_path(
     """The source that a file is, by its content.
 
     Args:
-      path: of the file.
       folder: private, for files that lie there until the rows were read.
       name: that it has for people, where that is not its path's; only the ending is used.
       limits: bytes that it may be unpacked to and that a workbook may take, rows of a workbook,
@@ -219,8 +218,6 @@ def open_address(
     """The source at an address.
 
     Args:
-      address: where.
-      allowed: what may be opened.
       folder: see `open_path`.
       declared: how a text file there is written; None to propose that.
       limits: see `open_path`.

@@ -52,11 +52,7 @@ def is_written(schema: pa.Schema) -> bool:
 
 
 def raw_frame(frame: pd.DataFrame) -> pa.Table:
-    """A frame's cells in types of their own; objects and what Arrow lacks are spelled one by one.
-
-    Args:
-      frame: n rows, unique string names.
-    """
+    """A frame's cells in types of their own; objects and what Arrow lacks are spelled singly."""
     plain = {str(name): _plain(frame[name]) for name in frame.columns}
     return pa.Table.from_pandas(pd.DataFrame(plain, copy=False), preserve_index=False)
 

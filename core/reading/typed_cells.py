@@ -55,7 +55,6 @@ def typed_rows(rows: pa.Table, columns: Iterable[Column]) -> pd.DataFrame:
     """Raw rows as their columns are declared.
 
     Args:
-      rows: n raw rows.
       columns: declarations; those of columns that the rows lack are passed over.
 
     Returns:
@@ -78,8 +77,6 @@ def typed_column(cells: Cells, column: Column, *, written: bool) -> Series:
     "missing" that are no number.
 
     Args:
-      cells: n raw cells.
-      column: its declaration.
       written: whether they are text as somebody wrote it, in which words such as NA are no values.
 
     Returns:
@@ -102,10 +99,6 @@ def typed_tally(tally: Tally, column: Column) -> tuple[Tally, int]:
 
     Those say something that is no number or date where one is declared: they are absent, or text
     that is no date. Where the tally leaves values out, their number is estimated.
-
-    Args:
-      tally: of raw cells.
-      column: its declaration.
     """
     cells = pa.array(tally.values)
     typed = typed_column(cells, column, written=tally.written)
@@ -120,7 +113,6 @@ def says_nothing(cells: Cells, column: Column, *, written: bool) -> Mask:
     """Which raw cells are absent, bool [n]: empty ones, and words that say so.
 
     Args:
-      cells: n raw cells.
       column: its declaration; a word that it lists as a value or a code is one.
       written: see `typed_column`.
     """
@@ -244,7 +236,6 @@ def _as_listed(text: pa.Array, own: Mask, column: Column) -> pa.Array:
     Args:
       text: [k].
       own: bool [k], labels and codes.
-      column: of text.
     """
     labels = [label for label in _own(column) if label.endswith(".0")]
     if not labels:

@@ -30,7 +30,6 @@ def frame_as_declared(frame: pd.DataFrame, columns: Iterable[Column]) -> pd.Data
     there: 0.5 is then no number of a column with decimal commas, nor a date one of 31.12.2020.
 
     Args:
-      frame: n rows, unique string names.
       columns: declarations; those of columns that the frame lacks are passed over.
 
     Returns:
@@ -45,13 +44,7 @@ def frame_as_declared(frame: pd.DataFrame, columns: Iterable[Column]) -> pd.Data
 
 
 def _unread(cells: Series, typed: Series, column: Column) -> int:
-    """How many cells say something that is no number or date where one is declared.
-
-    Args:
-      cells: of the frame.
-      typed: the same, as declared.
-      column: a declaration of any kind.
-    """
+    """How many cells say something that is no number or date where one is declared."""
     if not column.kind.numeric:
         return 0
     silent = np.isnan(to_numbers(typed, column)) & (code_places(typed, column) < 0)
@@ -75,8 +68,6 @@ def _of_one_type(cells: Series, kind: str, column: Column) -> Series:
 
     Args:
       cells: of one `_arrow_type`.
-      kind: that type.
-      column: its declaration.
     """
     if kind == "text":
         raw = pa.array(to_labels(cells), pa.large_string())

@@ -97,7 +97,6 @@ class Workbook:
         """The first sheet with cells that a person sees, else the first hidden one.
 
         Args:
-          book: the opened workbook.
           listed: names of its sheets in order, and whether each can be seen.
         """
         passed = 0
@@ -152,7 +151,6 @@ def _text(rows: Iterator[list[Cell]], width: int) -> pa.Table:
 
     Args:
       rows: of `width` cells each.
-      width: number of columns.
     """
     schema = pa.schema([(str(place), pa.string()) for place in range(width)])
     tables = [schema.empty_table()]

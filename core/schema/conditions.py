@@ -105,7 +105,6 @@ def parse_conditions(texts: Sequence[str], domain: Domain) -> tuple[Condition, .
 
     Args:
       texts: each as in this file's first lines.
-      domain: of the table; public.
 
     Raises:
       ConditionError: one that cannot be read, or that no declared value keeps.
@@ -129,7 +128,6 @@ def parse_shares(text: str, domain: Domain) -> Shares:
 
     Args:
       text: such as "sex:F=.5,M=.5".
-      domain: of the table; public.
 
     Raises:
       ConditionError: shares that cannot be read, overlap, lie outside [0, 1] or add up to more than

@@ -78,8 +78,6 @@ def date_text(stamps: Series, date_format: str, form: Form) -> Series:
 
     Args:
       stamps: naive datetime64[us], in UTC where the format has an offset.
-      date_format: for strftime.
-      form: of the column.
     """
     if "%z" in date_format:
         offset = form.offset or "+0000"

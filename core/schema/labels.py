@@ -67,9 +67,6 @@ def dtype_of(series: Series) -> str:
 def to_labels(series: Series) -> Series:
     """Text labels of a column: `1` for integers, `True` for booleans, the text itself for text.
 
-    Args:
-      series: any plain dtype, n values.
-
     Returns:
       dtype `str`, same index and name, absent where the value is absent. Floats get their shortest
       exact spelling, dates their ISO one.
@@ -87,7 +84,6 @@ def from_labels(labels: Series, column: Column) -> Series:
     """Labels back to the column's own dtype: the inverse of `to_labels`.
 
     Args:
-      labels: text or absent, n values.
       column: its `dtype` says what to restore.
 
     Returns:
@@ -188,7 +184,6 @@ def with_codes(cells: Series, column: Column, places: npt.NDArray[np.int64]) -> 
 
     Args:
       cells: n values, absent in those places.
-      column: what they are of.
       places: int [n], -1 where a cell stays as it is.
     """
     if not (places >= 0).any():
@@ -234,13 +229,7 @@ def _origin(column: Column) -> float:
 
 
 def _inside(numbers: Numbers, column: Column, origin: float) -> Numbers:
-    """Numbers that snapping led past a bound, at the last point of the grid before it.
-
-    Args:
-      numbers: on the grid.
-      column: with bounds, or without.
-      origin: a point of the grid.
-    """
+    """Numbers that snapping led past a bound, at the last point of the grid before it."""
     if column.low is None or column.high is None:
         return numbers
     step = column.step

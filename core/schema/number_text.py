@@ -132,7 +132,6 @@ def _whole(plain: pa.Array, floats: Floats, dtype: str) -> tuple[NDArray[Any], M
     Args:
       plain: large_string [k].
       floats: `number_values` of them.
-      dtype: of whole numbers.
     """
     whole = _nearest(np.nan_to_num(floats), dtype)
     exact = whole.astype(np.float64) == floats

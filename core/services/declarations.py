@@ -36,8 +36,6 @@ def change_person(store: RunStore, table: TableRecord, person: Person | None) ->
     """Say whose rows are protected together.
 
     Args:
-      store: where.
-      table: whose rows.
       person: None where a row is a person.
 
     Raises:
@@ -49,11 +47,6 @@ def change_person(store: RunStore, table: TableRecord, person: Person | None) ->
 def change_rules(store: RunStore, table: TableRecord, rules: Sequence[AnyRule]) -> TableRecord:
     """Say what holds in every row, and count the rows that break it.
 
-    Args:
-      store: where.
-      table: whose rows.
-      rules: all of them.
-
     Raises:
       SchemaError: a rule that cannot be kept, or names no column; nothing was kept.
     """
@@ -61,13 +54,7 @@ def change_rules(store: RunStore, table: TableRecord, rules: Sequence[AnyRule]) 
 
 
 def declare_values(store: RunStore, table: TableRecord, rule: AnyRule) -> TableRecord:
-    """Declare public what the rows say of a rule's values: labels of codes, combinations.
-
-    Args:
-      store: where.
-      table: whose rows are read.
-      rule: one of the table's, unsettled.
-    """
+    """Declare public what the rows say of a rule's values: labels of codes, combinations."""
     settled = declared_from_batches(rule, store.batches(table.id, columns=list(rule.columns)))
     rules = tuple(settled if one == rule else one for one in table.schema.rules)
     return change_rules(store, table, rules)

@@ -79,9 +79,6 @@ def reviewed_file(
     """The synthetic table that was reviewed, as a file under the run's `exports`.
 
     Args:
-      store: where.
-      run: whose.
-      format: of the file.
       escape_formulas: write cells that a spreadsheet would run as formulas as text (CSV only).
 
     Raises:
@@ -135,7 +132,6 @@ def domain_dictionary(
     where cells are not written plainly, how, and where distributions are hidden, which.
 
     Args:
-      domain: of the table.
       escaped: whether the file it goes with was made safe for spreadsheets; its text columns then
         say so.
       shape: what was asked of its rows; columns it speaks of then say so.
@@ -191,7 +187,6 @@ def dictionary_text(run: RunRecord, *, escaped: bool = False) -> str:
     """A run's dictionary as CSV; spreadsheets open it, so names in it are always made safe.
 
     Args:
-      run: whose.
       escaped: see `domain_dictionary`.
     """
     words = domain_dictionary(run.schema.domain(), escaped=escaped, how=hiding(run.plan))
@@ -215,11 +210,8 @@ def pack(
     """Write a ZIP of tables with a dictionary and a certificate that say what was asked.
 
     Args:
-      out: where the ZIP goes.
       tables: ≥ 1, all of one request.
       name: of a table's file in it; each has its seed in its name where there are several.
-      domain: of the tables.
-      certificate: of the run.
       escaped: whether they were made safe for spreadsheets.
     """
     facts = [one.facts for one in tables]

@@ -107,7 +107,6 @@ def expect(model: str, *, n: int, columns: int, epsilon: float) -> Forecast | No
     """What runs of a model came to on generated tables like this one; None where none was measured.
 
     Args:
-      model: registry id.
       n: records that are trained on, ≥ 1.
       columns: that models see, ≥ 1.
       epsilon: of the model itself, see `effective_epsilon`; > 0, inf counts as the most measured.
@@ -144,7 +143,6 @@ def expected_seconds(plan: Plan, *, columns: int, speed: float) -> float | None:
 
     Args:
       plan: says which model, how many records and steps.
-      columns: that models see.
       speed: `core.services.machine_speed.machine_seconds` of this machine.
     """
     facts = _facts()
@@ -169,7 +167,6 @@ def advise(
 
     Args:
       n: records that are trained on, ≥ 1.
-      columns: that models see.
       epsilon: of the budget; inf counts as the most measured.
       target: whether there is a column to predict.
       tagged: columns whose distribution is to be hidden.
@@ -236,9 +233,6 @@ def _read(rows: Sequence[Mapping[str, Any]], figure: str, n: int, epsilon: float
 
     Args:
       rows: of the table, by rising n.
-      figure: which.
-      n: records.
-      epsilon: of the model itself.
     """
     sizes = [float(row["n"]) for row in rows]
     size = min(max(float(n), sizes[0]), sizes[-1])

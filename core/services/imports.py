@@ -62,7 +62,6 @@ def import_file(
     """Keep the table in a file.
 
     Args:
-      store: where.
       content: the file's path, or its bytes from the stream's current position.
       form: how it is written, as far as somebody said so.
       progress: hears how many rows have passed; if it raises, nothing is kept.
@@ -91,9 +90,7 @@ def import_address(
     """Keep the table at an address; the password is neither stored nor said.
 
     Args:
-      store: where.
       text: a path, or the address of a database or an object store.
-      query: of a database.
       password: in place of one in the address.
       signed_in: whether people sign in to this server, see `Allowed.here`.
       form: see `import_file`.

@@ -55,12 +55,7 @@ def paid_certificates(store: RunStore, run: RunRecord) -> dict[str, dict[str, An
 
 
 def limits(store: RunStore, run: RunRecord) -> list[str]:
-    """A sentence for each thing that is not as in the real table.
-
-    Args:
-      store: where the run's certificate is.
-      run: whose table.
-    """
+    """A sentence for each thing that is not as in the real table."""
     return [*_hidden(store, run), *_columns(run.schema), *_model(run)]
 
 

@@ -50,7 +50,6 @@ def certificate_offers(
     Args:
       n: records that are trained on, ≥ `core.lmdp.level.GROUP`.
       groups: of tagged columns, each with a certificate of its own.
-      epsilon: budget of the whole run.
       shift: how different the columns are to come out, as `Protection.shift`.
       unit: whose rows are protected together; None where a row is a person.
       alpha: level of one certificate's tests in all attempts together, in (0, ½).
@@ -69,12 +68,7 @@ def certificate_offers(
 
 
 def phase_words(phase: Phase, plan: Plan) -> str:
-    """How often a phase runs, on how much, with what noise.
-
-    Args:
-      phase: of the plan.
-      plan: says on how many records.
-    """
+    """How often a phase runs, on how much, with what noise."""
     times = "Once" if phase.count == 1 else f"{phase.count:,} times"
     on = f"on all {plan.records}"
     if phase.sampling_rate is not None and phase.sampling_rate < 1:

@@ -61,9 +61,7 @@ def make_plan(schema: Schema, n: int, request: PlanRequest) -> Plan:
     """The plan of a model for a schema and n records; touches no data.
 
     Args:
-      schema: its domain must be declared.
       n: number of records to train on (public), ≥ 1: `TableRecord.training_n`.
-      request: what is wanted.
 
     Raises:
       ValueError: one plain line on what is wrong (SchemaError, or the model's own words).

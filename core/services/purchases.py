@@ -63,7 +63,6 @@ def usual_epsilon(schema: Schema, n: int) -> float:
     """A twentieth, or the least of a few round numbers at which something can be found; no data.
 
     Args:
-      schema: with columns to be bought.
       n: number of records to learn from, public.
     """
     for epsilon in ROUND_EPSILONS:
@@ -115,8 +114,6 @@ def buy(
     """Pay for and release what a schema leaves open, and keep the schema with it.
 
     Args:
-      store: where.
-      table: whose rows.
       plan: of `plan_purchase`, for the schema.
       schema: such as `to_buy` gives.
       again: whether to spend again although an earlier purchase was paid for and lost.

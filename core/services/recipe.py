@@ -66,10 +66,8 @@ def run_code(
     Args:
       table: its name; the file is called so.
       request: what is asked of the plan.
-      rows: synthetic rows.
       seed: of data-free randomness; None draws one.
       device: "auto", "cpu" or "cuda".
-      people: the ledger account that pays.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
       unit_words: what the steward wrote to allow a release that protects another unit.
     """
@@ -109,10 +107,7 @@ def sample_code(run: RunRecord, request: SampleRequest, seeds: Sequence[int], *,
     """The command and the function `sample` for rows drawn from a run.
 
     Args:
-      run: whose model draws.
-      request: what is drawn.
       seeds: one for each table; none for one table of a drawn seed.
-      out: the file's name.
     """
     shape = request.shape
     asked = {

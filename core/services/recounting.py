@@ -19,13 +19,7 @@ BROKEN = "broken rules"  # of a table's profile: rows that break each rule, by i
 
 
 def recounted(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
-    """Keep a schema, and count anew what the changed columns hold; reads those columns alone.
-
-    Args:
-      store: where.
-      table: whose schema.
-      schema: the new one.
-    """
+    """Keep a schema, and count anew what the changed columns hold; reads those columns alone."""
     known = {one["name"]: one for one in table.profile.get("columns", ())}
     changed = [
         new
@@ -53,13 +47,7 @@ def recounted(store: RunStore, table: TableRecord, schema: Schema) -> TableRecor
 
 
 def tallies(store: RunStore, table: TableRecord, names: Sequence[str]) -> dict[str, Tally]:
-    """The different raw cells of some columns.
-
-    Args:
-      store: where.
-      table: whose columns.
-      names: of the columns.
-    """
+    """The different raw cells of some columns."""
     return Counts.of(_reread(store, table)(names)).tallies()
 
 
@@ -69,8 +57,6 @@ def whole_bounds(
     """A column that was proposed, with the bounds of all rows.
 
     Args:
-      store: where.
-      table: whose column.
       tally: its raw cells, as `tallies` gives them.
       column: the proposal; any other stays as it is.
     """

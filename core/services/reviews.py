@@ -55,8 +55,6 @@ def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any
     """The run's report (`core.quality.report.types.Report` as a dict), or None while there is none.
 
     Args:
-      store: where.
-      run_id: whose.
       view: "inside" shows real data without noise; "outside" shows none, or what was paid for.
 
     Beside what was measured, "stood_out" holds what the fit told of columns that go together.
@@ -156,7 +154,6 @@ def inside_view_words(store: RunStore, people: str, *, run_id: str | None = None
     it may have been made, or taken, because of what another one showed.
 
     Args:
-      store: where.
       people: ledger account of the run that is released.
       run_id: the run; None for one that the store does not hold.
     """
@@ -203,9 +200,6 @@ def bought(
     """Whether some run of a table has bought noisy counts of a domain's cells over n records.
 
     Args:
-      store: where.
-      table_id: which table.
-      domain: whose columns.
       n: number of records (public), ≥ 1.
       shift: of the plan that is asked for.
     """
@@ -242,11 +236,6 @@ def pick_by_scores(
     store: RunStore, runs: Sequence[RunRecord], *, author: str
 ) -> tuple[str, Ranking]:
     """Pick the run with the lowest noisy score; opens no real row and no inside view.
-
-    Args:
-      store: where.
-      runs: among which, of one table.
-      author: who picks.
 
     Returns:
       The picked run's id, and the ranking it comes from.

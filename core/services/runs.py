@@ -79,15 +79,11 @@ def start(
     """Make a run and start it, or queue it.
 
     Args:
-      store: where.
-      launcher: by whom.
       table_id: which table, with the schema it has now.
       plan: from `make_plan`.
       schema: that the plan was made for; not looked at when None.
       rows: synthetic records, as many as the table has when None.
-      seed: data-free randomness only.
       device: "auto", "cpu" or "cuda".
-      name: for people.
       confirmation: what the steward wrote to allow a run without differential privacy.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
       unit_words: what the steward wrote to allow a release that protects another unit.
@@ -146,9 +142,6 @@ def resume(
     """Go on with a paused, lost or failed run, from its checkpoint and its ledger entry.
 
     Args:
-      store: where.
-      launcher: by whom.
-      run_id: which run.
       spend_again: allow a new start, with a debit of its own, when there is no checkpoint.
 
     Raises:
@@ -171,11 +164,6 @@ def compare_again(store: RunStore, launcher: Launcher, run_id: str) -> RunRecord
 
     A complete one of the same content is taken from where it is kept.
 
-    Args:
-      store: where.
-      launcher: by whom.
-      run_id: which run.
-
     Raises:
       RunStoreError: the run has no synthetic table, or is at work.
     """
@@ -192,8 +180,6 @@ def pause(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Run
     """Ask a run to stop at its next checkpoint; one that waits is taken out of the queue.
 
     Args:
-      store: where.
-      run_id: which run.
       launcher: where it may wait; without one its place there is given up when its turn comes.
     """
     run = store.run(run_id)
@@ -210,8 +196,6 @@ def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Ru
     """End a run for good; what it had spent stays spent.
 
     Args:
-      store: where.
-      run_id: which run.
       launcher: where it may wait; without one its place there is given up when its turn comes.
     """
     run = store.run(run_id)
@@ -245,10 +229,7 @@ def generate_rows(store: RunStore, launcher: Launcher, run_id: str, request: Sam
     Sampling touches no private data and spends nothing.
 
     Args:
-      store: where.
-      launcher: draws the records.
       run_id: a run with a saved model.
-      request: what is drawn.
 
     Raises:
       RunStoreError: no model yet, or the sampling failed; no file is left.
@@ -370,9 +351,7 @@ def expected_seconds(store: RunStore, table_id: str, plan: Plan) -> float | None
     steps; everything else is taken as it was.
 
     Args:
-      store: where earlier runs are.
       table_id: runs of this table are asked; others have other widths.
-      plan: what is planned.
     """
     for run in store.runs(table_id):
         if run.state is State.DONE and run.model == plan.model and _alike(run.plan, plan):

@@ -57,7 +57,6 @@ def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFra
     """One row a column, all cells text but `missing` (bool); see `GRID`.
 
     Args:
-      schema: what is declared.
       rare: by column, how many of its listed values few rows hold, in words.
     """
     rows = [
@@ -158,10 +157,6 @@ def with_categories(column: AnyColumn, text: str) -> AnyColumn:
 def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
     """The column with these categories; what was listed and is not any more becomes "OTHER".
 
-    Args:
-      column: a listed kind.
-      labels: in order.
-
     Raises:
       SchemaError: nothing is listed, or a category stands twice.
     """
@@ -179,11 +174,6 @@ def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
 
 def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
     """The column as another kind, with a domain proposed from the rows as inference would.
-
-    Args:
-      tally: of the column's raw cells.
-      column: as it is declared now.
-      kind: what it should become.
 
     Returns:
       The column; it may be missing where some cells do not read as that kind.
@@ -229,7 +219,6 @@ def _as_numbers(tally: Tally, column: SchemaColumn) -> tuple[SchemaColumn, Tally
     """A column of numbers or dates in the form in which most of its cells read, and these.
 
     Args:
-      tally: of its raw cells.
       column: as it should become, without a domain.
     """
     typed, unreadable = typed_tally(tally, column)
@@ -251,13 +240,7 @@ def _as_numbers(tally: Tally, column: SchemaColumn) -> tuple[SchemaColumn, Tally
 
 
 def _list_of(tally: Tally, name: str, kind: Kind) -> dict[str, object]:
-    """Categories for a kind that has a list; rare ones are merged where no order would break.
-
-    Args:
-      tally: of the cells as labels.
-      name: of the column.
-      kind: that has the list.
-    """
+    """Categories for a kind that has a list; rare ones are merged where no order would break."""
     counts = tally.labels()
     labels = [str(label) for label in counts.index]
     if kind is Kind.CATEGORY and tally.exact:

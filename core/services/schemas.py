@@ -45,8 +45,6 @@ def like_last_time(
     Also None once this table is declared, or holds those declarations already. No row is read.
 
     Args:
-      store: where.
-      table: that came in.
       others: tables whose schemas may be looked at, newest first.
     """
     if store.attested(table.id):
@@ -64,8 +62,6 @@ def adopt(store: RunStore, table: TableRecord, saved: Schema) -> TableRecord:
     Rows are read to count anew what does not fit.
 
     Args:
-      store: where.
-      table: whose columns.
       saved: of an earlier table, or from a file.
 
     Raises:

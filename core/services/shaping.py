@@ -46,11 +46,7 @@ def draw_tables(
     """Tables of synthetic rows, one for each seed, under the run's `exports`.
 
     Args:
-      store: where.
-      launcher: draws the rows.
       run_id: a run with a saved model.
-      request: what is drawn.
-      seeds: by default the request's own.
 
     Raises:
       RunStoreError: no model yet, or such rows cannot be had; says how many of those drawn fit.
@@ -74,8 +70,6 @@ def table_name(name: str, seed: int | None, *, several: bool) -> str:
 
     Args:
       name: of the table where it is alone.
-      seed: of its rows.
-      several: whether there are others.
 
     >>> table_name("x.csv", 7, several=True), table_name("x.csv", 7, several=False)
     ('x.seed-7.csv', 'x.csv')
@@ -85,12 +79,7 @@ def table_name(name: str, seed: int | None, *, several: bool) -> str:
 
 
 def certificate_of(certificate: dict[str, Any], facts: Sequence[ShapeFacts]) -> dict[str, Any]:
-    """A run's certificate for tables that were drawn from it as asked.
-
-    Args:
-      certificate: of the run.
-      facts: of each table.
-    """
+    """A run's certificate for tables that were drawn from it as asked."""
     tables = [
         one.model_dump(mode="json", include={"rows", "seed", "drawn"}) | {"words": list(one.words)}
         for one in facts
@@ -101,12 +90,7 @@ def certificate_of(certificate: dict[str, Any], facts: Sequence[ShapeFacts]) -> 
 
 
 def asked_words(shape: Shape, domain: Domain) -> dict[str, str]:
-    """What was asked of each column, by name; columns that nothing was asked of are not named.
-
-    Args:
-      shape: of a table.
-      domain: of it.
-    """
+    """What was asked of each column, by name; columns that nothing was asked of are not named."""
     words: dict[str, list[str]] = {}
     for condition in parse_conditions(shape.where, domain):
         words.setdefault(condition.column.name, []).append(f"only rows with {condition.text}")

@@ -49,13 +49,7 @@ __all__ = [
 
 
 def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecord:
-    """Keep the schema that the steward confirmed, and the profile that goes with it.
-
-    Args:
-      store: where.
-      table_id: which table.
-      schema: with the table's columns.
-    """
+    """Keep the schema that the steward confirmed, and the profile that goes with it."""
     return recounted(store, store.table(table_id), schema)
 
 
@@ -68,8 +62,6 @@ def change_grid(
     """Keep the edited grid; kinds that changed get a fresh domain and picture.
 
     Args:
-      store: where.
-      table: whose columns.
       grid: as `core.services.schema_grid` shows it, one row a column.
       earlier: columns as they were declared, by name and kind: a kind that comes back brings its
         declaration along instead of a fresh one.
@@ -122,13 +114,7 @@ def _as_before(before: SchemaColumn, now: SchemaColumn) -> SchemaColumn:
 
 
 def _recoded(tally: Tally, column: SchemaColumn, before: SchemaColumn) -> SchemaColumn:
-    """A column whose codes for "missing" changed; bounds that were proposed are proposed anew.
-
-    Args:
-      tally: of its raw cells.
-      column: with the codes.
-      before: without them.
-    """
+    """A column whose codes for "missing" changed; bounds that were proposed are proposed anew."""
     proposed = as_kind(tally, column, column.kind)
     if before.provenance is not Provenance.PROPOSED:  # what was a code may read as nothing now
         return column.model_copy(update={"missing": proposed.missing})
@@ -137,13 +123,7 @@ def _recoded(tally: Tally, column: SchemaColumn, before: SchemaColumn) -> Schema
 
 
 def label_counts(store: RunStore, table: TableRecord, name: str) -> pd.DataFrame:
-    """How many rows and people hold each label of a column; see `count_labels`; inside only.
-
-    Args:
-      store: where.
-      table: whose column.
-      name: of the column.
-    """
+    """How many rows and people hold each label of a column; see `count_labels`; inside only."""
     person = table.schema.person
     people = () if person is None or name in person.columns else person.columns
     columns = list(dict.fromkeys((name, *people)))
@@ -156,9 +136,6 @@ def change_list(
     """Replace a column's categories; counts rare ones again.
 
     Args:
-      store: where.
-      table: whose column.
-      name: of the column.
       labels: in order; those that were listed and are not any more become "OTHER".
 
     Raises:
@@ -171,9 +148,6 @@ def merge_rare(store: RunStore, table: TableRecord, name: str, fewer: int) -> Ta
     """List every label of a column that at least so many rows hold; others become "OTHER".
 
     Args:
-      store: where.
-      table: whose column.
-      name: of the column.
       fewer: k ≥ 1; labels of fewer rows are merged.
 
     Raises:
@@ -184,14 +158,7 @@ def merge_rare(store: RunStore, table: TableRecord, name: str, fewer: int) -> Ta
 
 
 def change_categories(store: RunStore, table: TableRecord, name: str, text: str) -> TableRecord:
-    """Replace a column's categories by those listed one a line; counts rare ones again.
-
-    Args:
-      store: where.
-      table: whose column.
-      name: of the column.
-      text: the categories, one a line.
-    """
+    """Replace a column's categories by those listed one a line; counts rare ones again."""
     column = with_categories(table.schema[name], text)
     return recounted(store, table, table.schema.replace(column))
 
@@ -200,8 +167,6 @@ def change_pattern(store: RunStore, table: TableRecord, name: str, pattern: str)
     """Say what made-up values of a column look like; an empty pattern leaves it to the product.
 
     Args:
-      store: where.
-      table: whose column.
       name: of an identifier or text column.
       pattern: see `Column.pattern`.
 
@@ -277,21 +242,13 @@ def change_target(store: RunStore, table: TableRecord, target: str | None) -> Ta
     """Name the target column, or none.
 
     Args:
-      store: where.
-      table: whose.
       target: name of a modelled column, or None.
     """
     return store.save_schema(table.id, table.schema.model_copy(update={"target": target}))
 
 
 def change_holdout(store: RunStore, table: TableRecord, share: float) -> TableRecord:
-    """Keep a share of the records out of training, in [0, ½], chosen by their place in the file.
-
-    Args:
-      store: where.
-      table: whose.
-      share: of the records.
-    """
+    """Keep a share of the records out of training, in [0, ½], chosen by their place in the file."""
     return store.save_schema(table.id, table.schema.model_copy(update={"holdout": share}))
 
 
@@ -299,8 +256,6 @@ def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]
     """Tag columns whose distribution must not be revealed.
 
     Args:
-      store: where.
-      table: whose columns.
       groups: name of a group by column; an empty name or no entry leaves a column untagged.
 
     Raises:

@@ -75,7 +75,6 @@ def as_written(frame: pd.DataFrame, schema: Schema, headers: Sequence[str] = ())
     Forms hold nothing that a spreadsheet runs, so escaping comes before.
 
     Args:
-      frame: synthetic rows.
       schema: of the table; columns that it lacks stay as they are.
       headers: what the frame's columns are called in the schema, where that differs.
     """
@@ -129,7 +128,6 @@ def write_row_groups(
 
     Args:
       parts: of one table, one at least; the first one's types are those of all.
-      file: for writing.
       schema: see `write_parquet_parts`.
     """
     writer, rows = None, 0

@@ -94,8 +94,6 @@ def score_share(table: TableRecord, epsilon: float, shift: float | None) -> floa
     """Whether this run may be compared without looking, as a share of the budget.
 
     Args:
-      table: to plan for.
-      epsilon: budget, inf for none.
       shift: of its tagged columns; None without any.
     """
     try:

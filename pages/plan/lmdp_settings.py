@@ -43,13 +43,7 @@ class LmdpChoice:
 
 
 def choose(table: TableRecord, card: Card, epsilon: float) -> LmdpChoice:
-    """How the tagged columns are hidden; asks nothing without tags.
-
-    Args:
-      table: to plan for.
-      card: of the model.
-      epsilon: budget, inf for none.
-    """
+    """How the tagged columns are hidden; asks nothing without tags."""
     groups = table.schema.sensitive
     if not groups:
         return LmdpChoice()

@@ -61,7 +61,6 @@ def switch(runs: Sequence[RunRecord], *, place: str) -> View:
     recorded, and certificates tell of it.
 
     Args:
-      runs: that are shown.
       place: name in the address; a choice made for one run does not open several.
     """
     comparable = any(reviews.comparable(shared.store(), run) for run in runs)

@@ -32,10 +32,7 @@ def bare_page(
     """The answer to a request, in its browser's language.
 
     Args:
-      scope: of the request.
-      status: HTTP's.
       title: a text of the catalogue, like each of `paragraphs`; `backticks` mark code.
-      paragraphs: in order.
       way_on: whether a link to the first page stands at the end.
     """
     spoken = asked_for(scope)

@@ -38,7 +38,6 @@ def enter(body: bytes, address: str, allowed: Callable[[], bool]) -> None:
     """Let a file be fetched, soon.
 
     Args:
-      body: what it holds.
       address: of whom it was made for, "" where nobody signs in.
       allowed: asked again when it is fetched.
     """
@@ -55,7 +54,6 @@ def fetchable(body: bytes, claims: Mapping[str, Any]) -> bool:
     """Whether a file may go out to whoever asks for it.
 
     Args:
-      body: what the file holds.
       claims: of the sign-in that came with the request, empty without one.
     """
     address = guard.address_of(claims) if guard.configured() else ""

@@ -69,7 +69,6 @@ def button(label: str, name: str, *, primary: bool = False, **query: str) -> Non
       label: of the button, shown as it stands.
       name: of the page, as in `ROUTES`.
       primary: whether it is the page's main way on.
-      query: parameters for the address.
     """
     if st.button(label, type="primary" if primary else "secondary", icon=ROUTES[name][1]):
         go(name, **query)

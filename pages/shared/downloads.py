@@ -42,11 +42,8 @@ def offer(
     """A download button.
 
     Args:
-      label: of the button.
       make: what the file holds; called on click, outside the page's run.
       table_id: the table it was made from, which the person must be allowed to see.
-      file_name: for the browser.
-      role: that the person must have.
       inside: whether it shows real data without noise, which the table's rule must allow too.
       reviewed: a run whose reviews must be in, also when the button is pressed.
       mime, icon, help, type, width: as for `st.download_button`.

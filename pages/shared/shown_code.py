@@ -17,7 +17,6 @@ def show(codes: dict[str, Code], *, schema: Schema | None = None, table_id: str)
     Args:
       codes: by title, shown as it stands.
       schema: that they name, to be taken along; None where files leave the house.
-      table_id: whose schema it is.
     """
     with st.expander(say("Show me the code"), icon=":material/code:"):
         for title, code in codes.items():

@@ -72,7 +72,6 @@ def still(store: RunStore, run_id: str, *any_of: guard.Role) -> RunRecord:
     answer is no, the whole page is drawn anew, and says so.
 
     Args:
-      store: where.
       run_id: which run the page was opened for.
       any_of: roles that may open the page.
     """

@@ -219,10 +219,8 @@ def confirmed(problem: str, asked: str, about: str, *, icon: str) -> tuple[bool,
     """Show why the ledger refuses; whether words were written against it, and the words.
 
     Args:
-      problem: the ledger's objection.
       asked: the label of the field, in the language of whoever is here.
       about: what kind of words about whom, for the field's key.
-      icon: beside the problem.
     """
     st.error(plain(said(problem)), icon=icon)
     typed = st.text_input(
@@ -292,9 +290,7 @@ def tiles(
     """Each item with its place in a grid that fills row by row.
 
     Args:
-      items: one a place.
       columns: of the grid, ≥ 1.
-      border: whether places are framed.
     """
     for place, item in zip(cycle(st.columns(columns)), items, strict=False):
         yield place.container(border=True) if border else place, item

@@ -41,8 +41,6 @@ def keep(table: TableRecord, shown: pd.DataFrame, edited: pd.DataFrame) -> None:
     """Keep an edited grid, or what was refused of it; then the page anew.
 
     Args:
-      table: whose columns.
-      shown: the grid as it holds.
       edited: the grid as somebody left it.
     """
     earlier: dict[tuple[str, Kind], SchemaColumn]

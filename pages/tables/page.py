@@ -111,7 +111,6 @@ def _bring_in(label: str, take: Take, target: str | None = None) -> None:
     """Keep a table and show it. A refusal leaves the page as it was.
 
     Args:
-      label: of what goes on meanwhile.
       take: keeps the table; what it is given hears how many rows were read.
       target: the column that others should predict.
     """

@@ -202,8 +202,6 @@ def edited_grid(
     """A grid to edit, with a row for each column of the table.
 
     Args:
-      table: whose schema the grid shows.
-      frame: what the cells hold now.
       name: of the grid, for its key.
       columns: how each column of the grid is edited.
 

@@ -50,7 +50,6 @@ class Invariant:
 
         Args:
           frame: n rows with the columns it names.
-          columns: of the table, by name.
         """
         rule = self.rule
         if isinstance(rule, Determines):
@@ -68,8 +67,6 @@ def invariants(
 
     Args:
       frame: n real rows with these columns.
-      columns: modelled ones, with declared kinds.
-      seed: of subsample and shuffles.
     """
     random = np.random.default_rng(seed)
     take = np.sort(random.permutation(len(frame))[:FEW_ROWS])
@@ -133,14 +130,7 @@ def _numeric(few: pd.DataFrame, columns: Sequence[Column]) -> Iterator[AnyRule]:
 def _holding(
     rule: AnyRule, frame: pd.DataFrame, columns: Mapping[str, Column], random: np.random.Generator
 ) -> Invariant | None:
-    """The rule if all rows keep it and shuffled ones would not.
-
-    Args:
-      rule: that a few rows keep.
-      frame: all rows.
-      columns: by name.
-      random: for the shuffle.
-    """
+    """The rule if all rows keep it and shuffled ones would not."""
     if isinstance(rule, Determines):
         source, result = (labels_of(frame[name]) for name in rule.columns)
         pairs = pd.DataFrame({"source": source, "result": result}).drop_duplicates()

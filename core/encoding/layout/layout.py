@@ -25,9 +25,6 @@ __all__ = ["Layout"]
 class Layout:
     """The map between a table's columns and those that models see.
 
-    Args:
-      output: the table's domain.
-
     Attributes:
       output: as given.
       domain: what models see; `output` itself where there is neither rule nor person.

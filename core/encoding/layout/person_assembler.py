@@ -51,7 +51,6 @@ class Crowd:
 
         Args:
           most: ≥ 2.
-          constant: see the class.
           taken: names that the count must not have.
         """
         ends = range(1, most + 1) if most <= _EACH else [e for e in _ENDS if e < most] + [most]
@@ -74,7 +73,6 @@ class Crowd:
 
         Args:
           frame: candidates so far, ≥ 1.
-          rows: that are asked for.
         """
         bins, sizes, people = self._people(frame, rows)
         needed = np.bincount(bins[people], weights=sizes, minlength=len(self.bins))
@@ -94,7 +92,6 @@ class Crowd:
         Args:
           frame: candidates, ≥ 1; where they do not suffice some are used again.
           rows: that are asked for, ≥ 1.
-          random: data-free.
 
         Returns:
           Which candidate each row is, and whose it is (0, 1, …), int [rows] each. People come in

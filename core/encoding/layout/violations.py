@@ -65,8 +65,6 @@ def _violates(
 
     Args:
       rule: with what it says of values declared.
-      frame: n rows.
-      columns: of the table, by name.
     """
     if isinstance(rule, Determines):
         lookup = Lookup.of(rule, columns)

@@ -23,9 +23,6 @@ class AutoEncoder:
     """width → hidden → latent → hidden → S, with tanh at the latent.
 
     Args:
-      heads: of the domain.
-      settings: of the model.
-      device: where parameters live.
       generator: data-free randomness on the CPU for the start.
 
     Attributes:

@@ -21,10 +21,8 @@ class CentredRecords:
     """The affine map of a domain's records.
 
     Args:
-      codec: where columns lie.
       target_weight: stretch of the target's coordinates, > 0; a heavier target is kept better by a
         projection to few coordinates.
-      device: where tensors live.
 
     Attributes:
       width: of the codec's expanded vector, before and after.

@@ -61,12 +61,8 @@ class ElboGradient:
     """Per-record gradients of the second phase.
 
     Args:
-      heads: of the domain.
-      projection: expanded records → latent means.
       networks: network "decoder" d' → S, and "spread" width → d' unless records have no spread.
-      mixture: the released prior.
       weight: β ≥ 0 of the KL term.
-      spread: whether latent points are uncertain.
 
     Attributes:
       draws: what a record's row must bring: a normal a latent coordinate, if points are uncertain.

@@ -64,13 +64,7 @@ def load(folder: Path) -> FittedGenerator:
 
 
 class P3gmTrainer:
-    """P3GM on one device.
-
-    Args:
-      heads: of the domain.
-      settings: of the model.
-      device: where tensors live.
-    """
+    """P3GM on one device."""
 
     def __init__(self, heads: Heads, settings: P3gmSettings, *, device: str = "cpu"):
         self._heads = heads
@@ -87,7 +81,6 @@ class P3gmTrainer:
         Args:
           table: the door to the rows; charged for every release made.
           checkpoint: holds what was released; written after each release.
-          emitter: told of each phase.
         """
         if self._projected and "directions" not in checkpoint.state:
             moments = Moments.of(
@@ -118,8 +111,6 @@ class P3gmTrainer:
         Gradients go without a clip where no privacy is claimed, and nowhere else.
 
         Args:
-          table: the door to rows.
-          plan: what is claimed.
           state: of the checkpoint, the phases before done.
         """
         start = torch.Generator().manual_seed(state["seed"])

@@ -216,7 +216,6 @@ def split_release(release: Tensor, design: Design, n: int) -> Target:
 
     Args:
       release: the mechanism's noisy statistic, float64, flat.
-      design: what it was measured by.
       n: number of records (public), the only divisor.
     """
     shape = (design.classes, design.groups)

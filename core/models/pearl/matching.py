@@ -32,7 +32,6 @@ class FrequencyCritic(nn.Module):
     frequencies be wider or narrower (log width), within ±`strength` in log units.
 
     Args:
-      frequencies: as drawn from ω₀.
       strength: ≥ 0; 0 switches re-weighting off.
 
     Source: PEARL (ICLR 2022) §4.2, Eq. 5; ω₀ here is a mixture over sparse supports.
@@ -84,14 +83,9 @@ class EmbeddingMatcher:
     """The training state: generator, critic, their optimisers, and the released target.
 
     Args:
-      generator: trained in place.
-      frequencies: public frequencies of the target.
       target: the released embedding, divided by n.
       noise_level: standard deviation of one real coordinate of the target (public).
-      one_way_weight: λ of the embedding.
       settings: of the model, with how many steps it takes.
-      seed: of latents.
-      device: where tensors live.
 
     Attributes:
       done: steps so far.

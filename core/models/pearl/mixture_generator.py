@@ -21,7 +21,6 @@ class MixtureGenerator(nn.Module):
     Args:
       latent: width of the latent, ≥ 1.
       classes: number of classes, ≥ 1; a one-hot of the class joins the latent.
-      hidden: width of both hidden layers.
       bins: Σ bins over columns, the output width.
 
     Source: PEARL (ICLR 2022) App. H (architecture for tables).

@@ -42,11 +42,7 @@ def release_embedding(
 
     Args:
       table: the door to rows; its plan holds `EMBEDDING`, and `DISTANCE` if that is bought.
-      codec: of the table.
       frequencies: how many complex frequencies are wanted in all.
-      seed: of the frequencies (public).
-      device: where the statistics are computed.
-      emitter: told of each release.
 
     Returns:
       Tensors and plain values, safe to store: what `stored_frequencies` and `stored_target` read.

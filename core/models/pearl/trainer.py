@@ -107,9 +107,6 @@ def _fitted(
     """The model around a generator; it follows as the generator learns, on any device.
 
     Args:
-      codec: of the domain.
-      settings: of the model.
-      generator: trained, or in training.
       shares: float [classes], released.
     """
     block, bins, shares = condition_block(codec), unconditional_bins(codec), shares.cpu()

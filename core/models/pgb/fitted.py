@@ -27,7 +27,6 @@ class BoostedFitted(FittedModel):
 
     Args:
       base: what the base would release: its last, averaged generator.
-      critics: calibrated.
       state: of the rounds that were played.
       settings: boosting's own; `rejection` says whether rows are kept by it too.
 
@@ -97,10 +96,7 @@ def read_boosted(
     """What `BoostedFitted.save` wrote, around a base that is loaded already.
 
     Args:
-      folder: where it lies.
       base: as it was saved beside it.
-      ensemble: the base's generators and critics.
-      settings: boosting's own.
       rate: of the multiplicative weights, η > 0.
     """
     tensors = load_file(folder / "boosting.safetensors")

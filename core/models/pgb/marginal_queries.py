@@ -28,7 +28,6 @@ class MarginalQueries:
     """A fixed list of queries.
 
     Args:
-      codec: of the domain.
       count: how many, ≥ 0.
       seed: of which; the same seed gives the same.
     """

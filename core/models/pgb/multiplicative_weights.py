@@ -64,7 +64,6 @@ class CalibratedCritics:
         """Half of the generated records are called real; touches no private data.
 
         Args:
-          ensemble: whose critics.
           generated: records of all its generators, float32 [n, S].
           queries: public ones that play beside the critics.
         """
@@ -113,9 +112,7 @@ class MultiplicativeWeights:
     """Weights of candidates, round by round.
 
     Args:
-      critics: calibrated.
       scores: float32 [B, options], every critic's probability for every candidate.
-      selection: chooses privately, once a round.
       state: of the rounds so far; none when left out.
       done: rounds so far; a crash can leave the state behind.
 
@@ -185,8 +182,6 @@ class BoostedMixture:
     """Draws records of the averaged mixture.
 
     Args:
-      critics: calibrated.
-      state: of the rounds.
       rejection: whether records are also kept in proportion to D/(1 - D), the
         geometric mean over the chosen critics, to the power `REJECTION`.
     """

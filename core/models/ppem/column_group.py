@@ -18,9 +18,7 @@ class ColumnGroup:
     """Some columns of a record.
 
     Args:
-      codec: of the whole domain.
       names: modelled columns, at least one; the group keeps this order.
-      device: where tensors live.
 
     Attributes:
       heads: of these columns alone.

@@ -31,7 +31,6 @@ def shapes(name: str, parts: Sequence[int], hidden: int) -> dict[str, tuple[int,
     """Widths for `Dense`: first layers of equal width for each part, then 2 × hidden → 1.
 
     Args:
-      name: of the energy.
       parts: widths of the parts of its input.
       hidden: width of each of the three hidden layers.
     """
@@ -58,7 +57,6 @@ class Energy:
 
     Args:
       networks: holds the networks of `shapes`.
-      name: of the energy.
       columns: for each part, int64 [·]: which columns of a row it reads.
 
     Attributes:

@@ -35,10 +35,8 @@ class SplitGenerator(nn.Module):
     that a generated record does not depend on its neighbours.
 
     Args:
-      latent: width of the latent.
       given: width of what is conditioned on; 0 for nothing.
       hidden: width of each of three hidden layers.
-      outputs: width of the output.
     """
 
     def __init__(self, *, latent: int, given: int, hidden: int, outputs: int):
@@ -91,9 +89,6 @@ class EnergyGanTrainer(AdversarialTrainer):
 
     Args:
       generator: of the columns that are generated.
-      networks: holds the energies' layers.
-      energies: whose sum is the energy.
-      heads: of the generated columns.
       release: of the private phase: a record's row is what is given, if anything, then the columns
         that are generated.
       config: see `EnergyGanConfig`.

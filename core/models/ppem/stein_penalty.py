@@ -32,8 +32,6 @@ class SteinPenalty:
     """The statistic Ŝ of one group's energy, and its penalty λ·[critical value - Ŝ]₊.
 
     Args:
-      columns: holds the group's columns.
-      names: of the group's columns.
       energy: of these columns, in the layout of `ColumnGroup.columns`.
       alpha: level of the test, in (0, 1).
 

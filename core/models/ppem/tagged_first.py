@@ -30,9 +30,6 @@ class TaggedFirst:
 
     Args:
       codec: of the domain, which says what is tagged.
-      settings: of the model.
-      seed: of data-free randomness.
-      device: where tensors live.
       bounded: whether gradients are clipped; off only where the plan claims no privacy.
 
     Attributes:

@@ -33,11 +33,6 @@ def more_to_learn(ensemble: MixtureEnsemble, targets: Targets, design: Design) -
 
     Not where the counts of larger sets are already followed into their noise: further steps would
     learn that, and a parity of four columns falls apart.
-
-    Args:
-      ensemble: trained on them.
-      targets: what was released.
-      design: of the releases.
     """
     pairs = sum(pair.shares.numel() for pair in targets.counted)
     sets = sum(one.shares.numel() for one in targets.sets)

@@ -33,9 +33,6 @@ def fitted_mixture(
     """The model of a trained mixture.
 
     Args:
-      known: what was released.
-      counted: pairs as they were released.
-      settings: of the model.
       mixture: weights [components] and shares [components, cells].
     """
     scales = known.scales
@@ -57,10 +54,7 @@ def fitted_of(
     """The model of what is stored.
 
     Args:
-      codec: of the domain.
-      settings: of the model, JSON values.
       weights: all tensors that drawing reads, by name; see `fitted_mixture`.
-      constants: further JSON values of it.
     """
     placing, sizes = Placing.stored(weights, constants), constants["sizes"]
 

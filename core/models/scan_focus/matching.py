@@ -91,7 +91,6 @@ def set_shares(target: SetTarget, within: Tensor, shares: Sequence[Tensor]) -> T
     Half of the columns lie along each axis, so that components need not hold all groups at once.
 
     Args:
-      target: names columns and groups.
       within: [components, classes], weights within each class.
       shares: [components, cells] of every column.
     """
@@ -107,13 +106,9 @@ class MixtureMatcher:
     """The training state: a mixture, its optimiser, and what it is to match.
 
     Args:
-      mixture: trained in place.
-      targets: what was released.
       design: what was scanned, and the class.
       steps: of the first training, see `begin`.
-      rate: peak learning rate of Adam.
       seed: of which pairs a step compares, where there are too many for all.
-      device: where tensors live.
 
     Attributes:
       done: steps so far.

@@ -31,8 +31,6 @@ class LatentMixture(nn.Module):
       base: float32 [cells], logarithms of the released shares, where all components start.
       starts: float32 [components, cells], see `anchors`.
       anchored: columns whose components start apart; the others start at `base`.
-      sizes: cells of each column.
-      hidden: width of both hidden layers.
     """
 
     def __init__(
@@ -83,12 +81,6 @@ def anchors(
 
     Components that start at random records turn a product of many columns' deviations, which has
     no slope where all of them are alike, into a matter of weights.
-
-    Args:
-      scales: one a column.
-      shares: of the cells of each.
-      components: how many.
-      random: data-free randomness.
 
     Returns:
       Float32 [components, cells].

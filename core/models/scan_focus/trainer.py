@@ -89,8 +89,6 @@ def _steps(settings: ScanFocusSettings, targets: Targets, checkpoint: Checkpoint
     Such a table has little else to learn, and further steps follow the noise of many small cells.
 
     Args:
-      settings: of the model.
-      targets: of this training.
       checkpoint: a training that earlier versions began keeps its steps.
     """
     if not targets.sets or TRAINING in checkpoint.state and STEPS not in checkpoint.state:
@@ -120,11 +118,7 @@ def _matcher(
     """A mixture that starts at the released shares; its latents follow from the seed.
 
     Args:
-      known: what was released.
-      targets: of this training.
-      settings: of the model.
       apart: columns in which components start apart, besides those of larger sets.
-      steps: of this training.
       member: which of the ensemble, from 0.
     """
     seed = known.checkpoint.seed + 3 * member  # each draws latents, weights and pairs of its own

@@ -64,9 +64,7 @@ class AdversarialTrainer(ABC):
     What a subclass needs for `critic_mechanism` must be set before this is initialised.
 
     Args:
-      generator: trained in place.
       critic: all critics' parameters; the generator follows them to their device.
-      release: of the private phase.
       config: see `AdversarialConfig`.
       fakes_apart: whether generated records pull the critic in a gradient of their own, beside the
         released one; else `critic_mechanism` sees to them.

@@ -95,10 +95,8 @@ def draw_codes(
     """Draw one record from each row of bin logits.
 
     Args:
-      codec: where columns lie.
       bins: one a column that has logits, in the order of the logits.
       logits: float [b, Σ count].
-      generator: data-free randomness on the CPU.
       fixed: block index → int64 [b] states of columns that are given, not drawn.
 
     Returns:
@@ -133,7 +131,6 @@ def one_of_each(shares: Tensor, generator: torch.Generator) -> Tensor:
 
     Args:
       shares: float32 [b, k], not negative, some positive in each row.
-      generator: data-free randomness on the CPU.
     """
     cumulative = shares.cumsum(dim=1)
     uniform = torch.rand((len(shares), 1), generator=generator) * BELOW_ONE

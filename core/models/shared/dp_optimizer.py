@@ -25,9 +25,6 @@ class DPAdam:
     peak. Parameters are also averaged over the last steps, which takes noise out for free.
 
     Args:
-      networks: what is trained, in place.
-      mechanism: whose gradient is released.
-      release: of the planned phase.
       rate: peak learning rate, > 0.
       steps: planned steps in all, ≥ 1.
       averaging: decay of the running average of parameters, in [0, 1); 0 keeps the last ones.

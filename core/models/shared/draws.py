@@ -20,19 +20,11 @@ def normals(shape: Sequence[int], random: torch.Generator, device: Device) -> Te
     """Standard normals, float32.
 
     Args:
-      shape: of the result.
       random: on the CPU, seeded by the user's seed; nothing private may rest on it.
-      device: where they are wanted.
     """
     return torch.randn(tuple(shape), generator=random).to(device, non_blocking=True)
 
 
 def uniforms(shape: Sequence[int], random: torch.Generator, device: Device) -> Tensor:
-    """Numbers in [0, 1), float32; see `normals`.
-
-    Args:
-      shape: of the result.
-      random: on the CPU.
-      device: where they are wanted.
-    """
+    """Numbers in [0, 1), float32; see `normals`."""
     return torch.rand(tuple(shape), generator=random).to(device, non_blocking=True)

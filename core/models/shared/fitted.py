@@ -75,14 +75,10 @@ class FittedGenerator(FittedModel):
     """A trained generator network.
 
     Args:
-      codec: of the domain.
-      model: registry id.
       settings: JSON values needed to build the network again.
       weights: all that `draw_chunk` reads, by name; stored as safetensors.
       draw_chunk: (rows, generator on the CPU) → NumPy codes of that many records.
       history: further tensors that go to a file of their own, or nothing.
-      file: name of the JSON description.
-      constants: further JSON values of it.
 
     Attributes:
       settings, weights, history: as given.

@@ -30,9 +30,7 @@ class Generator(nn.Module):
     averaged weights need no statistics of their own.
 
     Args:
-      latent: width of the latent.
       hidden: widths of the hidden layers; equal neighbours are joined by residual links.
-      outputs: width of the last layer.
       decode: fixed and differentiable, from there to the outputs; None leaves them as they are.
     """
 
@@ -72,9 +70,7 @@ def new_critic(width: int, hidden: int, seed: int, device: str) -> Dense:
     """A critic from data-free randomness; see `critic_widths`.
 
     Args:
-      width: of its input.
       hidden: width of the first hidden layer.
-      seed: of the weights.
       device: "cpu" or "cuda".
     """
     random = torch.Generator().manual_seed(seed)
@@ -154,11 +150,8 @@ def train_gan(
 
     Args:
       table: gives the critic's gradients at real records.
-      context: of the fit.
       checkpoint: holds the trainer's state under "game".
       heads: of the domain, on the context's device.
-      settings: of the model.
-      generator: as it starts.
       fitted: from the generator's weights, and from snapshots or {}, to the trained model.
       seed: of data-free randomness, beside that which made the generator.
       label: of the metrics, see `DPAdam`.
@@ -190,7 +183,6 @@ def gan_ensemble(
     """The snapshots that `train_gan` left in a fitted model, on the CPU.
 
     Args:
-      fitted: holds them.
       generator: of the same shape as theirs.
       critic_hidden: width of the critics' first hidden layer.
     """

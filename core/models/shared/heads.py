@@ -31,10 +31,6 @@ _LARGEST_LOGIT = 30.0  # keeps every exponential finite without a maximum per co
 class Heads:
     """The bin heads of a domain.
 
-    Args:
-      codec: where columns lie.
-      device: where the tensors live.
-
     Attributes:
       bins: one a modelled column, in file order.
       total: Σ bins, the width of logits.
@@ -111,7 +107,6 @@ class Heads:
         Args:
           logits: float32 [b, S].
           temperature: > 0, of the soft one.
-          generator: data-free randomness on the CPU.
 
         Returns:
           float32 [b, critic_width], laid out as `critic_view` does.

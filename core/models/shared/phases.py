@@ -24,9 +24,7 @@ def gradient_phase(
     """DP-SGD on random batches, as a phase of a plan.
 
     Args:
-      name, title: of the phase.
       scale: of all noise, ≥ 0.
-      n: number of records.
       batch: records a step expects, ≥ 1; all of them at most.
       count: private steps, ≥ 1.
       share: of the budget, in (0, 1].

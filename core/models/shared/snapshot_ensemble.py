@@ -28,7 +28,6 @@ class Snapshots:
 
     Args:
       count: pairs to keep, evenly spaced; 0 keeps none.
-      steps: generator steps in all.
 
     Attributes:
       pairs: flat parameters of the generator and of the critic, on the CPU.
@@ -39,13 +38,7 @@ class Snapshots:
         self.pairs: list[tuple[Tensor, Tensor]] = []
 
     def observe(self, done: int, generator: nn.Module, critic: Tensor) -> None:
-        """Keep both if it is time.
-
-        Args:
-          done: generator steps so far.
-          generator: the module.
-          critic: its opponent's flat parameters.
-        """
+        """Keep both if it is time."""
         if not self._count or done * 4 <= 3 * self._steps:
             return
         every = max(1, math.ceil(self._steps / 4 / self._count))
@@ -60,7 +53,6 @@ class Snapshots:
 
         Args:
           generator: as it is at the end.
-          critic: its opponent's flat parameters then.
         """
         if not self._count:
             return {}
@@ -121,7 +113,6 @@ def unpacked(flat: Tensor, widths: Sequence[int]) -> Layers:
 
     Args:
       flat: float32 [N, ·], each layer's weight [out, in] and then its bias.
-      widths: from input to output.
     """
     layers, start = [], 0
     for inputs, outputs in pairwise(widths):

@@ -62,10 +62,7 @@ def train(
 
     Args:
       phase: what is told as it begins.
-      trained: what it trains.
       steps: in all; one may run the phase's mechanism more than once.
-      checkpoint: where its state is kept.
-      key: under this name.
       preview: a few synthetic rows as records; none while there is nothing to see.
       observe: hears of events by the clock, but of `POINTS` metrics at least.
 
@@ -126,7 +123,6 @@ class Checkpoint:
         """The one that lies in the context's folder when a fit goes on, else one with a seed.
 
         Args:
-          context: of the fit.
           name: of the file in its folder.
           meter: of the table; settled with every checkpoint.
         """

@@ -75,7 +75,6 @@ def epsilon(
     Args:
       phases: what ran or will run; none costs nothing.
       delta: in (0, 1).
-      relation: see the module.
       rows: records that count as one, see `Plan.rows_of_one`.
       quick: whether it may come out larger by about one part in 10⁵, for a search.
 
@@ -137,7 +136,6 @@ def renyi(phases: Sequence[Phase], order: float, *, rows: int = 1) -> float:
     cannot be computed.
 
     Args:
-      phases: composed.
       order: > 1.
       rows: see `epsilon`.
     """
@@ -153,7 +151,6 @@ def _pld_epsilon(
     """ε by composing privacy loss distributions; inf where the losses are too large to grid.
 
     Args:
-      parts: what is composed.
       delta: in (0, 1).
       near: about the answer, for a grid no finer than it needs; 0 for the finest. Every grid is
         sound.

@@ -106,7 +106,6 @@ def dominating_pld(eps: Floats, bound: Floats, interval: float) -> PrivacyLossDi
     Args:
       eps: 0, interval, 2·interval, … (float64 [m], m ≥ 2).
       bound: h at most this, [m], in [0, 1]; holds in both directions.
-      interval: the PLD's grid step.
     """
     steps = np.arange(len(eps))
     mirrored = -np.expm1(-eps[1:]) + np.exp(-eps[1:]) * bound[1:]  # h(-ε)

@@ -50,7 +50,6 @@ def rdp_epsilon(
     """ε at δ by the best order; inf where none bounds it.
 
     Args:
-      parts: composed.
       delta: in (0, 1).
       two_sided: whether batches of groups take the bound of records that are replaced.
       roughly: whether a few percent too much do, for a search.
@@ -86,7 +85,6 @@ def rdp_divergences(
     about them are not passed on.
 
     Args:
-      parts: composed, each with noise.
       orders: each > 1.
       two_sided: see `rdp_epsilon`.
     """

@@ -22,7 +22,6 @@ def smallest_scale(
     Args:
       excess: of a scale s > 0, such as ln(ε(s)/ε); falls with s, may be infinite.
       tolerance: relative, > 0.
-      near: where the search begins.
 
     Raises:
       ValueError: no s up to 10⁹ has excess(s) ≤ 0.

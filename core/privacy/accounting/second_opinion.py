@@ -98,7 +98,6 @@ def second_opinion(phases: Sequence[Phase], delta: float, *, rows: int = 1) -> S
     Imports Opacus, which brings torch along whatever part of it is asked for: for workers.
 
     Args:
-      phases: that ran, each with noise.
       delta: in (0, 1).
       rows: records that count as one, see `Plan.rows_of_one`.
 

@@ -21,7 +21,6 @@ def noise_for_share(
     Args:
       scale: ≥ 0; 0 means no noise anywhere.
       share: in (0, 1].
-      count: runs of the phase.
       sampling_rate: Poisson rate in (0, 1], or None for all rows.
 
     >>> noise_for_share(2.0, 0.25)

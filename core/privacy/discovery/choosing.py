@@ -60,8 +60,6 @@ def first_look(column: Column, counts: Counts, levels: Levels, n: int) -> FirstL
     Args:
       column: what is bought; its kind has the grid.
       counts: float64 [grid size], noisy.
-      levels: of the plan.
-      n: number of records, public.
     """
     grid = grid_of(column)
     bins, atom_counts = counts[1 : grid.bins + 1], counts[grid.bins + 2 : -1]
@@ -126,11 +124,8 @@ def bounded(
     """The column with its bounds, atoms and scale.
 
     Args:
-      column: what is bought.
       look: what the first one showed, with low < high or one value.
       fine: float64 [bins] of a second look from low to high, noisy; None without one.
-      levels: of the plan.
-      n: number of records, public.
     """
     low, high = _rounded(column, look.low, look.high)
     if fine is not None and look.low < look.high:
@@ -189,11 +184,8 @@ def listed(
     """The column with its list, sorted; dropped where no label was found or known.
 
     Args:
-      column: what is bought.
       keys: every label that occurs, the known ones first.
       counts: float64 [keys + 1], noisy; the last is of missing cells.
-      levels: of the plan.
-      n: number of records, public.
     """
     known = len(known_labels(column))
     missing = bool(counts[-1] > levels.missing[LISTS])
@@ -246,10 +238,8 @@ def settled_rule(
     """The rule with the mapping or the combinations that enough records hold.
 
     Args:
-      rule: what is bought.
       keys: every combination that occurs, labels in the order of the rule's columns.
       counts: float64 [keys + 1], noisy.
-      levels: of the plan.
     """
     passed = [i for i in range(len(keys)) if counts[i] > levels.label]
     if isinstance(rule, Combinations):

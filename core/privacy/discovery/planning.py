@@ -86,11 +86,7 @@ class Levels:
         )
 
     def cut(self, counts: list[float]) -> int:
-        """How many bins at the end of a second look's counts surely hold few records.
-
-        Args:
-          counts: noisy, the outermost bin first.
-        """
+        """How many bins at the end of a second look's counts surely hold few records."""
         total, bins = 0.0, 0
         for count in counts:
             total += count
@@ -105,7 +101,6 @@ def most_keys(wanted: Unbought, n: int, rows: int) -> int:
     """A public bound on the keys of one list: all of them differ, and none that is known occurs.
 
     Args:
-      wanted: what is to be bought.
       n: number of units, public.
       rows: the most rows of one unit.
     """
@@ -113,14 +108,7 @@ def most_keys(wanted: Unbought, n: int, rows: int) -> int:
 
 
 def _std(multiplier: float, histograms: int, entries: int, n: int) -> float:
-    """The standard deviation of the noise in each count; 0 where nothing is released.
-
-    Args:
-      multiplier: of the phase.
-      histograms: that it releases together.
-      entries: of each, at most.
-      n: number of records, public.
-    """
+    """The standard deviation of the noise in each count; 0 where nothing is released."""
     if not multiplier:
         return 0.0
     return grid_and_scale(
@@ -154,7 +142,6 @@ def plan_schema(wanted: Unbought, n: int, budget: Budget, *, unit: Person | None
     planned where its noise is small enough to cut anything off.
 
     Args:
-      wanted: what is to be bought.
       n: number of records to learn from, public.
       budget: of the purchase, ε finite.
       unit: whose rows are protected together; None where a row is a person.

@@ -62,9 +62,6 @@ def release_schema(
 
     Args:
       rows: of n records, as they were read; only what is wanted is looked at, and whose they are.
-      wanted: what is bought.
-      plan: for it.
-      meter: counts what runs.
       noise_source: for tests; see `PrivateTable`.
 
     Raises:

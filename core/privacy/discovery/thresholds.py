@@ -28,7 +28,6 @@ def cell_threshold(std: float, tests: int, doubt: float = DOUBT) -> float:
 
     Args:
       std: of the noise in each count.
-      tests: how many cells are judged.
       doubt: with which probability noise passes, at most, in all of them together.
     """
     return std * float(-ndtri(doubt / max(1, tests)))

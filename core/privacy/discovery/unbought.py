@@ -57,7 +57,6 @@ def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
     integers, a day or a second for dates, none for numbers) and may be set anew.
 
     Args:
-      schema: as proposed or confirmed.
       names: of the columns to buy, whoever set their domains; None for all whose domain was
         proposed from the rows or is of unknown origin.
 
@@ -137,11 +136,7 @@ def stand_in(schema: Schema) -> Schema:
 
 
 def at_stake(schema: Schema) -> tuple[str, ...]:
-    """What falls away if nothing is found in a column, a sentence each; from public facts alone.
-
-    Args:
-      schema: with columns to be bought.
-    """
+    """What falls away if nothing is found in a column, a sentence each; from public facts alone."""
     wanted, person = unbought(schema), schema.person
     found = []
     for column in (*wanted.numeric, *wanted.listed):

@@ -72,7 +72,6 @@ def _weighted(grad_factors: Sequence[GradFactor], weights: Tensor) -> list[GradF
     """Factors of b·m rows, each gradient times its row's weight; padding becomes exactly nothing.
 
     Args:
-      grad_factors: of rows.
       weights: float [b, m], 0 where there is no row.
     """
     column = weights.reshape(-1, 1)

@@ -91,7 +91,6 @@ class MLP:
 
     Args:
       flat: the vector that holds the parameters.
-      layers: from input to output.
     """
 
     def __init__(self, flat: Tensor, layers: Sequence[Layer]):
@@ -181,7 +180,6 @@ class Dense:
     Args:
       widths: of each network by name, from input to output, at least two each.
       generator: data-free randomness on the CPU for the start: Kaiming-uniform weights, zero bias.
-      device: where the parameters live.
 
     Attributes:
       flat: float32 [size], all parameters; a `Parameter`, so that optimisers take it.

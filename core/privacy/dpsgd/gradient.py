@@ -205,14 +205,11 @@ class SampledRelease:
     """A planned phase of noisy gradients; made by `PrivateTable.sampled` and by nothing else.
 
     Args:
-      n: number of records, public.
       rate: Poisson rate in (0, 1], public.
       noise_multiplier: σ over sensitivity; 0 without privacy.
       gather: positions int64 [b] → rows float32 [b, width] on the device.
       present: bool [n], False where a record is ⊥; None when all are there.
       charge: counts one run of the phase, before anything is read; raises when none is left.
-      source: where noise comes from.
-      device: where gradients are computed.
       people: where each record's rows lie; None where it has one.
       most_rows: m ≥ 1, the most that a record has, public.
     """
@@ -351,7 +348,6 @@ class SampledRelease:
         """Rows by their position, each with its own draws behind it, float32 [·, width + draws].
 
         Args:
-          mechanism: says how many draws.
           index: int64 [·], where the rows lie.
           places: int64 [·], whose draws they get, below n · m.
         """

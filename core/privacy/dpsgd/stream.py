@@ -104,7 +104,6 @@ class SecretStream:
         Args:
           chosen: int64 [b], positions of the records.
           n: records in the table, ≥ 1.
-          wanted: how many.
 
         Returns:
           float32 [b, normals + uniforms] on the stream's device, normals first.

@@ -60,8 +60,6 @@ def admit(
     """The release's Rényi divergence, 0 without privacy; raises when it must not be paid for.
 
     Args:
-      known: the account's entries.
-      plan: what would run.
       epsilon: what the plan costs, inf without privacy.
       allow_non_private: see `Ledger.debit`.
     """
@@ -103,7 +101,6 @@ def confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str, run:
     stand in its way.
 
     Args:
-      known: the account's entries.
       scope: what the release shows of which columns.
       words: what the steward wrote, or "".
       run: key of the debit; up to its first dot those of one run are the same.
@@ -120,8 +117,6 @@ def unit_confirmation(known: tuple[Entry, ...], plan: Plan, words: str) -> str:
     """The words that a release needs which protects another unit; empty for all others.
 
     Args:
-      known: the account's entries.
-      plan: of the release.
       words: what the steward wrote, or "".
 
     Raises:

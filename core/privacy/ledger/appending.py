@@ -55,12 +55,7 @@ class Appending(NamedTuple):
 
 
 class SealedChain:
-    """All entries of a database as one chain.
-
-    Args:
-      engine: of the database.
-      files: the chain's key and head.
-    """
+    """All entries of a database as one chain."""
 
     def __init__(self, engine: Engine, files: LedgerFiles):
         self._engine, self._files = engine, files

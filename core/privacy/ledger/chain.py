@@ -160,10 +160,8 @@ def _end(entries: int, head: Head | None, at_head: str, *, missing: bool) -> str
     """What is wrong with the end of a chain whose entries all hold; "" where nothing is.
 
     Args:
-      entries: how many there are.
       head: as it was kept; None where it is not sealed by the key.
       at_head: hash of the entry that the head names.
-      missing: whether none was kept.
     """
     if missing:
         return "The file ledger.head, which says how many entries there are, is missing." * (

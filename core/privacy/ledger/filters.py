@@ -27,7 +27,6 @@ def check_limit(epsilon: float, delta: float, n: int) -> None:
 
     Args:
       epsilon, delta: (ε_g, δ_g).
-      n: number of records (public).
 
     Raises:
       ValueError: ε_g is not positive and finite, or δ_g not in (0, 1/n).
@@ -55,7 +54,6 @@ def _capacity(account: Entry, aside: float) -> float:
     """The most Σρᵢ(α*) may reach; can be ≤ 0 for limits so tight that only the sum filter works.
 
     Args:
-      account: the entry that opened it.
       aside: the part of δ_g that is for failures.
     """
     order = order_of(account)
@@ -84,8 +82,6 @@ def admitted(
     """Whether one more release keeps everything within the limit.
 
     Args:
-      known: the account's entries.
-      epsilon, delta: of the release, under zero-out.
       rho: its Rényi divergence at `order_of` the account.
       failure: the part of its δ that the divergence does not cover.
     """

@@ -120,8 +120,6 @@ class Ledger:
         What is charged is computed here from the plan's phases, whatever the plan says of itself.
 
         Args:
-          people: a registered account.
-          plan: what will run.
           run: the debit's key. Paying twice under one key for one plan returns the first entry, so
             a run that goes on from its checkpoint pays once; a run that starts again from nothing
             releases again and needs a key of its own.
@@ -171,7 +169,6 @@ class Ledger:
         """Refuse what could not be paid one after the other; nothing is kept, and nothing spent.
 
         Args:
-          people: the account.
           releases: plans with the domain of the columns that each releases, in order.
           words: what the steward wrote to allow a release that betrays hidden distributions.
           unit_words: likewise, for one that protects another unit.
@@ -244,7 +241,6 @@ class Ledger:
         """Settle by which function releases of a scope are shifted; whoever is first settles it.
 
         Args:
-          people: the account.
           scope: whose groups, strength and declared domains it is for.
           digest: of the function, 64 hex digits.
           private: whether it was found on a model with differential privacy.
@@ -265,22 +261,11 @@ class Ledger:
             )
 
     def objection(self, people: str, plan: Plan, domain: Domain) -> str | None:
-        """Why a debit of this plan would need words about hidden distributions; None if not.
-
-        Args:
-          people: the account.
-          plan: what would run.
-          domain: of the released columns.
-        """
+        """Why a debit of this plan would need words about hidden distributions; None if not."""
         return objection(self.entries(people), ReleaseScope.of(plan, domain))
 
     def unit_objection(self, people: str, plan: Plan) -> str | None:
-        """Why a debit of this plan would need words about whom it protects; None if not.
-
-        Args:
-          people: the account.
-          plan: what would run.
-        """
+        """Why a debit of this plan would need words about whom it protects; None if not."""
         return unit_objection(self.entries(people), plan)
 
     def entries(self, people: str | None = None) -> tuple[Entry, ...]:

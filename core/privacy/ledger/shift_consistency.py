@@ -124,7 +124,6 @@ def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> str | None:
 
     Args:
       earlier: all entries of the account, oldest first.
-      scope: of the next release.
 
     Returns:
       A sentence or two on what would be revealed and what would pass. Nothing in it comes from

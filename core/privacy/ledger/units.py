@@ -28,12 +28,7 @@ def units_of(entries: Sequence[Entry]) -> tuple[Unit, ...]:
 
 
 def unit_objection(earlier: Sequence[Entry], plan: Plan) -> str | None:
-    """Why a release's ε would not add up with that of earlier ones; None where it does.
-
-    Args:
-      earlier: the account's entries, oldest first.
-      plan: of the next release.
-    """
+    """Why a release's ε would not add up with that of earlier ones; None where it does."""
     units, own = units_of(earlier), Unit.of(plan.unit)
     if not units or not plan.budget.private or own.same(units[0]):
         return None

@@ -100,7 +100,6 @@ def weighted(rows: Any, mask: Tensor, weight: Weight | None) -> Tensor:
     Weights are capped here: the sensitivity rests on it, whatever the function gives.
 
     Args:
-      rows: as tensors on the CPU.
       mask: see `Statistic.statistic`.
       weight: None for one each.
     """
@@ -126,8 +125,6 @@ class Histograms:
         """Of the columns of these names, at least one, all of them modelled.
 
         Args:
-          codec: of the table.
-          names: of the columns.
           weight: what a record counts; None for one.
 
         Raises:

@@ -48,8 +48,6 @@ class Marginals:
         """Of the columns of these names, at least one, all of them modelled.
 
         Args:
-          codec: of the table.
-          names: of the columns.
           target: whose pairs come first; None for no target.
           weight: what a record counts; None for one.
 

@@ -137,8 +137,6 @@ def update(release: Tensor, step: MixtureStep, n: int) -> Mixture:
 
     Args:
       release: noisy `MixtureStep.statistic`.
-      step: what was released.
-      n: number of records, public.
     """
     components, width = step.current.means.shape
     a, b, c = step.scales

@@ -113,8 +113,6 @@ def principal(release: Tensor, n: int, mechanism: Moments, components: int) -> P
 
     Args:
       release: noisy `Moments.statistic`.
-      n: number of records, public.
-      mechanism: what was released.
       components: d' in 1 … d.
     """
     d = mechanism.width

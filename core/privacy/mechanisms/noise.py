@@ -100,9 +100,7 @@ def gaussian(shape: Shape, std: float, source: NoiseSource = _secure) -> Floats:
     Each is the mean of four independent normals, times two.
 
     Args:
-      shape: of the result.
       std: in the unit of what is protected.
-      source: of the randomness.
 
     Raises:
       ValueError: std is not positive and finite.
@@ -123,9 +121,7 @@ def laplace(shape: Shape, scale: float, source: NoiseSource = _secure) -> Floats
     characteristic function is (1 + t²)^(-1/2) squared.
 
     Args:
-      shape: of the result.
       scale: in the unit of what is protected.
-      source: of the randomness.
 
     Raises:
       ValueError: scale is not positive and finite.
@@ -194,7 +190,6 @@ def add(
       records: n ≥ 1, public; no entry of the statistic can exceed nΔ, so the grid need not reach
         further.
       entries: a public bound on d where d itself depends on records; d when None.
-      source: where noise comes from.
 
     Returns:
       float64 of the same shape; every entry is a multiple of g.

@@ -51,10 +51,8 @@ class Selection:
       sums: gives float64 [N], sums of scores over all records; called once, after the first charge,
         and what it gives never leaves.
       options: N ≥ 1.
-      n: number of records, public.
       epsilon0: range of one selection; inf picks the best option.
       charge: counts one run of the phase; raises when none is left.
-      source: where randomness comes from.
     """
 
     __slots__ = ("__charge", "__sums", "__total", "_epsilon0", "_n", "_options", "_source")

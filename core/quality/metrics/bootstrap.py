@@ -25,7 +25,6 @@ def half_width_of(draws: Sequence[float], share: float) -> float:
     """Half the width of a 95 % interval, in the unit of the draws; 0 for fewer than two draws.
 
     Args:
-      draws: the number on resampled rows.
       share: of the rows that a draw took, in (0, 1]; errors shrink with the root of rows.
     """
     if len(draws) < 2:
@@ -45,7 +44,6 @@ def table_half_width(
     Args:
       measure: of two tables; its error must shrink with the root of the number of rows.
       real, synthetic: ≥ 1 row each.
-      seed: of the draws.
     """
     rng = np.random.default_rng(seed)
     sizes = [min(table.n, ROWS) for table in (real, synthetic)]

@@ -113,7 +113,6 @@ def attacks(
     Args:
       train: rows that the synthesizer learnt from, one of each person.
       holdout: rows of the same source that it did not, chosen as those were, one of each person.
-      synthetic: what was released.
       target: the column whose value the attribute attacker guesses; without it there is no such
         attack.
       seed: of subsamples and of the draws of the test.
@@ -133,10 +132,7 @@ def tried(
     """Every attack's success on each real row; knows of no row whether it was learnt from.
 
     Args:
-      real: rows of both kinds.
-      released: synthetic rows, read like those.
       target: the column to guess; None for no such attack.
-      rng: of subsamples.
     """
     trials = [_copies(real.rows, released), *_closest(real.rows, released.sample(ROWS, rng))]
     looked_up = released.sample(LOOKED_UP, rng)

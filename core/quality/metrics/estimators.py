@@ -119,10 +119,8 @@ def fit(model: Estimator, x: Floats, y: NDArray[np.generic], *, numeric: bool = 
     Classes with a single row are left out while two others remain.
 
     Args:
-      model: of scikit-learn, not fitted.
       x: float [n, d].
       y: labels or numbers [n].
-      numeric: whether y holds numbers.
     """
     if len(y) == 0:
         x, y = np.zeros((1, x.shape[1])), np.zeros(1, dtype=y.dtype)

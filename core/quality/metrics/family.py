@@ -95,7 +95,6 @@ def family(
       text: said while it is measured; "{target}" stands for the target's name.
       order: reports measure families and show their scores by rising order.
       cost: relative to other families', ≥ 0: seconds for 20,000 rows a side of ten columns.
-      applies: whether a comparison allows it.
       otherwise: what the report says where it does not; "" for nothing.
 
     Raises:

@@ -39,7 +39,6 @@ def discrepancy(
 
     Args:
       real, synthetic: read together, n ≥ 1.
-      seed: of subsample and permutations.
     """
     rng = np.random.default_rng(seed)
     x, y = (torch.from_numpy(table.sample(ROWS, rng).encode()) for table in (real, synthetic))

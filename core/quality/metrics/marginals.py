@@ -92,7 +92,6 @@ def marginal_distance(a: Ints, b: Ints, sizes: Ints, columns: Sequence[int]) -> 
     Args:
       a, b: codes [n, m] of either table, column j in 0 … sizes[j] - 1.
       sizes: number of codes of each column [m].
-      columns: which of the m columns.
     """
     shape = tuple(int(sizes[j]) for j in columns)
     p, q = (np.ravel_multi_index(tuple(side[:, j] for j in columns), shape) for side in (a, b))
@@ -151,7 +150,6 @@ def three_way(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> 
 
     Args:
       real, synthetic: read together, n ≥ 1.
-      seed: of the triples.
     """
     (a, sizes), (b, _) = real.bins(), synthetic.bins()
     chosen = triples(len(sizes), seed=seed)

@@ -3,9 +3,9 @@
 Null hypothesis: within each class, which records were learnt from is a draw that nothing of the
 release depends on. It is how they were drawn (`core.encoding.holdout`), so where there is no leak
 any other draw with as many of each class was as likely, whatever the records look like, and the
-p-value is exact for any sample size, any ties and any dependence between the attacks. Comparing within
-classes means that a base rate which differs between the two kinds by luck is no success of an
-attack.
+p-value is exact for any sample size, any ties and any dependence between the attacks. Comparing
+within classes means that a base rate which differs between the two kinds by luck is no success of
+an attack.
 
 Family: all attacks tried on one release. Their smallest p-value is compared with what it would have
 been under the other draws, so that of all releases without a leak at most the level raises an alarm
@@ -73,7 +73,6 @@ def leads(
       classes: int [n], within which who was learnt from is exchanged.
       successes: of each attack, float [n]; NaN throughout a class that the attack does not try.
         It must be a function of all n records together that does not know who is a member.
-      rng: draws members anew.
       level: of `Lead.at_level`, in (0, 1).
       draws: how often members are drawn, ≥ 1 / level to reach it.
     """

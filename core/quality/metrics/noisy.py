@@ -66,7 +66,6 @@ class Total:
 
         Args:
           counts: of each marginal's cells, ≥ 1 marginal.
-          noise_std: of each count.
         """
         precision = [1.0 / len(cells) for cells in counts]
         sums = [weight * sum(cells) for weight, cells in zip(precision, counts, strict=True)]
@@ -197,7 +196,6 @@ def difference(released: NoisyCells, one: SyntheticCells, other: SyntheticCells)
     """How much farther the first table is than the other, against the same release.
 
     Args:
-      released: noisy counts of real records.
       one, other: counts of the two synthetic tables.
 
     Raises:

@@ -70,10 +70,7 @@ def dimension_prediction(
 
     Args:
       real: rows to learn from, subsampled to 8,000; each column is predicted from the others.
-      synthetic: the same.
       test: real rows to predict, none of them in `real`.
-      seed: of subsamples and forests.
-      observe: told the fraction done.
     """
     rng = np.random.default_rng(seed)
     real, synthetic = real.sample(TRAIN_ROWS, rng), synthetic.sample(TRAIN_ROWS, rng)
@@ -92,7 +89,6 @@ def prediction_gap(points: list[PredictionPoint], *, every: bool = False) -> flo
     """Mean absolute difference of the two scores; None when no column was measured.
 
     Args:
-      points: of all columns.
       every: include columns that even real rows do not predict, as published benchmarks do; they
         pull the mean towards 0.
     """

@@ -92,7 +92,6 @@ def pca_marginals(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0)
 
     Args:
       real, synthetic: read together, n ≥ 1.
-      seed: of the subsample.
     """
     a, b = _projected(real, synthetic, seed=seed, k=AXES)
     codes = [_codes(side, a, AXIS_BINS) for side in (a, b)]
@@ -105,7 +104,6 @@ def density(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> De
 
     Args:
       real, synthetic: read together, n ≥ 1.
-      seed: of the subsample.
     """
     a, b = _projected(real, synthetic, seed=seed, k=2)
     x, y = (np.linspace(*_range(a[:, axis]), PICTURE_BINS + 1) for axis in (0, 1))
@@ -127,7 +125,6 @@ def projection(
     """Both tables, and that before boosting, as dots on the first two axes of the real one.
 
     Args:
-      tables: what is compared.
       wscore, spread: Wasserstein score on this plane, mean and standard deviation, where measured.
     """
     axes, rng = axes_of(tables.real, seed=tables.seed), tables.rng(3)

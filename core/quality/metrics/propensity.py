@@ -90,7 +90,6 @@ def tree_auroc(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) ->
 
     Args:
       real, synthetic: read together, n ≥ 1.
-      seed: of subsample, halves and trees.
     """
     x, y = _labelled(real, synthetic)
     train, test = np.array_split(np.random.default_rng(seed).permutation(len(y)), [len(y) // 2])

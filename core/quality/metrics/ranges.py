@@ -86,7 +86,6 @@ def range_error(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -
 
     Args:
       real, synthetic: read together, n ≥ 1.
-      seed: of the queries.
     """
     queries = draw_queries(real.features, seed=seed)
     return float(np.abs(shares(real, queries) - shares(synthetic, queries)).mean())

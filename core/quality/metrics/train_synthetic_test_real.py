@@ -183,9 +183,6 @@ def predict(
     """What models trained on `train` say of real test rows, by the model's name.
 
     Args:
-      task: what to predict from what.
-      train: rows to learn from.
-      test: real rows to predict.
       models: unfitted; by default the four classifiers or, for a number, the regressors. Boosters
         are left out where the training rows hold more than ten classes.
       seed: of the default models that draw at random.
@@ -214,8 +211,6 @@ def evaluate(model: Estimator, x: Floats, y: Values, *, numeric: bool = False) -
     """What a fitted model says of the rows x [n, width] whose target is y [n].
 
     Args:
-      model: fitted.
-      x, y: the test rows.
       numeric: whether the target is a number.
     """
     labels = np.unique(y)[:0] if numeric else np.unique(y)
@@ -278,7 +273,6 @@ def utility_rows(
     """Real-trained and synthetic-trained scores side by side, with what guessing scores.
 
     Args:
-      task: what was learnt.
       real, synthetic: scores of models trained on either; those of both are shown.
       test: real rows that all were tested on.
     """

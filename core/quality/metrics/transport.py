@@ -90,7 +90,6 @@ def wasserstein_scores(
       real, synthetic: read together, n ≥ 1.
       rows: of a subsample, ≥ 1.
       repeats: subsamples whose scores are averaged, ≥ 1.
-      seed: of the subsamples.
 
     Raises:
       ValueError: a table has no rows, or no column is compared.
@@ -128,7 +127,6 @@ def sliced_score(
     Args:
       real, synthetic: read together, n ≥ 1.
       directions: how many, ≥ 2.
-      seed: of the directions.
 
     Raises:
       ValueError: a table has no rows, or no column is compared.

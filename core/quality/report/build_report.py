@@ -47,7 +47,6 @@ def build_report(
         testing, and the report says so.
       observe: told what is being measured and the fraction done, in [0, 1].
       save: called with the report so far after each family; single columns come first.
-      seed: of subsamples and learners.
       alpha: level of the tests of tagged columns, in (0, 1/2).
       before: what the trained model draws by itself, where rows are chosen afterwards.
       rows: of the whole tables, where `real` and `synthetic` are samples; the report says so.

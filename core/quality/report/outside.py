@@ -65,7 +65,6 @@ def outside_report(
 
     Args:
       synthetic: ≥ 1 row.
-      schema: with a declared domain.
       released: what was released of real columns, if anything.
       modelled: synthetic rows in the columns that models see, of which the release counts; None
         where those are the table's.
@@ -120,9 +119,7 @@ def _pictures(
     """Every modelled column in its public bins.
 
     Args:
-      frame: synthetic rows.
       each: [rows], what they count for.
-      domain: of them.
       released: what was released of real columns, if anything.
     """
     codec = Codec(domain)
@@ -143,7 +140,6 @@ def _picture(
     """One column in its public bins, beside what was released of it.
 
     Args:
-      bins: of the column.
       synthetic: counts of synthetic rows [bins], "missing" last where that may be.
       rows: what all of them count for.
       released: of real columns; perhaps not of this one.

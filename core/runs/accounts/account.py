@@ -71,11 +71,7 @@ def pay(
     """Debit a run's plan; a first release opens the account, with the default limit.
 
     Args:
-      ledger: where.
-      people: the account.
-      plan: what will run.
       key: of the debit, see `Ledger.debit`.
-      domain: the run's.
       allow_non_private: whether the steward confirmed a run without differential privacy.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
       unit_words: what the steward wrote to allow a release that protects another unit.
@@ -111,10 +107,6 @@ def require_words(
     """Refuse a plan that `pay` would refuse for want of words.
 
     Args:
-      ledger: where.
-      people: the account.
-      plan: what would run.
-      domain: the run's.
       shift_words, unit_words: as for `pay`.
 
     Raises:
@@ -133,22 +125,13 @@ def debits_of(entries: Iterable[Entry], run: RunRecord) -> tuple[Entry, ...]:
 
     The run's own note of its entry is written after the debit, so that a process may die between
     the two, and it is forgotten when the run begins again.
-
-    Args:
-      entries: of the account, oldest first.
-      run: whose.
     """
     again = f"{run.id}."
     return tuple(e for e in entries if e.run == run.id or (e.run or "").startswith(again))
 
 
 def charges(store: RunStore, run: RunRecord) -> int:
-    """How often the ledger was debited for a run: at most once for each of its attempts.
-
-    Args:
-      store: where.
-      run: whose.
-    """
+    """How often the ledger was debited for a run: at most once for each of its attempts."""
     found = len(debits_of(store.ledger.entries(run.people), run))
     return max(found, int(run.debit is not None))
 
@@ -199,8 +182,6 @@ def set_limit(
     """Set, once, what all releases about a table's people may cost together.
 
     Args:
-      store: where.
-      table_id: which table.
       epsilon: ε_g in (0, 100], see `core.privacy.plan.LARGEST_EPSILON`.
       delta: δ_g in (0, 1/n); that of `default_limit` when None.
 

@@ -83,7 +83,6 @@ def join_accounts(store: RunStore, one: str, other: str) -> str:
     """Let one account pay for all tables of two; the account that goes on.
 
     Args:
-      store: where.
       one, other: accounts; the one that paid for something, or has a limit, goes on.
 
     Raises:
@@ -107,13 +106,7 @@ def join_accounts(store: RunStore, one: str, other: str) -> str:
 
 
 def note_shared(store: RunStore, one: str, other: str, author: str) -> None:
-    """Let later certificates of both accounts say that some of their people are in another one too.
-
-    Args:
-      store: where.
-      one, other: the accounts.
-      author: who noted it.
-    """
+    """Let later certificates of both accounts say that they share some of their people."""
     for people in (one, other):
         store.ledger.declare(people, author, key=_key(one, other, people), kind="shared")
 

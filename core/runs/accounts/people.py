@@ -85,7 +85,6 @@ def account_names(
     """The accounts of tables that somebody may see, newest first, with what they are known by.
 
     Args:
-      store: where.
       without: a table that is left out, with the account that nothing else is known by.
       viewer: who sees; see `visible_sketches`. None, who runs the machine, sees every account.
     """
@@ -114,7 +113,6 @@ def linked_accounts(
     """The accounts that share rows with a table, the likeliest first; stores nothing.
 
     Args:
-      store: where.
       frame: as for `choose_account`.
       viewer: who hears of them; see `visible_sketches`.
     """
@@ -134,10 +132,8 @@ def choose_account(
     """Say which account pays for a table, and keep what its people are recognised by.
 
     Args:
-      store: where.
       frame: all rows of the table, n ≥ 1, those kept out of training too; or what is compared of
         a table that is larger than memory.
-      title: of the table, for people.
       table_id: of the table that will be stored; None for one that is not.
       people: an account's name; one that is not there is opened, and `NEW` opens a fresh one. None
         takes the account with the largest overlap, or a fresh one without any.
@@ -204,8 +200,6 @@ def change_account(store: RunStore, table_id: str, people: str, words: str = "")
     """Let another account pay for a stored table, before anything was released of it.
 
     Args:
-      store: where.
-      table_id: which table.
       people: an account, or `NEW`.
       words: needed when another account shares rows with the table by now.
 

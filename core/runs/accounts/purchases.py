@@ -129,13 +129,7 @@ def purchases(store: TableStore, people: str) -> tuple[PurchaseRecord, ...]:
 
 
 def save_purchase(store: TableStore, people: str, record: PurchaseRecord) -> None:
-    """Keep what was bought; it stays when tables are deleted, as the ledger does.
-
-    Args:
-      store: where.
-      people: the account that paid.
-      record: what was bought.
-    """
+    """Keep what was bought; it stays when tables are deleted, as the ledger does."""
     row = {"people": people, "entry": record.entry, "created": time.time()}
     with store.engine.begin() as connection:
         connection.execute(insert(PurchaseRow).values(**row, body=record.model_dump_json()))
@@ -178,8 +172,6 @@ def purchases_used(store: TableStore, people: str, schema: Schema) -> tuple[Purc
     """The purchases that a schema rests on, oldest first.
 
     Args:
-      store: where.
-      people: the account that paid.
       schema: of a table about these people.
 
     Raises:
@@ -205,8 +197,6 @@ def declared_since(
     """Columns that were bought about these people and are declared in the schema, and what for.
 
     Args:
-      store: where.
-      people: the account.
       schema: of a table about these people.
       used: purchases that the schema rests on, which are left out.
 

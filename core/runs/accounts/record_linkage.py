@@ -106,8 +106,6 @@ class Compared:
 
         Args:
           part: rows of it, typed, in random order; all of them, in any order, where there are few.
-          n: all its rows.
-          names: of its columns.
           sums: of all rows, see `DrawnRows.sums`.
           key: secret bytes of the workspace.
         """
@@ -130,8 +128,6 @@ class Compared:
         """What is kept of the table, whose account is known.
 
         Args:
-          people: the account.
-          title: of the table, for people.
           table_id: of the table; None for one that is not stored.
           linked: accounts that share rows, the likeliest first.
           words: why the table is kept apart from them, or "".
@@ -183,7 +179,6 @@ def visible_sketches(store: RunStore, viewer: str | None) -> list[int]:
     """Numbers of the sketches of tables that somebody may see, in order.
 
     Args:
-      store: where.
       viewer: address of a steward who signed in; "" for who is here where nobody signs in, and sees
         what has no owner; None for whoever runs the machine, and sees everything.
     """
@@ -211,10 +206,6 @@ def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
 
     What was found at import knows nothing of tables that came in later, and no row is read for
     those: what is kept of all tables is compared.
-
-    Args:
-      store: where.
-      table_id: which table.
     """
     _catch_up(store, people_key(store.workspace))
     with store.engine.connect() as connection:
@@ -237,7 +228,6 @@ def _shared(row: Any, table: RecordSample, exact: str) -> tuple[str, float] | No
     Args:
       row: what is kept of the one that was seen.
       table: what is known of the other.
-      exact: its digest.
     """
     earlier = RecordSample.from_bytes(row.body)
     if row.exact == exact or _equal(table, earlier):
@@ -247,11 +237,7 @@ def _shared(row: Any, table: RecordSample, exact: str) -> tuple[str, float] | No
 
 
 def shared_rows(earlier: Any, later: Any) -> int:
-    """About how many rows two tables share, by what is kept of them; 0 where not the same people.
-
-    Args:
-      earlier, later: sketches.
-    """
+    """About how many rows two tables share; 0 where their people differ."""
     old, new = (RecordSample.from_bytes(one.body) for one in (earlier, later))
     if earlier.exact == later.exact or _equal(new, old):
         return new.n

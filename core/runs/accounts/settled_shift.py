@@ -41,10 +41,7 @@ class SettledShift:
     """The function of one account and setting.
 
     Args:
-      store: whose workspace and ledger.
-      people: the account.
       plan: whose tagged columns are shifted, and how far.
-      domain: of the table.
 
     Attributes:
       key: the secret that a new function comes from.

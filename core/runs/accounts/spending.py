@@ -49,23 +49,12 @@ def claim_of(store: RunStore, run: RunRecord) -> Guarantee:
 
     It is the certificate's claim, and so the only ε that a list of runs, a comparison or a file's
     name may say.
-
-    Args:
-      store: where purchases are.
-      run: finished or not.
     """
     return run.guarantee or promised_claim(store, run.people, run.plan, run.schema)
 
 
 def promised_claim(store: RunStore, people: str, plan: Plan, schema: Schema) -> Guarantee:
-    """What a run of a plan will claim if all of it runs.
-
-    Args:
-      store: where purchases are.
-      people: the account.
-      plan: of the run.
-      schema: that the run would use.
-    """
+    """What a run of a plan will claim if all of it runs."""
     bought: Sequence[Paid] = ()
     if any(column.purchase for column in schema.columns) or any(
         getattr(rule, "bought", False) for rule in schema.rules
@@ -161,12 +150,7 @@ class RunSpending:
 
 
 def run_spending(entries: Iterable[Entry], run: RunRecord) -> RunSpending:
-    """What the ledger holds of a run, whatever the run itself has noted.
-
-    Args:
-      entries: of its account, oldest first.
-      run: as it is now.
-    """
+    """What the ledger holds of a run, whatever the run itself has noted."""
     own = debits_of(entries, run)
     return RunSpending(own, starting=run.state is State.RUNNING and not own)
 
@@ -233,7 +217,6 @@ def account_spending(entries: Iterable[Entry], runs: Iterable[RunRecord]) -> Acc
     """What was spent on people.
 
     Args:
-      entries: of their account, oldest first.
       runs: about these people, in any state.
     """
     paid = [entry for entry in entries if entry.kind == "release"]
@@ -257,7 +240,6 @@ def share_of(left: Left, entry: Entry) -> float:
     """The part of an account's limit that a release takes, in [0, 1]; these shares add up.
 
     Args:
-      left: of the account.
       entry: a release of it; without privacy it takes nothing, and no limit holds for it.
     """
     if entry.kind != "release" or not entry.private or left.capacity <= 0.0:
@@ -271,12 +253,7 @@ def share_used(left: Left) -> float:
 
 
 def left_words(left: Left, delta: float) -> tuple[str, ...]:
-    """How much of a limit is used, and what could still be released; a sentence each.
-
-    Args:
-      left: of the account.
-      delta: of one more release.
-    """
+    """How much of a limit is used, and what could still be released; a sentence each."""
     mixed = mixed_units(left.units)
     if mixed is not None:
         return (mixed,)

@@ -71,9 +71,6 @@ def fit_attempts(
     """Fit until the tagged columns pass or no attempt is left; see `pipeline.execute`.
 
     Args:
-      job: with the plan.
-      model: fits.
-      layout: of the run's table.
       codes: the rows that are trained on, encoded in the columns that models see.
       people: where each person's rows lie in `codes`; None where a record is a row.
       shift: keeps the function that shifts tagged columns.
@@ -239,7 +236,6 @@ def _meter(path: Path, job: Job) -> Meter:
 
     Args:
       path: of its file in the job's folder.
-      job: with the plan.
     """
 
     def keep(meter: Meter) -> None:

@@ -51,7 +51,6 @@ def buy_schema(
 
     Args:
       store: holds the ledger that pays and what was bought.
-      people: the account.
       schema: with columns and rules to be bought.
       plan: for exactly these, from `core.privacy.discovery.planning.plan_schema`.
       load: rows of the named columns that are trained on; called once, after the debit.
@@ -110,9 +109,7 @@ def _same_account(store: RunStore, table_id: str | None, people: str, spent: str
     """Refuse to read a table that was moved to another account since its record was loaded.
 
     Args:
-      store: where the table is.
       table_id: which; None for one that is not stored.
-      people: the account that pays.
       spent: what was spent until now, in a sentence.
 
     Raises:
@@ -143,15 +140,7 @@ def _check_plan(plan: Plan, wanted: Unbought, schema: Schema) -> None:
 def _record(
     schema: Schema, released: Released, plan: Plan, meter: Meter, entry: Entry
 ) -> PurchaseRecord:
-    """What was bought, with what it cost by what ran.
-
-    Args:
-      schema: as it was asked for.
-      released: what came out.
-      plan: of the purchase.
-      meter: counted what ran.
-      entry: paid for it.
-    """
+    """What was bought, with what it cost by what ran."""
     cost = guarantee(meter.executed, plan.budget.delta, rows=plan.rows_of_one)
     return PurchaseRecord(
         entry=entry.id,

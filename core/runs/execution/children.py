@@ -19,7 +19,6 @@ def start(command: Sequence[str], log: Path, *, mode: Literal["ab", "wb"]) -> in
     """Start a process that outlives this one; its number.
 
     Args:
-      command: with all its arguments.
       log: what it says goes here, for this user alone.
       mode: of the log, after what is there or instead of it.
 

@@ -75,8 +75,6 @@ class Launcher(Protocol):
 
         Args:
           run_id: a run with a saved model.
-          name: of the file.
-          request: what is drawn.
 
         Raises:
           RunStoreError: the sampling failed, or what is asked for is too rare; no file is left.

@@ -32,12 +32,6 @@ def shifted(fitted: Fitted, plan: Plan, settled: SettledShift, *, observe: Obser
 
     Later attempts and later releases use the function that the first one found, also where their
     own records would have given another strength.
-
-    Args:
-      fitted: the model.
-      plan: whose protection says how far.
-      settled: keeps the function.
-      observe: told of the phase.
     """
     protection = plan.protection
     if protection is None or not protection.shift:
@@ -66,10 +60,6 @@ def attack(fitted: Fitted, plan: Plan) -> list[Undone]:
     shows nothing of real rows that the model does not. It is told in steps of five percent, rounded
     down: finer ones would be chance.
 
-    Args:
-      fitted: as it is released.
-      plan: whose groups.
-
     Returns:
       Nothing where no column is shifted or none is left without a tag.
     """
@@ -95,7 +85,6 @@ def certify(
       table: the door to the rows; charged for each certificate.
       fitted: the shifted model, which makes the released records.
       plan: with a phase for each certificate.
-      observe: told of the phase.
     """
     assert plan.protection is not None
     protection, codec = plan.protection, Codec(fitted.domain)
@@ -150,13 +139,7 @@ def _lost(group: str, names: tuple[str, ...], plan: Plan) -> LmdpResult:
 def check_inside(
     codec: Codec, plan: Plan, *, real: Codes | StoredCodes, released: Codes
 ) -> list[LmdpResult]:
-    """Test each group directly in one attempt; only where no differential privacy is claimed.
-
-    Args:
-      codec: of the table.
-      plan: whose protection names the groups.
-      real, released: encoded records.
-    """
+    """Test each group directly in one attempt; only where no differential privacy is claimed."""
     assert plan.protection is not None and not plan.budget.private
     level, results = plan.attempt_alpha, []
     for group, names in plan.protection.groups.items():

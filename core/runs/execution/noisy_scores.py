@@ -72,7 +72,6 @@ def cells_key(domain: Domain, n: int, shift: float | None = None) -> str:
 
     Args:
       domain: of what models see; its columns that may be shown are cut in cells.
-      n: records that are trained on.
       shift: of the columns that the domain tags, by which records count; None without tags.
     """
     names = shown_columns(domain)
@@ -99,8 +98,6 @@ def release_cells(
     """Release the counts that a plan bought; see `PaidCounts.release`.
 
     Args:
-      table, artefacts, observe: see there.
-      codec: of the table.
       weight: what a record counts, as for `release_histograms`.
     """
     from core.privacy.mechanisms.marginals import Marginals  # needs torch, as the fit does
@@ -132,9 +129,7 @@ def count_synthetic(
 
     Args:
       synthetic: ≥ 1 record, as models see them; all of them or some at a time.
-      domain: of what models see.
       n: records the run was trained on.
-      shift: of its plan.
     """
     names = shown_columns(domain)
     if not names:
@@ -162,8 +157,6 @@ def released_cells(store: RunStore, table_id: str, key: str) -> NoisyCells | Non
     """What runs of a table have bought of these cells, as one release; None when none has.
 
     Args:
-      store: where.
-      table_id: which table.
       key: of the cells, see `cells_key`.
     """
     releases = [

@@ -25,7 +25,6 @@ def opinion_of_opacus(
 
     Args:
       phases: that the claim is made of.
-      delta: of the claim without purchases.
       rows: records that count as one, see `Plan.rows_of_one`.
       bought: what the claim adds to the phases.
 

@@ -94,8 +94,6 @@ class PaidCounts:
           table: with the plan; charged for the release.
           mechanism: makes what counts the rows; called only when they are counted.
           value: what is kept, from the mechanism, its counts and the noise's standard deviation.
-          artefacts: of the run.
-          observe: hears that the phase begins.
 
         Raises:
           FitCancelled: the observer's wish was followed.

@@ -76,7 +76,6 @@ def declared(
     """What was declared public about a column, in words.
 
     Args:
-      column: which.
       say: fills a template, in the language of whoever reads.
       said: a word of ours in that language.
 
@@ -131,7 +130,6 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
     """On what a guarantee rests, one plain sentence each.
 
     Args:
-      schema: as the run used it.
       n: number of records, public; of people where rows are put together.
       inferred: whether the domain was taken from the rows and declared public without a look.
     """
@@ -229,8 +227,6 @@ def make_privacy_certificate(
     """The certificate as JSON-safe values.
 
     Args:
-      table: the table's name.
-      plan: what was asked for.
       executed: the phases that ran, with the counts and noise that ran.
       guarantee: from `executed`, never from settings.
       rows: synthetic records made with the run.
@@ -316,7 +312,6 @@ def _attack(plan: Plan, outcome: LmdpOutcome, *, alone: bool) -> Iterator[str]:
     """What whoever has true shares of other columns can do, a sentence or two each.
 
     Args:
-      plan: of the run.
       outcome: with what the attack came to.
       alone: whether no release about these people was confirmed that may give such shares.
     """

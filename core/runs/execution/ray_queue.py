@@ -54,7 +54,6 @@ def main(
     """Hand over what waits; 0 when the cluster has it all.
 
     Args:
-      arguments: of the command line.
       worker: command of a worker, after the interpreter.
     """
     parser = argparse.ArgumentParser(prog="core.runs.execution.ray_queue")
@@ -104,9 +103,6 @@ def environment_of_workers(server: Mapping[str, str]) -> tuple[dict[str, str], l
 
     A URL without a name, a password or parameters is told. Whatever may hold a secret is not, since
     Ray keeps what it is told: such a variable has to be in the environment of each machine.
-
-    Args:
-      server: the server's environment.
     """
     told, needed = {}, []
     for name in FOR_WORKERS:

@@ -181,7 +181,6 @@ def part_of(work: ChunkedStatistic, block: int) -> ChunkedStatistic:
     """A block as a whole of its own: with its rows alone, and without the statistic.
 
     Args:
-      work: what is summed.
       block: which, 0 ≤ block < work.blocks.
     """
     chunks = list(work.chunks(block))

@@ -20,7 +20,6 @@ class FacsimileRun:
     """A run's place in the cluster: it is there while the run waits or its worker works.
 
     Args:
-      run_id: which run.
       home: the workspace, where the machine's FACSIMILE_HOME names no other.
       worker: command of a worker, after the interpreter.
       program: the folder that it is started in.

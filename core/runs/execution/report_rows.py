@@ -49,12 +49,7 @@ def most_rows(columns: int) -> int:
 
 
 def synthetic_side(artefacts: ArtefactStore, name: str) -> Side:
-    """Rows of a table among a run's artefacts.
-
-    Args:
-      artefacts: of the run.
-      name: of the table.
-    """
+    """Rows of a table among a run's artefacts."""
     with artefacts.readable(name) as file:
         n, columns = row_count(file)
         if n <= most_rows(columns):
@@ -64,13 +59,7 @@ def synthetic_side(artefacts: ArtefactStore, name: str) -> Side:
 
 
 def real_sides(store: RunStore, run: RunRecord, columns: Sequence[str]) -> tuple[Side, Side]:
-    """Rows that a run was trained on, and rows that were kept out of it.
-
-    Args:
-      store: where.
-      run: of a stored table.
-      columns: to be read.
-    """
+    """Rows that a run was trained on, and rows that were kept out of it."""
     schema, n = run.schema, store.table(run.table_id).n
     most = most_rows(len(columns))
     together = schema.person is not None and schema.person.grouped

@@ -60,8 +60,6 @@ def make_reports(
     real ones, whenever some are bought, tell how near it is.
 
     Args:
-      store: where.
-      run: with a synthetic table.
       observe: told what is being measured and the fraction done.
       compare: makes the inside report; `core.quality.report.build_report.build_report` when None.
     """

@@ -41,8 +41,6 @@ def release_histograms(
     """Release the histograms that a plan bought; see `PaidCounts.release`.
 
     Args:
-      table, artefacts, observe: see there.
-      codec: of the table.
       weight: what a record counts: as much as the shift of tagged columns keeps of such records,
         since real shares of other columns would undo it; None where nothing is shifted.
     """

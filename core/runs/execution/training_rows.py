@@ -93,9 +93,6 @@ def check_disk(plan: Plan, layout: Layout, person: Person | None, folder: Path) 
 
     Args:
       plan: says how many records there are.
-      layout: of the table.
-      person: whose rows are protected together.
-      folder: where they will lie.
 
     Raises:
       RunStoreError: one plain line.
@@ -125,10 +122,7 @@ def training_records(
     """Read and encode.
 
     Args:
-      rows: where from.
-      layout: of the table.
       plan: says how many records there are.
-      person: whose rows are protected together.
       folder: of the run; what is too large for memory takes room there, see
         `core.encoding.stored_codes`.
       observe: told how far reading is, and brings the wish back.

@@ -66,7 +66,6 @@ def write_tables(
     """Draw and keep the synthetic table and those beside it.
 
     Args:
-      fitted: draws.
       rows: of each table, ≥ 1.
       seed: of what is drawn, see `sample_parts`.
       artefacts: of the run; the synthetic table is the last that is written.

@@ -57,11 +57,9 @@ def set_access(
     """Say who may see a table, instead of what was said before.
 
     Args:
-      store: where.
       table_id: which table; NotFoundError when there is none.
       owner: address of who brought it in.
       shared: addresses of people who may see it too; blank ones are left out.
-      stewards: whether every steward may.
     """
     others = sorted({one.strip().lower() for one in shared} - {"", owner.lower()})
     access = Access(owner.lower(), tuple(others), stewards)

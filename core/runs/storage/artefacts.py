@@ -223,25 +223,13 @@ class LocalArtefacts:
 
 
 def save_json(artefacts: ArtefactStore, name: str, value: BaseModel) -> None:
-    """Keep a value as JSON.
-
-    Args:
-      artefacts: where.
-      name: of the artefact.
-      value: of any class of pydantic.
-    """
+    """Keep a value as JSON."""
     with artefacts.replacing(name) as file:
         file.write(value.model_dump_json().encode())
 
 
 def load_json(artefacts: ArtefactStore, name: str, kind: type[Model]) -> Model | None:
-    """A value that `save_json` kept; None where there is none.
-
-    Args:
-      artefacts: where.
-      name: of the artefact.
-      kind: class of the value.
-    """
+    """A value that `save_json` kept; None where there is none."""
     try:
         with artefacts.open(name) as file:
             return kind.model_validate_json(file.read())

@@ -34,7 +34,6 @@ def open_engine(url: str, *, patience: float = 0.0) -> Engine:
     Errors never quote the values that a statement carried.
 
     Args:
-      url: SQLAlchemy's, of SQLite or PostgreSQL.
       patience: seconds to wait for a server that cannot be reached; none for a SQLite file.
 
     Raises:

@@ -73,10 +73,7 @@ class Journal:
         """Events in order, those numbered above `after`; the first `limit` of them.
 
         Args:
-          run_id: whose.
           after: number of the last event that is known already, ≥ 0.
-          kind: only of this one.
-          limit: at most so many.
         """
         query = select(EventRow.seq, EventRow.time, EventRow.kind, EventRow.data)
         query = query.where(EventRow.run_id == run_id, EventRow.seq > after).order_by(EventRow.seq)

@@ -100,11 +100,7 @@ def people_of_profile(profile: dict[str, Any], schema: Schema) -> int | None:
 
 
 def people_counted(schema: Schema) -> str:
-    """What a number of people depends on beside the rows: a digest of whose they are, as declared.
-
-    Args:
-      schema: with a person.
-    """
+    """A digest of whose rows are whose, as declared: a number of people depends on it."""
     assert schema.person is not None
     told = [schema[name].model_dump_json() for name in schema.person.columns]
     text = "\n".join((*told, str(schema.holdout)))
@@ -175,8 +171,6 @@ class RunRecord:
         """The record of a row.
 
         Args:
-          row: of the run.
-          table_name, people: of its table.
           resumes_free: whether what was debited, if anything, still pays for going on.
         """
         plan, state = Plan.model_validate_json(row.plan), State(row.state)

@@ -22,8 +22,6 @@ def record_sign_in(store: TableStore, person: str, issued: float) -> None:
     """Record that somebody came with a sign-in.
 
     Args:
-      store: where.
-      person: who.
       issued: when the provider issued the sign-in, in seconds by its clock.
     """
     with suppress(IntegrityError), store.engine.begin() as connection:  # they came before

@@ -42,24 +42,14 @@ class Places(Protocol):
         Every machine of the workspace gets the same ones.
 
         Args:
-          name: of the secret.
           length: of a new one, in bytes.
         """
 
     def settled(self, name: str) -> bytes | None:
-        """A secret of the workspace that somebody settled; None where nobody has.
-
-        Args:
-          name: of the secret.
-        """
+        """A secret of the workspace that somebody settled; None where nobody has."""
 
     def settle(self, name: str, content: bytes) -> bytes:
-        """Keep a secret of the workspace unless there is one of that name; the one that is kept.
-
-        Args:
-          name: of the secret.
-          content: of a new one.
-        """
+        """Keep a secret of the workspace unless there is one of that name; the one that is kept."""
 
     def keep(self, name: str, content: bytes) -> None:
         """Keep a few bytes beside the secrets, whole or not at all, instead of what was there."""
@@ -133,7 +123,6 @@ def forget_logs(workspace: Workspace, runs: Collection[str]) -> None:
     """Remove what this machine still keeps of deleted runs whose artefacts lie elsewhere.
 
     Args:
-      workspace: of this machine.
       runs: ids of all runs there are.
     """
     if not os.environ.get(STORAGE):

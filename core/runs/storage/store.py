@@ -85,9 +85,7 @@ class RunStore(TableStore):
         """A run in state queued; it starts when a launcher finds a free slot.
 
         Args:
-          table_id: which table.
           plan, schema, rows, seed, device: as `RunRecord` keeps them.
-          name, confirmation, shift_words, unit_words: likewise; may be empty.
 
         Raises:
           RunStoreError: the plan is for another number or kind of records, or rows < 1.
@@ -238,9 +236,6 @@ class RunStore(TableStore):
         """Change a run's state and tell its story; one winner among many processes.
 
         Args:
-          run_id: which run.
-          state: the new state.
-          message: a plain sentence for people.
           error: one plain line when the state is failed.
           expect: change only when the state is one of these.
           pid: change only when this process of this machine holds the run.
@@ -283,9 +278,7 @@ class RunStore(TableStore):
         Of two processes that take the last slot one fails, on any database: its number is unique.
 
         Args:
-          run_id: which run.
           slots: how many there are; None takes none, where others keep the queue.
-          states: in which it may be.
         """
         taken_query = select(RunRow.slot).where(RunRow.slot.is_not(None))
         for slot in (None,) if slots is None else range(slots):
@@ -332,7 +325,6 @@ class RunStore(TableStore):
         """Keep what the worker knows: the ledger's entry, what was executed, times and memory.
 
         Args:
-          run_id: which run.
           debit, guarantee, seconds, peak_memory_mb: as `RunRecord` keeps them; None keeps the old.
         """
         values = {

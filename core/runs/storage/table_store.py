@@ -103,11 +103,8 @@ class TableStore:
 
         Args:
           rows: raw cells, n ≥ 1; see `core.reading.raw_cells`.
-          name: for people.
-          schema: proposed or confirmed.
           profile: `core.proposing.profile.Profile` as a dict.
           source: where the table came from, in words.
-          people: the ledger account.
           table_id: 10 hex digits; None draws them.
           owner: see `add_written`.
 
@@ -150,12 +147,8 @@ class TableStore:
 
         Args:
           table_id: 10 hex digits.
-          name: for people.
-          schema: proposed or confirmed.
           profile: `core.proposing.profile.Profile` as a dict.
-          n: how many rows there are.
           source: where the table came from, in words.
-          people: the ledger account.
           owner: address of who brings it in, whose alone it is from its first moment on; "" for
             nobody's, which is everybody's who may see tables.
         """
@@ -201,8 +194,6 @@ class TableStore:
         counted, once, so that nothing else needs to read rows for it.
 
         Args:
-          table_id: which table.
-          schema: the new one.
           profile: the one that goes with it; None keeps the old.
 
         Raises:
@@ -227,7 +218,6 @@ class TableStore:
         The statement holds for that schema alone: a changed one has to be attested again.
 
         Args:
-          table_id: which table.
           schema: that the steward saw; the present one when None.
         """
         declared = self.table(table_id).schema if schema is None else schema
@@ -262,11 +252,6 @@ class TableStore:
         """The rows of a table as a schema reads them, in file order, some at a time.
 
         A column's dtype may differ from batch to batch; what its cells are does not.
-
-        Args:
-          table_id: which table.
-          schema: by default the table's own.
-          columns: only these; all by default.
         """
         schema = schema or self.table(table_id).schema
         for batch in self.raw_batches(table_id, columns=columns):
@@ -278,8 +263,6 @@ class TableStore:
         """All rows of a table in memory; see `batches`.
 
         Args:
-          table_id: which table.
-          schema: by default the table's own.
           columns: only these, in this order; all by default.
         """
         schema = schema or self.table(table_id).schema
@@ -293,10 +276,8 @@ class TableStore:
         """The rows that are trained on and those kept out, each in file order.
 
         Args:
-          table_id: which table.
           schema: reads the cells, and says how many records are kept out and whose rows stay
             together.
-          columns: only these.
         """
         holdout, person = schema.holdout, schema.person
         who = () if person is None or not holdout else person.columns

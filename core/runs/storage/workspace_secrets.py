@@ -33,7 +33,6 @@ def shift_key(workspace: Workspace, people: str) -> bytes:
 
     Args:
       workspace: its secret is made on first use.
-      people: the account.
 
     Returns:
       32 bytes.

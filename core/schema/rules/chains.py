@@ -172,8 +172,6 @@ def chains_of(
     """The chains that relations make.
 
     Args:
-      relations: of all rules about numbers.
-      columns: of the table, by name.
       target: it is settled first, so that no rule computes it.
       constant: columns that hold one value for a person; they are settled before others.
       taken: names that a new column must not have.

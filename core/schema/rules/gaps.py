@@ -76,9 +76,6 @@ def gap_of(
     Where a column between is declared and the entry is always there, the gap is that column.
 
     Args:
-      relation: with low and high.
-      entry: one of these two.
-      columns: of the table, by name.
       taken: names that the gap must not have.
 
     Raises:

@@ -50,8 +50,6 @@ def keep(
       columns: all that are in the synthetic table, with their domains.
       rules: that were declared, those about lost columns too.
       target: the column that people will predict.
-      person: whose rows are protected together.
-      tagged: columns whose distribution is hidden.
       bought: names of the columns whose domain was bought.
       lost: names of those in which a purchase found nothing.
 

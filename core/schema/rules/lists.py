@@ -116,7 +116,6 @@ class Joint:
 
         Args:
           rule: with the combinations that are allowed.
-          columns: of the table, by name.
           name: of the column that models see.
 
         Raises:
@@ -172,11 +171,6 @@ class Joint:
 
 def check_lists(names: Sequence[str], columns: Mapping[str, Column], rule: str) -> None:
     """Refuse a rule about labels that names a column without a list of them.
-
-    Args:
-      names: that the rule names.
-      columns: of the table, by name.
-      rule: its text.
 
     Raises:
       SchemaError: a column is of another kind.

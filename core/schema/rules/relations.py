@@ -58,12 +58,7 @@ class Relation:
         return self.between is None or self.between in self.floors
 
     def allows(self, name: str, bounds: Mapping[str, Interval]) -> Interval:
-        """The values of one column that the bounds of the others leave room for.
-
-        Args:
-          name: the column.
-          bounds: of the others, by name.
-        """
+        """The values of one column that the bounds of the others leave room for."""
         u = self.unit
         if name == self.between:
             low, high = bounds[self.low], bounds[self.high]
@@ -126,9 +121,7 @@ def breaks(
     """Which rows break a rule about numbers, bool [n]; rows with a gap break none.
 
     Args:
-      rule: about numbers or dates.
       values: of its columns, in its order; dates in seconds.
-      columns: by name.
     """
     dated = [columns[name].kind is Kind.DATETIME for name in rule.columns]
     unit = DAY if any(dated) else 1.0
@@ -148,7 +141,6 @@ def relations_of(
 
     Args:
       rules: in the order they are declared.
-      columns: of the table, by name.
 
     Raises:
       SchemaError: a rule mixes kinds, or names a column twice.

@@ -75,7 +75,6 @@ class Steps:
 
         Args:
           columns: all that are in the synthetic table, in order, with declared domains.
-          rules: what holds in every row.
           target: the column that people will predict; models see it as it is.
           tagged: columns whose distribution is hidden; no rule may speak of them.
           constant: columns that hold one value for a person.
@@ -149,7 +148,6 @@ class Steps:
 
         Args:
           frame: n ≥ 1 rows as models see them.
-          random: data-free.
         """
         by_name = {column.name: column for column in self.columns}
         filled = {name: frame[name] for name in frame.columns}
@@ -171,7 +169,6 @@ class Steps:
         """The modelled columns of the table, by name; every rule holds in every row.
 
         Args:
-          frame: rows as models see them.
           people: whose each row is, or None.
         """
         cells: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}

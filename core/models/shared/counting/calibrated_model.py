@@ -58,12 +58,7 @@ class Calibration:
     candidates: int = 16
 
     def cells(self, codes: Codes, random: torch.Generator) -> list[Cells]:
-        """The cell that each row comes to lie in, of every column, int64 [n] each.
-
-        Args:
-          codes: of generated rows.
-          random: data-free.
-        """
+        """The cell that each row comes to lie in, of every column, int64 [n] each."""
         rows = codes.to("cpu")
         own = [scale.index(rows).numpy() for scale in self.scales]
         return _carried(own, self.moves, random)
@@ -79,10 +74,8 @@ class Calibration:
         """Rows with numbers at places of the fine counts, that keep every relation.
 
         Args:
-          codec: of the table.
           codes: NumPy codes of the rows; not changed.
           cells: of the rows in every column.
-          random: data-free.
         """
         if not self.moves:
             return codes
@@ -101,10 +94,6 @@ def _carried(
 
 class CalibratedModel(FittedModel):
     """A trained model whose rows are drawn by weights; itself a trained model.
-
-    Args:
-      inner: generates rows.
-      calibration: weighs them.
 
     Attributes:
       inner, calibration: as given.

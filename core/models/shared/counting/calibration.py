@@ -67,7 +67,6 @@ def counts_of(known: Releases, counted: Sequence[PairTarget]) -> Counts:
 
     Args:
       known: of columns, after the pairs were read.
-      counted: pairs as they were released.
     """
     n, least = known.table.n, LEAST_NOISE / known.table.n
     sizes = [scale.size for scale in known.scales]
@@ -101,7 +100,6 @@ def calibrate(
 
     Args:
       inner: generates the pool that weights are fitted on.
-      counts: what was released.
       pairs: whether pairs of columns are matched besides single ones.
       fine: whether cells are carried to the released shares of single columns before that, places
         drawn from the fine counts and relations kept.
@@ -140,7 +138,6 @@ def _moves(counts: Counts, cells: Sequence[Cells], weights: Floats) -> tuple[Flo
     """Where the cells of each column are carried, by the shares that a pool has of them.
 
     Args:
-      counts: what was released.
       cells: of the pool's rows, by column.
       weights: of the rows, summing to one.
     """
@@ -165,13 +162,7 @@ def _distances(tables: Sequence[CellTable], shares: Sequence[Floats]) -> dict[st
 
 
 def count(table: PrivateTable, plan: Plan, context: FitContext) -> Counts:
-    """Make the releases of counts that the checkpoint does not hold yet.
-
-    Args:
-      table: the door to rows.
-      plan: holds the phases of counting.
-      context: of the fit.
-    """
+    """Make the releases of counts that the checkpoint does not hold yet."""
     codec = Codec(table.domain)
     checkpoint = Checkpoint.open(context, "counts.pt", table.meter)
     emitter = Emitter(context.observe, keep=checkpoint.keep)
@@ -189,10 +180,7 @@ def fit_calibrated(
     """Count, train the model, and fit its rows to the counts; see `Synthesizer.fit`.
 
     Args:
-      model: trains what generates rows.
-      table: the door to rows.
       plan: holds the phases of counting and the model's own.
-      context: of the fit.
       candidates: see `Calibrated`.
     """
     counts = count(table, plan, context)

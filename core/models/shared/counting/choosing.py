@@ -100,8 +100,6 @@ def ask(
     """What is counted of a table.
 
     Args:
-      design: what was scanned.
-      sizes: cells of every column.
       above: float64 [pairs], energy of each beyond independence within each class.
       score: float64 [pairs], the same in standard deviations of noise.
       differs: float64 [pairs], how far a pair differs between classes, in standard deviations; None

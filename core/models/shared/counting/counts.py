@@ -154,7 +154,6 @@ def uniform_query(
     """A query whose groups are the cells themselves.
 
     Args:
-      scales: of all columns.
       columns: block indices, in the order of the axes.
       weight: of the counts, > 0.
     """

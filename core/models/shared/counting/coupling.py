@@ -73,7 +73,6 @@ def carried(cell: Cells, moves: Floats, random: torch.Generator) -> Cells:
     Args:
       cell: int64 [n].
       moves: see `coupling`.
-      random: data-free.
     """
     line = np.cumsum(moves, axis=1) / moves.sum(axis=1)[:, None]
     line[:, -1] = 1.0

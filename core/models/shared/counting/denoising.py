@@ -56,7 +56,6 @@ def denoised(
 
     Args:
       pairs: released, within each class or of all together.
-      scales: of all columns.
       shares: released shares of each column's cells.
       within: by column, shares of its cells within each class as they were counted apart, float64
         [classes, cells], and their standard deviation; may be empty.

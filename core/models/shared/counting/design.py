@@ -126,7 +126,6 @@ class Design:
         """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
 
         Args:
-          n: number of records (public).
           scale: of the noise of all phases together, ≥ 0.
           focus: whether something is counted last; else the pairs get its share.
 

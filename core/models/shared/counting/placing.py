@@ -48,7 +48,6 @@ class Placing:
         """That of columns and of the relations between them.
 
         Args:
-          scales: of all columns.
           follows, sums: what every row is made to keep.
         """
         tensors = {f"cells.{relation.result}": relation.cells for relation in follows}
@@ -78,9 +77,7 @@ class Placing:
         """Records of the given cells, at places drawn from the fine counts.
 
         Args:
-          codec: of the table.
           cells: int64 [n] of every column.
-          random: data-free.
         """
         cells = list(cells)
         for source, result in self.values["follows"]:

@@ -56,8 +56,6 @@ def determined(
     Each column follows from one at most, and none from one that follows itself.
 
     Args:
-      pairs: released counts.
-      scales: of all columns.
       shares: released shares of each column's cells, float64.
       taken: a column that is never made to follow, the class; None for none.
     """
@@ -99,9 +97,6 @@ def sums_kept(
 
     Args:
       release: float64 [candidates, 2], noisy counts of `SumCounts`.
-      candidates: as they were counted.
-      noise: standard deviation of a count.
-      n: number of records (public).
     """
     if noise > SURE * n:
         return ()

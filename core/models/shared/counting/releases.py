@@ -66,13 +66,7 @@ class Releases:
     """What a fit knows of its table, release by release.
 
     Args:
-      table: the door to rows.
       plan: what may be released, and with how much noise.
-      codec: of the table.
-      design: what is measured.
-      checkpoint: where releases are kept.
-      emitter: told of each.
-      device: where statistics are computed.
     """
 
     table: PrivateTable
@@ -278,10 +272,6 @@ class Releases:
         """Whether two lists' cells hold fewer records than noise in nearly all places.
 
         Their labels are rare: what a few go with shows of all classes at once, if at all.
-
-        Args:
-          pair: of columns.
-          weight: squared, of their counts.
         """
         if any(self.scales[column].line for column in pair):
             return False  # neighbouring cells say the same

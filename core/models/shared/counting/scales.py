@@ -46,9 +46,7 @@ def fine_grids(codec: Codec, noise: float, n: int) -> tuple[ColumnBins, ...]:
     """The grids of all columns, no finer than the noise lets one see.
 
     Args:
-      codec: of the table.
       noise: standard deviation of a count, from the plan.
-      n: number of records (public).
     """
     clear = round(math.log2(max(1.0, n / (2.0 * max(noise, 1e-9)))))
     most = min(MOST_CELLS, max(FEWEST_CELLS, 2 ** min(clear, 20)))
@@ -153,10 +151,7 @@ class ColumnScale:
         """Merge fine cells.
 
         Args:
-          grid: of the column.
           counts: float64 [fine cells + atoms], released.
-          noise: standard deviation of a count.
-          most: cells wanted at most.
         """
         on_line = _merged(counts[: grid.cells], noise, most)
         line = int(on_line[-1]) + 1 if grid.cells else 0
@@ -198,8 +193,6 @@ def scales_of(mechanism: FineHistograms, release: Tensor, noise: float) -> tuple
     """The scale of every column from a release of fine histograms; post-processing.
 
     Args:
-      mechanism: what was released.
-      release: its noisy statistic.
       noise: standard deviation of one number of it.
     """
     most = CELLS if len(mechanism.grids) <= WIDE else CELLS_WIDE
@@ -293,9 +286,7 @@ def _spread(
     Args:
       weight: float64 [fine cells], written.
       before, seen: float64 [fine cells + 1], running sums of the line and of the counts.
-      low, high: the fine cells.
       mass: ≥ 0, to be shared out.
-      noise: standard deviation of a count.
     """
     if high - low == 1 or mass <= 0.0:
         weight[low:high] = mass / (high - low)

@@ -39,10 +39,7 @@ def draw_signs(
     further ones have one to four random cuts. Atoms are dealt out so that both signs weigh alike.
 
     Args:
-      scales: one a column.
       shares: released shares of each column's cells.
-      count: patterns a column.
-      seed: of the cuts (public).
     """
     random = np.random.default_rng(seed)
     patterns = []

@@ -58,7 +58,6 @@ def cells_of(columns: Sequence[int], sizes: Sequence[int], cells: Sequence[Cells
 
     Args:
       columns: block indices, in the order of the axes.
-      sizes: cells of each.
       cells: int64 [n] of every column of the table.
 
     >>> cells_of((1, 0), (3, 2), [np.array([0, 1]), np.array([2, 1])]).tolist()
@@ -77,8 +76,6 @@ def log_weights(
     """Logarithms of the rows' weights, float64 [n], up to a constant.
 
     Args:
-      factors: λ of each table's cells.
-      tables: columns and sizes of each.
       cells: int64 [n] of every column.
     """
     total = np.zeros(len(cells[0]))
@@ -182,11 +179,7 @@ class _Dual:
 
 
 def inclusion(weights: Floats, count: int) -> Floats:
-    """How often `systematic` takes each place, divided by `count`: float64 [n], summing to one.
-
-    Args:
-      weights, count: see there.
-    """
+    """How often `systematic` takes each place, divided by `count`: float64 [n], summing to one."""
     share = weights / weights.sum()
     certain = np.zeros(len(share), dtype=bool)
     while (over := (share * count > 1.0) & ~certain).any():  # ends: one more is certain each time

@@ -58,9 +58,6 @@ _ENCODING = (
 def bring_up_to_date(engine: Engine) -> None:
     """Make what is absent and change what earlier versions had otherwise; safe at any moment.
 
-    Args:
-      engine: of the workspace's database.
-
     Raises:
       RunStoreError: a newer version made it what it is; nothing was changed.
     """

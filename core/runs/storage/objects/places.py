@@ -72,7 +72,6 @@ def object_places(workspace: Workspace, url: str, *, patience: float) -> ObjectP
     """Places in the storage that a URL names.
 
     Args:
-      workspace: of this machine.
       url: one of fsspec's, such as s3://bucket/prefix.
       patience: seconds to go on trying when the store does not answer, ≥ 0.
 

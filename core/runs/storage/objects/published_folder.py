@@ -61,12 +61,7 @@ class Manifest(BaseModel):
 
 
 class PublishedFolder:
-    """One folder in an object store.
-
-    Args:
-      bucket: of the run or table.
-      name: of the folder.
-    """
+    """One folder in an object store."""
 
     def __init__(self, bucket: Bucket, name: str) -> None:
         self._bucket, self._name = bucket, name
@@ -143,7 +138,6 @@ class Publisher:
     """Publishes one folder again and again; files that did not change since are not sent again.
 
     Args:
-      bucket: of the run or table.
       manifests: key of the folder of manifests.
       parts: key of the folder of parts.
 
@@ -161,12 +155,7 @@ class Publisher:
         self.manifest = Manifest()
 
     def publish(self, folder: Path, files: Iterable[Path]) -> None:
-        """Make these files of a folder all that there is to be read, at once.
-
-        Args:
-          folder: of this machine.
-          files: within it.
-        """
+        """Make these files of a folder all that there is to be read, at once."""
         manifest = Manifest()
         sent: dict[str, tuple[object, str]] = {}
         for file in files:

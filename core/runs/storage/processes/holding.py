@@ -33,10 +33,7 @@ def to_claim(engine: Engine, run_id: str, slot: int | None, states: Collection[S
     """Take a run, to start its worker in a slot.
 
     Args:
-      engine: of the database.
-      run_id: of the run.
       slot: the number of the slot, no other running run has it; None where others keep the queue.
-      states: in which it may be.
     """
     now = time.time()
     return (
@@ -59,8 +56,6 @@ def to_adopt(engine: Engine, run_id: str, *, pid: int, started: float) -> Update
     """Say which process of this machine holds a run that was taken.
 
     Args:
-      engine: of the database.
-      run_id: of the run.
       pid, started: of the process, see `core.runs.storage.processes.process.started_since_boot`.
     """
     free = or_(RunRow.pid.is_(None), held_by(engine, pid))
@@ -75,8 +70,6 @@ def to_beat(engine: Engine, run_id: str, pid: int) -> Update:
     """Give a sign of life of the process that holds a run.
 
     Args:
-      engine: of the database.
-      run_id: of the run.
       pid: of the process, on this machine.
     """
     return (

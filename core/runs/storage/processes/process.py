@@ -45,7 +45,6 @@ def process_alive(pid: int, started: float) -> bool:
     """Whether the process with that number *and* start time still works (not a zombie).
 
     Args:
-      pid: process number on this machine.
       started: as `started_since_boot` told it; older versions kept seconds since 1970-01-01.
     """
     try:
@@ -67,7 +66,6 @@ def holder_gone(run: RunRow, machine: str, clock: SharedClock) -> bool:
     wakes with its workers. On another machine only the heartbeat can tell.
 
     Args:
-      run: a running one.
       machine: `machine_name` of this one.
       clock: of the database, read after the run was.
     """

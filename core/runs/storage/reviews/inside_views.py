@@ -47,8 +47,6 @@ def record_view(store: TableStore, *, table_id: str, run_id: str, author: str) -
     """Record that somebody has a run's inside view open; the first time of each person is kept.
 
     Args:
-      store: where.
-      table_id, run_id: which run of which table.
       author: who; blank counts as `SOMEBODY`.
     """
     name = " ".join(author.split())[:120] or SOMEBODY

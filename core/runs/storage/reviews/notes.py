@@ -128,12 +128,8 @@ def comment(
     """Pin a remark to a figure of a run, as seen inside or outside.
 
     Args:
-      store: where.
-      table_id, run_id: which run of which table.
       about: the figure's key, or "" for the whole run.
-      author: who.
       text: at most `MOST` characters are kept.
-      view: where it was written.
 
     Raises:
       RunStoreError: no name or no text; nothing was kept.
@@ -145,25 +141,12 @@ def comment(
 
 
 def settle(store: TableStore, *, table_id: str, run_id: str, comment_id: int, author: str) -> None:
-    """Mark a comment as dealt with.
-
-    Args:
-      store: where.
-      table_id, run_id: which run of which table.
-      comment_id: which comment.
-      author: who dealt with it.
-    """
+    """Mark a comment as dealt with."""
     _add(store, "settled", table_id, run_id, author, str(comment_id), "")
 
 
 def comments(store: TableStore, run_id: str, view: View = "inside") -> list[Comment]:
-    """A run's comments, oldest first; outside only those that were written outside.
-
-    Args:
-      store: where.
-      run_id: which run.
-      view: of the reader.
-    """
+    """A run's comments, oldest first; outside only those that were written outside."""
     written = _notes(store, run_id, ("comment", "settled"))
     settled = {int(note.about): note.author for note in written if note.kind == "settled"}
     return [
@@ -186,12 +169,8 @@ def decide(
     """Approve a run or ask for changes; a later verdict of the same person replaces this one.
 
     Args:
-      store: where.
-      table_id, run_id: which run of which table.
-      author: who.
       decision: what; None where nothing was chosen.
       text: why; may be empty for an approval.
-      view: where it was written.
 
     Raises:
       RunStoreError: no choice, no name, or changes are asked for without saying which; nothing was
@@ -206,13 +185,7 @@ def decide(
 
 
 def review_verdicts(store: TableStore, run_id: str, view: View = "inside") -> list[ReviewVerdict]:
-    """Everyone's last verdict on a run, oldest first; outside without reasons written inside.
-
-    Args:
-      store: where.
-      run_id: which run.
-      view: of the reader.
-    """
+    """Everyone's last verdict on a run, oldest first; outside without reasons written inside."""
     last: dict[str, ReviewVerdict] = {}
     for note in _notes(store, run_id, ("verdict",)):
         last.pop(_person(note.author), None)
@@ -225,14 +198,7 @@ def review_verdicts(store: TableStore, run_id: str, view: View = "inside") -> li
 
 
 def set_rule(store: TableStore, *, table_id: str, author: str, rule: Rule) -> None:
-    """Change what a table's reviews need; who did so and when is kept.
-
-    Args:
-      store: where.
-      table_id: which table.
-      author: who.
-      rule: the new one.
-    """
+    """Change what a table's reviews need; who did so and when is kept."""
     if min(rule.approvals, rule.alarm_approvals) < 0:
         raise RunStoreError("The number of approvals cannot be negative. Nothing was changed.")
     text = json.dumps(asdict(rule))
@@ -251,9 +217,6 @@ def pick(
     """Name the run of a table that shall be released; `scores` says that noisy scores chose it.
 
     Args:
-      store: where.
-      table_id, run_id: which run of which table.
-      author: who.
       scores: what the noisy scores cost that chose it; None for a choice by eye.
     """
     text = "" if scores is None else json.dumps(asdict(scores))
@@ -278,8 +241,6 @@ def missing(store: TableStore, *, table_id: str, run_id: str, alarm: bool = Fals
     """Why a download must wait, in a sentence; an empty one when nothing is missing.
 
     Args:
-      store: where.
-      table_id, run_id: which run of which table.
       alarm: whether an attack works better on the table than on strangers.
     """
     present = rule(store, table_id)
