@@ -131,7 +131,7 @@ def show(store: RunStore) -> Open:
     def script(name: str) -> None:
         import importlib
 
-        importlib.import_module(f"pages.{name}").render()
+        importlib.import_module(f"pages.{name}.page").render()
 
     def opened(name: str, **query: str) -> AppTest:
         at = AppTest.from_function(script, args=(name,), default_timeout=120)

@@ -17,9 +17,10 @@ from core.quality.report import types
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
-from pages import review, tables
+from pages.review import page as review
 from pages.server import faults
 from pages.shared.plain import JOINER
+from pages.tables import page as tables
 
 
 def words(at: AppTest) -> str:

@@ -73,7 +73,7 @@ def one_sentence(at: AppTest, part: str) -> None:
 @pytest.mark.parametrize("kind", RAISED)
 def test_whatever_a_page_raises_is_one_plain_sentence(store, monkeypatch, caplog, kind):
     error, part = RAISED[kind]
-    monkeypatch.setattr("pages.tables.render", broken(error))
+    monkeypatch.setattr("pages.tables.page.render", broken(error))
     at = AppTest.from_file(str(ROOT / "pages/server/front.py"), default_timeout=120).run()
     one_sentence(at, part)
     assert caplog.records[-1].levelno == logging.ERROR, "the console has the rest"
@@ -85,7 +85,7 @@ def test_whatever_the_live_part_of_a_page_raises_is_one_plain_sentence(
 ):
     error, part = RAISED[kind]
     run = start()
-    monkeypatch.setattr("pages.training._show", broken(error))
+    monkeypatch.setattr("pages.training.page._show", broken(error))
     one_sentence(show("training", run=run.id), part)
 
 

@@ -43,7 +43,7 @@ def roles(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 def watched(run_id: str) -> None:
     """The live part of Training, as a browser asks for it each second: without its page."""
-    from pages import training
+    from pages.training import page as training
 
     training._watch(run_id)
 

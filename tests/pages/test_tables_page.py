@@ -157,8 +157,8 @@ def test_undeclared_bounds_stop_the_way_to_the_plan(store, table, show):
 
 def question(table_id: str) -> None:
     """The open question about a table, as a browser asks for it: without its page."""
-    from pages import tables
     from pages.shared import widgets as shared
+    from pages.tables import page as tables
 
     if table_id in [table.id for table in shared.store().tables()]:  # else the page comes anew
         tables._ask_deletion(table_id)

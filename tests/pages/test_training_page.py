@@ -14,8 +14,8 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent, State
 from core.schema.rounding_up import stated
 from core.services import runs, tables
-from pages import training as page
 from pages.shared import widgets as shared
+from pages.training import page
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
 
 
@@ -123,7 +123,7 @@ def test_a_paused_tab_follows_what_others_do(store, start):
         import streamlit as st
 
         from core.runs.storage.events import State
-        from pages import training
+        from pages.training import page as training
 
         st.session_state["drawn"] = st.session_state.get("drawn", 0) + 1
         if st.session_state["drawn"] == 1:
