@@ -20,7 +20,7 @@ from core.privacy.plan import Guarantee
 from core.proposing.rare import danger, rare_counts
 from core.reading.tally import Tally
 from core.schema.person import MOST_ROWS, Person
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.schema.rules.rules import parse_rule
 from core.schema.schema import DomainSource, Kind, Schema, SchemaError
 from core.services.limits import HIDDEN
@@ -248,9 +248,9 @@ def claim_words(claim: dict[str, Any]) -> str:
     if not claim["private"]:
         return "no differential privacy"
     return (
-        f"ε {stated(claim['epsilon'], '.4g'):.4g} (zero-out), "
-        f"{stated(claim['epsilon_replace'], '.4g'):.4g} (replace-one) "
-        f"at δ {stated(claim['delta'], '.3g'):.3g}, {claim['method']}"
+        f"ε {round_up(claim['epsilon'], '.4g'):.4g} (zero-out), "
+        f"{round_up(claim['epsilon_replace'], '.4g'):.4g} (replace-one) "
+        f"at δ {round_up(claim['delta'], '.3g'):.3g}, {claim['method']}"
     )
 
 

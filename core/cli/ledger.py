@@ -15,7 +15,7 @@ from core.runs.accounts.people import account_names
 from core.runs.accounts.spending import left_words
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 
 __all__ = ["ledger"]
 
@@ -55,7 +55,7 @@ def ledger(options: argparse.Namespace) -> int:
 
 
 def _words(entry: Entry) -> str:
-    amount = f"ε {stated(entry.limit, '.4g'):.4g}, δ {stated(entry.delta, '.3g'):.3g}"
+    amount = f"ε {round_up(entry.limit, '.4g'):.4g}, δ {round_up(entry.delta, '.3g'):.3g}"
     if entry.kind == "account":
         return f"account with limit {amount}" if limited(entry) else "no limit was set"
     if entry.kind == "statement":

@@ -31,7 +31,7 @@ from core.quality.metrics.noisy import NoisyScore
 from core.runs.accounts.spending import epsilon_text, noted_purchases, with_purchases_added
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 
 __all__ = ["plan", "synth"]
 
@@ -168,7 +168,7 @@ def _say_outcome(plan: Plan, outcome: Outcome, *, out: Path) -> None:
     if opinion is not None:
         print(opinion["statement"])
     for one in outcome.privacy_certificate.get("purchases", ()):
-        cost = stated(one["epsilon_zero_out"], ".4g")
+        cost = round_up(one["epsilon_zero_out"], ".4g")
         print(
             f"of it ε {cost:.4g} bought bounds, lists and mappings "
             f"(ledger entry {one['ledger_entry']})"

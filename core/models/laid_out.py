@@ -44,7 +44,7 @@ class LaidOut:
         """See `Fitted.sample`; the model draws until there are enough for whole people."""
         drawn = self.inner.sample(rows, seed)
         random = np.random.default_rng(seed)
-        while more := self._layout.lacking(drawn, rows):
+        while more := self._layout.shortfall(drawn, rows):
             again = None if seed is None else int(random.integers(2**62))
             drawn = pd.concat([drawn, self.inner.sample(more, again)], ignore_index=True)
         return self._layout.from_model(drawn, seed, rows)

@@ -25,7 +25,7 @@ from pydantic import (
 
 from core.schema.form import Form
 from core.schema.magnitudes import magnitude_fault
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 
 __all__ = [
     "BOOLEAN_PAIRS",
@@ -281,7 +281,7 @@ class Purchase(BaseModel):
     @property
     def words(self) -> str:
         """For the certificate and the pages."""
-        epsilon = stated(self.epsilon, ".4g")
+        epsilon = round_up(self.epsilon, ".4g")
         words = f"bought in ledger entry {self.entry}, which cost ε {epsilon:.4g} for all in it"
         return f"{words}, {self.known} labels declared" if self.known else words
 

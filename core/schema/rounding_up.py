@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["stated"]
+__all__ = ["round_up"]
 
 _SAME = 1e-12  # of an amount: what adding up floats may leave, and no digit that anybody sees
 
 
-def stated(amount: float, form: str) -> float:
+def round_up(amount: float, form: str) -> float:
     """An ε or δ as it may be said in a format: the least number of its digits that is not less.
 
     Args:
       amount: ≥ 0, may be inf.
       form: how it will be written, such as ".3g", ".1e" or ".2f".
 
-    >>> stated(1.0004, ".3g"), stated(1.0, ".3g"), stated(1.4e-6, ".0e"), stated(0.121, ".2f")
+    >>> round_up(1.0004, ".3g"), round_up(1.0, ".3g"), round_up(1.4e-6, ".0e"), round_up(0.121, ".2f")
     (1.01, 1.0, 2e-06, 0.13)
     """
     nearest = float(format(amount, form))

@@ -29,7 +29,7 @@ from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.inside_views import recorded_views
 from core.runs.storage.reviews.notes import ScorePick
 from core.runs.storage.store import RunStore
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.schema.schema import Domain
 
 __all__ = [
@@ -139,7 +139,7 @@ def selection_words(store: RunStore, run: RunRecord) -> str:
     if last is None or last[0] != run.id:
         return ""
     how = last[1]
-    epsilon, delta = stated(how.epsilon, ".4g"), stated(how.delta, ".3g")
+    epsilon, delta = round_up(how.epsilon, ".4g"), round_up(how.delta, ".3g")
     return (
         f"Chosen among {how.runs} runs by noisy scores that ε covers: all releases about these "
         f"people until the choice cost ε = {epsilon:.4g}, δ = {delta:.3g} together at "

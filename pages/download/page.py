@@ -11,7 +11,7 @@ from core.runs.execution.launcher import SampleRequest
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.runs.storage.reviews import notes
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.services import export, limits, recipe, reviews, runs
 from pages.download import shaped_rows
 from pages.review import exposure, report_view
@@ -262,8 +262,8 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
             say(
                 "This table satisfies differential privacy with **ε = {epsilon:.4g}** and "
                 "**δ = {delta:.3g}**.",
-                epsilon=stated(claim.epsilon, ".4g"),
-                delta=stated(claim.delta, ".3g"),
+                epsilon=round_up(claim.epsilon, ".4g"),
+                delta=round_up(claim.delta, ".3g"),
             ),
             help=glossary.entry("ε", "δ"),
         )
@@ -273,7 +273,7 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
             st.markdown(
                 say(
                     "- Counted as replace-one, ε = {epsilon:.4g}. Accounting: {method!t}.",
-                    epsilon=stated(claim.epsilon_replace, ".4g"),
+                    epsilon=round_up(claim.epsilon_replace, ".4g"),
                     method=claim.method,
                 ),
                 help=glossary.entry("replace-one", "PLD"),

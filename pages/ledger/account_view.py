@@ -16,7 +16,7 @@ from core.runs.accounts import spending
 from core.runs.accounts.account import Account
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from pages.server import guard
 from pages.shared import lines
 from pages.shared import widgets as shared
@@ -172,7 +172,7 @@ def _row(entry: Entry, runs: Runs, left: Left | None) -> dict[str, object]:
     epsilon = (
         say("no privacy")
         if entry.epsilon is None
-        else number(f"{stated(entry.epsilon, '.4g'):.4g}")
+        else number(f"{round_up(entry.epsilon, '.4g'):.4g}")
     )
     counted = left is not None and entry.kind == "release" and entry.private
     row: dict[str, object] = {

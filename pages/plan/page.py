@@ -10,7 +10,7 @@ from core.privacy.plan import Plan
 from core.runs.accounts import spending
 from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.storage.records import TableRecord
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.services import planning, purchases, recipe, runs
 from core.services.plan_advice import phase_words
 from pages.ledger import account_view
@@ -132,8 +132,8 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
             + say(
                 "That is ε {own:.4g} of this run and ε {before:.4g} of bounds and lists that were "
                 "bought before. The certificate will claim both together.",
-                own=stated(plan.guarantee.epsilon, ".4g"),
-                before=stated(before, ".4g"),
+                own=round_up(plan.guarantee.epsilon, ".4g"),
+                before=round_up(before, ".4g"),
             )
         )
     shared.picture(
@@ -179,7 +179,7 @@ def _released(plan: Plan) -> None:
             st.caption(
                 say(
                     "Counted as replace-one the same run has ε = {replaced:.2f}.",
-                    replaced=stated(plan.guarantee.epsilon_replace, ".2f"),
+                    replaced=round_up(plan.guarantee.epsilon_replace, ".2f"),
                 ),
                 help=glossary.entry("zero-out", "replace-one"),
             )
@@ -196,7 +196,7 @@ def _numbers(table: TableRecord, plan: Plan) -> None:
         return
     one, two = st.columns(2)
     one.metric("ε", number(spending.epsilon_text(claim)), help=glossary.entry("ε", "zero-out"))
-    two.metric("δ", f"{stated(claim.delta, '.3g'):.3g}", help=glossary.entry("δ"))
+    two.metric("δ", f"{round_up(claim.delta, '.3g'):.3g}", help=glossary.entry("δ"))
     if plan.unit is not None:
         st.caption(f":material/person: {say('This holds {unit!t}.', unit=plan.unit.words)}")
 

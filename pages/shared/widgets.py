@@ -26,7 +26,7 @@ from core.runs.execution.launchers import configured_launcher
 from core.runs.storage.errors import NotFoundError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.services.runs import Progress
 from pages.server import routes
 from pages.server.faults import plain_errors as plain_errors
@@ -105,8 +105,8 @@ def privacy_badge(run: RunRecord) -> None:
     claim = spending.claim_of(store(), run)
     claimed = say(
         "ε = {epsilon:.4g}, δ = {delta:.3g}",
-        epsilon=stated(claim.epsilon, ".4g"),
-        delta=stated(claim.delta, ".3g"),
+        epsilon=round_up(claim.epsilon, ".4g"),
+        delta=round_up(claim.delta, ".3g"),
     )
     st.badge(claimed, icon=":material/lock:", color="green")
 

@@ -14,7 +14,7 @@ from core.runs.execution.ray_words import WAITS
 from core.runs.storage.events import State
 from core.runs.storage.journal import told_last
 from core.runs.storage.records import RunRecord
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.services import reviews, runs
 from pages.review import report_view
 from pages.server import guard, routes
@@ -149,8 +149,8 @@ def _spent(run: RunRecord) -> None:
         budget = run.plan.guarantee.epsilon
         so_far_words = say(
             "ε released so far by this run: **{so_far:.2f}** of {budget:.2f}.",
-            so_far=stated(min(so_far, budget), ".2f"),
-            budget=stated(budget, ".2f"),
+            so_far=round_up(min(so_far, budget), ".2f"),
+            budget=round_up(budget, ".2f"),
         )
         words = f"{so_far_words} {words}"
     st.caption(f":material/lock: {words}")
@@ -249,7 +249,8 @@ def _resume(run: RunRecord) -> None:
     price = say("not private")
     if run.private:
         price = say(
-            "spends ε = {epsilon:.4g} once more", epsilon=stated(run.plan.guarantee.epsilon, ".4g")
+            "spends ε = {epsilon:.4g} once more",
+            epsilon=round_up(run.plan.guarantee.epsilon, ".4g"),
         )
     label = say("Start again ({price})", price=price) if again else say("Resume")
     if st.button(label, type="primary", icon=":material/play_arrow:"):

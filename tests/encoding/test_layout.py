@@ -125,7 +125,7 @@ def counts_and_shares(layout: type[Layout]) -> tuple[np.ndarray, float]:
     world = Weighted()
     laid, rows = layout(world.domain), 4000
     frame = world.candidates(rows)
-    while more := laid.lacking(frame, rows):
+    while more := laid.shortfall(frame, rows):
         frame = pd.concat([frame, world.candidates(more, len(frame))], ignore_index=True)
     table = laid.from_model(frame, 3, rows)
     sizes = table.groupby("who").size().value_counts(normalize=True)
@@ -166,8 +166,8 @@ def test_people_of_very_many_rows_are_counted_in_bins_and_use_candidates_again()
     table = layout.from_model(few, 0, 400)
     people = table.groupby("who").size()
     assert len(table) == 400 and people.iloc[:-1].between(31, 50).all()
-    assert layout.lacking(few, 400) > 0
-    assert layout.lacking(pd.concat([few] * 500), 400) == 0  # many more are not drawn
+    assert layout.shortfall(few, 400) > 0
+    assert layout.shortfall(pd.concat([few] * 500), 400) == 0  # many more are not drawn
 
 
 @pytest.mark.parametrize(
@@ -241,11 +241,11 @@ class ComputesFirst(Layout):
 class SamplesByRows(Layout):
     """Broken: each candidate brings one row, so that people of many rows are too few."""
 
-    def lacking(self, frame: pd.DataFrame, rows: int) -> int:
+    def shortfall(self, frame: pd.DataFrame, rows: int) -> int:
         return max(0, rows - len(frame))
 
-    def _gather(self, crowd, frame, rows, random):
-        size = frame[crowd.column.name].astype(int).to_numpy()[:rows]
+    def _assemble(self, assembler, frame, rows, random):
+        size = frame[assembler.column.name].astype(int).to_numpy()[:rows]
         order = np.argsort(size, kind="stable")
         size = size[order]
         place = np.arange(rows) - np.searchsorted(size, size)

@@ -10,7 +10,7 @@ import pytest
 from core.models.registry import cards
 from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.storage.events import State
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.schema.schema import DomainSource
 from core.services import imports, planning
 from core.services.sample_tables import sample_table
@@ -34,7 +34,7 @@ def test_every_phase_is_shown_with_its_noise(table, show):
     for phase in plan.phases:
         assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
     assert (
-        f"replace-one the same run has ε = {stated(plan.guarantee.epsilon_replace, '.2f'):.2f}"
+        f"replace-one the same run has ε = {round_up(plan.guarantee.epsilon_replace, '.2f'):.2f}"
         in said
     )
     assert len(at.get("plotly_chart")) == 2  # the budget, the stages

@@ -12,7 +12,7 @@ from core.privacy.accounting.accountant import epsilon
 from core.runs.execution.ray_words import WAITS
 from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent, State
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.services import runs, tables
 from pages.shared import widgets as shared
 from pages.training import page
@@ -281,7 +281,7 @@ def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, start, sh
     assert stages == 8 and f"(stage {stages} of {stages}) · 50%" in bar.proto.text
     assert len(at.get("vega_lite_chart")) == 2  # one a chart of the card
     spent = runs.epsilon_so_far(store, run.id)
-    assert 0.4 < spent < 0.95 and f"**{stated(spent, '.2f'):.2f}** of 1.00" in words(at)
+    assert 0.4 < spent < 0.95 and f"**{round_up(spent, '.2f'):.2f}** of 1.00" in words(at)
 
 
 def test_a_training_draws_its_own_steps_and_not_those_of_its_draft(store, start, show, monkeypatch):

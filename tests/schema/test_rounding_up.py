@@ -12,7 +12,7 @@ from core.cli.common import claim_words
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Budget, Guarantee, Plan
 from core.runs.execution.privacy_certificate import make_privacy_certificate
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.schema.schema import Purchase
 
 FORMS = (".3g", ".4g", ".2g", ".0e", ".1e", ".2f", ".3f")
@@ -20,7 +20,7 @@ FORMS = (".3g", ".4g", ".2g", ".0e", ".1e", ".2f", ".3f")
 
 @given(st.floats(1e-300, 1e15), st.sampled_from(FORMS))
 def test_what_is_said_is_the_next_number_that_is_not_less(amount: float, form: str) -> None:
-    said = stated(amount, form)
+    said = round_up(amount, form)
     assert float(format(said, form)) == said >= amount * (1.0 - 1e-12)
     nearest = float(format(amount, form))
     if form[-1] == "f":
@@ -33,7 +33,7 @@ def test_what_is_said_is_the_next_number_that_is_not_less(amount: float, form: s
 
 @pytest.mark.parametrize("amount", [0.0, math.inf, 0.1 + 0.2])
 def test_what_is_exact_stays(amount: float) -> None:
-    assert stated(amount, ".3g") == pytest.approx(amount, rel=1e-12)
+    assert round_up(amount, ".3g") == pytest.approx(amount, rel=1e-12)
 
 
 def test_no_words_say_less_than_the_claim() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.encoding.layout.person_assembler import Crowd
+from core.encoding.layout.person_assembler import PersonAssembler
 from core.schema.labels import to_labels, to_numbers
 from core.schema.rules.steps import Steps, rewritten
 from core.schema.schema import Domain
@@ -47,13 +47,13 @@ class Layout:
             tagged=tagged,
             constant=constant,
         )
-        self._crowd: Crowd | None = None
+        self._assembler: PersonAssembler | None = None
         columns = list(self._steps.columns)
         if output.person is not None and output.person.grouped and output.person.rows > 1:
             steady = [column for column in columns if column.name in self._steps.constant]
             names = {column.name for column in (*columns, *output.columns)}
-            self._crowd = Crowd.of(output.person.rows, steady, names)
-            columns.append(self._crowd.column)
+            self._assembler = PersonAssembler.of(output.person.rows, steady, names)
+            columns.append(self._assembler.column)
         self.domain = Domain(
             columns=tuple(columns), target=output.target, sensitive=output.sensitive
         )
@@ -90,22 +90,22 @@ class Layout:
         if self.same:
             return frame
         seen = self._steps.encode(frame)
-        if self._crowd is not None:
+        if self._assembler is not None:
             if rows_of_person is None:
                 raise ValueError("How many rows each row's person has must be given.")
-            seen[self._crowd.column.name] = self._crowd.encode(rows_of_person)
+            seen[self._assembler.column.name] = self._assembler.encode(rows_of_person)
         return seen
 
-    def lacking(self, frame: pd.DataFrame, rows: int) -> int:
+    def shortfall(self, frame: pd.DataFrame, rows: int) -> int:
         """How many more of a model's rows `from_model` needs to make so many rows; 0 when enough.
 
         Args:
           frame: a model's rows so far, ≥ 1.
           rows: that are asked for, ≥ 1.
         """
-        if self.same or self._crowd is None:
+        if self.same or self._assembler is None:
             return max(0, rows - len(frame))
-        return self._crowd.lacking(frame, rows)
+        return self._assembler.shortfall(frame, rows)
 
     def from_model(
         self, frame: pd.DataFrame, seed: int | None = None, rows: int | None = None
@@ -113,7 +113,7 @@ class Layout:
         """A model's rows as rows of the table: its columns, order and dtypes, every rule kept.
 
         Args:
-          frame: as models draw them, ≥ 1 row; see `lacking`.
+          frame: as models draw them, ≥ 1 row; see `shortfall`.
           seed: of what is drawn here, data-free; None draws one.
           rows: how many to make; by default as many as the frame has.
         """
@@ -123,10 +123,10 @@ class Layout:
         random = np.random.default_rng(seed)
         frame = self._steps.fill(frame.reset_index(drop=True), random)
         people: NDArray[np.intp] | None = None
-        if self._crowd is None:
+        if self._assembler is None:
             frame = frame.iloc[:rows]
         else:
-            frame, people = self._gather(self._crowd, frame, rows, random)
+            frame, people = self._assemble(self._assembler, frame, rows, random)
         cells = self._steps.decode(frame, people)
         who = np.arange(rows) if people is None else people
         table = {}
@@ -140,11 +140,15 @@ class Layout:
                 table[column.name] = surrogate(column, rows)
         return self._sorted(pd.DataFrame(table), who)
 
-    def _gather(
-        self, crowd: Crowd, frame: pd.DataFrame, rows: int, random: np.random.Generator
+    def _assemble(
+        self,
+        assembler: PersonAssembler,
+        frame: pd.DataFrame,
+        rows: int,
+        random: np.random.Generator,
     ) -> tuple[pd.DataFrame, NDArray[np.intp]]:
         """Candidates put together as people, constant columns as the first of each has them."""
-        chosen, people = crowd.gather(frame, rows, random)
+        chosen, people = assembler.assemble(frame, rows, random)
         first = chosen[np.searchsorted(people, people)]
         cells = {
             name: frame[name].iloc[first if name in self._steps.constant else chosen]
@@ -162,7 +166,7 @@ class Layout:
         """Each person's rows in the order that was declared, missing values last."""
         name = None if self._person is None else self._person.order
         column = next((one for one in self.output.modelled if one.name == name), None)
-        if column is None or self._crowd is None:
+        if column is None or self._assembler is None:
             return table
         if column.kind.numeric:
             values = to_numbers(table[column.name], column)

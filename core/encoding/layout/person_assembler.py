@@ -1,4 +1,4 @@
-"""Crowd: rows that come out as people.
+"""PersonAssembler: rows that come out as people.
 
 Models see rows that count each person once, and beside each how many rows its person has. So a row
 that a model draws stands for a person; a person of r rows takes r of them that have the same count
@@ -20,7 +20,7 @@ from core.schema.column import DomainColumn, Kind
 from core.schema.labels import to_labels, to_numbers
 from core.schema.rules.gaps import free_name
 
-__all__ = ["Crowd"]
+__all__ = ["PersonAssembler"]
 
 Indices = NDArray[np.intp]
 ROWS_PER_PERSON = "rows per person"
@@ -32,7 +32,7 @@ _SPREAD = 7  # public: where in a bin a count lies depends on a candidate's plac
 
 
 @dataclass(frozen=True)
-class Crowd:
+class PersonAssembler:
     """How people are put together.
 
     Attributes:
@@ -46,7 +46,9 @@ class Crowd:
     constant: tuple[DomainColumn, ...]
 
     @classmethod
-    def of(cls, most: int, constant: Sequence[DomainColumn], taken: Collection[str]) -> Crowd:
+    def of(
+        cls, most: int, constant: Sequence[DomainColumn], taken: Collection[str]
+    ) -> PersonAssembler:
         """For people of at most so many rows.
 
         Args:
@@ -68,7 +70,7 @@ class Crowd:
         at = np.minimum(np.searchsorted(lasts, rows_of_person), len(lasts) - 1)
         return pd.Series(np.array(self.column.categories, dtype=object)[at], dtype="str")
 
-    def lacking(self, frame: pd.DataFrame, rows: int) -> int:
+    def shortfall(self, frame: pd.DataFrame, rows: int) -> int:
         """How many more candidates to draw before people can be put together; 0 when enough are.
 
         Args:
@@ -84,7 +86,7 @@ class Crowd:
         wanted = min(wanted, MOST_TIMES * max(rows, 1000))
         return max(0, min(wanted - len(frame), MOST_AT_ONCE))
 
-    def gather(
+    def assemble(
         self, frame: pd.DataFrame, rows: int, random: np.random.Generator
     ) -> tuple[Indices, Indices]:
         """People of as many rows as candidates say, until there are enough; the last may be cut.

@@ -19,7 +19,7 @@ from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.schema.schema import Purchase, Schema
 
 __all__ = [
@@ -84,9 +84,9 @@ def with_purchases_added(claim: Guarantee, bought: Sequence[Paid]) -> Guarantee:
     epsilon = math.fsum([claim.epsilon, *(one.epsilon for one in bought)])
     delta = math.fsum([claim.delta, *(one.delta for one in bought)])
     entries = ", ".join(one.entry for one in bought)
-    own, before = stated(claim.epsilon, ".4g"), stated(epsilon - claim.epsilon, ".4g")
+    own, before = round_up(claim.epsilon, ".4g"), round_up(epsilon - claim.epsilon, ".4g")
     words = (
-        f"ε {stated(epsilon, '.4g'):.4g} and δ {stated(delta, '.3g'):.3g} are sums: ε {own:.4g} of "
+        f"ε {round_up(epsilon, '.4g'):.4g} and δ {round_up(delta, '.3g'):.3g} are sums: ε {own:.4g} of "
         f"this run and ε {before:.4g} of bounds, lists and mappings that were bought before "
         f"(ledger entry {entries})."
     )
@@ -109,7 +109,7 @@ def epsilon_text(claim: Guarantee) -> str:
     >>> epsilon_text(Guarantee(epsilon=1.49991, epsilon_replace=3, delta=1e-6, method=""))
     '1.5'
     """
-    return f"{stated(claim.epsilon, '.4g'):.4g}" if claim.private else "inf"
+    return f"{round_up(claim.epsilon, '.4g'):.4g}" if claim.private else "inf"
 
 
 # -- what a run has spent -----------------------------------------------------------------------
@@ -142,7 +142,7 @@ class RunSpending:
         private = [entry for entry in self.entries if entry.private]
         if not private:
             return "The ledger holds it as a release without differential privacy."
-        epsilon = stated(private[-1].limit, ".4g")
+        epsilon = round_up(private[-1].limit, ".4g")
         times = len(private)
         if times > 1:
             return f"The ledger was charged ε {epsilon:.4g} for it {times} times."
@@ -199,13 +199,13 @@ class AccountSpending:
         if not (self.purchases or self.releases or self.without):
             yield "Nothing was paid for or released about these people yet."
         if self.purchases:
-            epsilon = stated(math.fsum(e.limit for e in self.purchases), ".4g")
+            epsilon = round_up(math.fsum(e.limit for e in self.purchases), ".4g")
             yield f"Bounds and lists about these people were bought for ε {epsilon:.4g}."
         mixed = mixed_units(units_of((*self.purchases, *self.releases)))
         if mixed is not None:
             yield mixed
         elif self.releases:
-            epsilon = stated(math.fsum(e.limit for e in self.releases), ".4g")
+            epsilon = round_up(math.fsum(e.limit for e in self.releases), ".4g")
             count = len(self.releases)
             yield (
                 f"Runs about these people that the ledger was charged for: {count}, "

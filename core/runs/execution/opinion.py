@@ -9,7 +9,7 @@ from typing import Any
 from core.privacy.accounting.second_opinion import Comparison, SecondOpinion, second_opinion
 from core.privacy.plan import Phase
 from core.runs.accounts.purchases import PurchaseRecord
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 
 __all__ = ["opinion_of_opacus"]
 
@@ -74,8 +74,8 @@ def _opinion_words(found: SecondOpinion, phases: int) -> str:
         )
     if found.differing:
         figures = "; ".join(
-            f"{', '.join(one.phases)}: {stated(one.epsilon, '.4g'):.4g} here, between "
-            f"{one.lowest:.4g} and {stated(one.highest, '.4g'):.4g} there"
+            f"{', '.join(one.phases)}: {round_up(one.epsilon, '.4g'):.4g} here, between "
+            f"{one.lowest:.4g} and {round_up(one.highest, '.4g'):.4g} there"
             for one in found.differing
         )
         return (
@@ -86,6 +86,6 @@ def _opinion_words(found: SecondOpinion, phases: int) -> str:
     one = found.together
     return (
         f"{found.library} counts ε between {one.lowest:.4g} and "
-        f"{stated(one.highest, '.4g'):.4g} for {len(found.phases)} of {phases} phases; Facsimile "
-        f"counts {stated(one.epsilon, '.4g'):.4g} for them, which agrees."
+        f"{round_up(one.highest, '.4g'):.4g} for {len(found.phases)} of {phases} phases; Facsimile "
+        f"counts {round_up(one.epsilon, '.4g'):.4g} for them, which agrees."
     )

@@ -35,7 +35,7 @@ from core.runs.execution.written_tables import WrittenTables, write_tables
 from core.runs.storage.access import accesses
 from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, ArtefactStore
 from core.runs.storage.store import RunStore
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.schema.schema import SchemaError
 from core.schema.surrogates import check_room
 
@@ -227,6 +227,6 @@ def _set_since(names: Sequence[str], epsilon: float) -> tuple[str, ...]:
         return ()
     return (
         f"Bounds or lists of {', '.join(names)} were bought about these people before, for ε "
-        f"{stated(epsilon, '.4g'):.4g} that this ε does not include: it is the steward's word that "
+        f"{round_up(epsilon, '.4g'):.4g} that this ε does not include: it is the steward's word that "
         "what is declared of them now is public without what was bought.",
     )

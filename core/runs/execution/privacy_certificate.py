@@ -15,7 +15,7 @@ from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.accounts.purchases import PurchaseRecord
 from core.runs.execution.job import LmdpOutcome
 from core.schema.person import Person
-from core.schema.rounding_up import stated
+from core.schema.rounding_up import round_up
 from core.schema.rules.rules import Combinations, Determines
 from core.schema.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
 
@@ -240,8 +240,8 @@ def make_privacy_certificate(
     one, many, other = _unit_words(plan.unit)
     return {
         "product": f"Facsimile {VERSION}",
-        "claim": f"ε = {stated(guarantee.epsilon, '.4g'):.4g}, "
-        f"δ = {stated(guarantee.delta, '.3g'):.3g}"
+        "claim": f"ε = {round_up(guarantee.epsilon, '.4g'):.4g}, "
+        f"δ = {round_up(guarantee.delta, '.3g'):.3g}"
         if private
         else NOT_PRIVATE,
         "private": private,
