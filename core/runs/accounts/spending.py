@@ -86,9 +86,9 @@ def with_purchases_added(claim: Guarantee, bought: Sequence[Paid]) -> Guarantee:
     entries = ", ".join(one.entry for one in bought)
     own, before = round_up(claim.epsilon, ".4g"), round_up(epsilon - claim.epsilon, ".4g")
     words = (
-        f"ε {round_up(epsilon, '.4g'):.4g} and δ {round_up(delta, '.3g'):.3g} are sums: ε {own:.4g} of "
-        f"this run and ε {before:.4g} of bounds, lists and mappings that were bought before "
-        f"(ledger entry {entries})."
+        f"ε {round_up(epsilon, '.4g'):.4g} and δ {round_up(delta, '.3g'):.3g} are sums: ε "
+        f"{own:.4g} of this run and ε {before:.4g} of bounds, lists and mappings that "
+        f"were bought before (ledger entry {entries})."
     )
     return claim.model_copy(
         update={

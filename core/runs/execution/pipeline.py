@@ -227,6 +227,6 @@ def _set_since(names: Sequence[str], epsilon: float) -> tuple[str, ...]:
         return ()
     return (
         f"Bounds or lists of {', '.join(names)} were bought about these people before, for ε "
-        f"{round_up(epsilon, '.4g'):.4g} that this ε does not include: it is the steward's word that "
-        "what is declared of them now is public without what was bought.",
+        f"{round_up(epsilon, '.4g'):.4g} that this ε does not include: it is the steward's word "
+        "that what is declared of them now is public without what was bought.",
     )
