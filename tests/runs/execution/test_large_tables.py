@@ -40,7 +40,7 @@ from core.services.export import reviewed_file
 from tests.runs import toy
 from tests.runs.workers import queued, releases, toy_plan
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)

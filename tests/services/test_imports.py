@@ -141,7 +141,7 @@ from pathlib import Path
 import core.services.imports as imports
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
-from tests.runs.test_imports import parquet, rows
+from tests.services.test_imports import parquet, rows
 secrets.token_hex = lambda length: "0123456789"
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -35,7 +35,7 @@ from core.runs.storage.workspace import Workspace
 from core.services import reviews
 from tests.runs import toy
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def queued(store, table, schema, *, epsilon=1.0, score=None):

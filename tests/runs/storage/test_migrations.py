@@ -31,7 +31,7 @@ from core.services import runs
 from tests.postgres_server import BOTH
 
 pytestmark = BOTH
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 WORDS = "shift_words"  # the one column that came later
 # what each earlier version's models lacked, oldest first
 LATER = ("notes", "looks", "sketches", "access", "purchases")
