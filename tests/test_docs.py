@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from docs import make_reference
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,7 +15,8 @@ ROWS = [
     if line.startswith("| ") and not line.startswith("| **") and "---" not in line
 ][1:]
 NAMED = sorted(set(re.findall(r"`((?:core|pages|tests)/[^`]+)`", STATEMENT)))
-LINKS = sorted(set(re.findall(r"\]\(([^)#]+)\)", STATEMENT)))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DECISIONS = sorted((ROOT / "docs/decisions").glob("*.md"))
 
 
 def test_every_claim_has_a_test():
@@ -27,18 +26,67 @@ def test_every_claim_has_a_test():
         assert "`tests/" in row[2], row
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_what_the_statement_names_is_there(name):
-    """`path`, `path:function`, `path:Class.method` or `path::test`."""
+def missing(name: str) -> bool:
+    """Whether `path`, `path:function`, `path:Class.method` or `path::test` is not there."""
     file, _, inside = name.replace("::", ":").partition(":")
+    if not (ROOT / file).exists():
+        return True
     text = (ROOT / file).read_text(encoding="utf-8")
-    for part in filter(None, inside.split(".")):
-        assert re.search(rf"^\s*(def|class) {re.escape(part)}\b", text, re.MULTILINE), name
+    return not all(
+        re.search(rf"^\s*(def|class) {re.escape(part)}\b", text, re.MULTILINE)
+        for part in filter(None, inside.split("."))
+    )
 
 
-@pytest.mark.parametrize("link", LINKS)
-def test_links_lead_somewhere(link):
-    assert (ROOT / "docs" / link).exists()
+def test_code_that_the_statement_names_exists():
+    assert [name for name in NAMED if missing(name)] == []
+
+
+def test_a_name_that_is_gone_is_found():
+    assert not missing("tests/test_docs.py::missing")
+    assert missing("tests/test_docs.py::no_such_test")
+    assert missing("tests/no_such_file.py::missing")
+
+
+# -- every document -------------------------------------------------------------------------------
+
+
+def broken_links(page: Path) -> list[str]:
+    """Targets of a page's links that are not there."""
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    return [t for t in targets if not t.startswith("http") and not (page.parent / t).exists()]
+
+
+def test_documents_link_to_files_that_exist():
+    assert {page.name: broken for page in PAGES if (broken := broken_links(page))} == {}
+
+
+def test_a_broken_link_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("[here](page.md#top), [gone](gone.md), [elsewhere](https://example.org)")
+    assert broken_links(page) == ["gone.md"]
+
+
+def test_decisions_are_numbered_without_gaps():
+    numbers = [path.name[:4] for path in DECISIONS]
+    assert numbers == [f"{number:04d}" for number in range(1, len(numbers) + 1)]
+    for path in DECISIONS:
+        assert path.read_text(encoding="utf-8").startswith(f"# {int(path.name[:4])}. "), path.name
+
+
+def lines(text: str) -> int:
+    return len(text.splitlines())
+
+
+def version(changelog: str, number: str) -> str:
+    """What a changelog says of one version."""
+    return re.split(r"^## ", changelog.partition(f"\n## {number}")[2], flags=re.MULTILINE)[0]
+
+
+def test_a_version_ends_where_the_next_begins():
+    changelog = "# Changelog\n\n## 0.2.0\n- b\n- c\n\n## 0.1.0\n- a\n"
+    assert lines(version(changelog, "0.2.0")) == 4  # the rest of its title, b, c, a gap
+    assert lines(version(changelog, "0.1.0")) == 2
 
 
 def test_what_quick_runs_leave_out_is_there():
