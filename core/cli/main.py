@@ -88,8 +88,8 @@ def _plain(error: Exception) -> str:
     from core.cli.common import CommandError
     from core.privacy.ledger.ledger import LedgerError
     from core.reading.cells import TableReadError
+    from core.runs.errors import RunStoreError, storage_trouble
     from core.runs.execution.pipeline import DeviceError
-    from core.runs.storage.errors import RunStoreError, storage_trouble
     from core.schema.schema import SchemaError
 
     known = (CommandError, LedgerError, DeviceError, RunStoreError, TableReadError, SchemaError)

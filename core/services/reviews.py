@@ -16,6 +16,7 @@ from core.encoding.layout.layout import Layout
 from core.privacy.ledger.units import units_of
 from core.quality.metrics.noisy import NoisyScore, difference, ranked
 from core.quality.report.types import View
+from core.runs.errors import RunStoreError
 from core.runs.execution.noisy_scores import (
     SYNTHETIC_CELLS,
     cells_key,
@@ -23,7 +24,6 @@ from core.runs.execution.noisy_scores import (
     synthetic_cells,
 )
 from core.runs.storage.artefacts import INSIDE_REPORT, OUTSIDE_REPORT, PRIVACY_CERTIFICATE
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import RunRecord
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.inside_views import recorded_views

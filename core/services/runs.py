@@ -17,11 +17,11 @@ from core.privacy.plan import Plan, certificate_phase
 from core.runs.accounts.account import charges, require_words
 from core.runs.accounts.people import require_account
 from core.runs.accounts.spending import epsilon_text, kept_spent
+from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.execution.launcher import Launcher, SampleRequest
 from core.runs.execution.noisy_scores import SCORE
 from core.runs.execution.review_histograms import REVIEW
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL
-from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.storages import forget_logs

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from core.runs.storage import operations_log
+from core.runs import operations_log
 from pages.server import sign_in_settings
 from pages.server.bare_page import UNCACHED
 

@@ -12,7 +12,7 @@ from streamlit.runtime.scriptrunner import RerunException, StopException
 
 from core.privacy.ledger.ledger import LedgerError
 from core.reading.cells import TableReadError
-from core.runs.storage.errors import RunStoreError, storage_trouble
+from core.runs.errors import RunStoreError, storage_trouble
 from core.schema.schema import SchemaError
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain

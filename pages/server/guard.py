@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import streamlit as st
 
-from core.runs.storage import operations_log
+from core.runs import operations_log
 from pages.server import sign_outs
 from pages.server.sign_in_settings import listed, read, report
 from pages.shared.language import said, say, to_say

@@ -22,7 +22,7 @@ from typing import Any
 
 from streamlit import config
 
-from core.runs.storage import operations_log
+from core.runs import operations_log
 from core.runs.storage.workspace import Workspace
 from pages.shared.language import to_say
 

@@ -21,9 +21,9 @@ from core.models.card import Card
 from core.models.registry import cards
 from core.privacy.plan import Plan
 from core.runs.accounts import spending
+from core.runs.errors import NotFoundError
 from core.runs.execution.launcher import Launcher
 from core.runs.execution.launchers import configured_launcher
-from core.runs.storage.errors import NotFoundError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.schema.rounding_up import round_up

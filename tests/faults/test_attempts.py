@@ -15,9 +15,9 @@ from core.models.events import Emitter, FitEvent, Wish
 from core.models.planning import plan_fit
 from core.privacy.plan import Budget, Plan, Protection
 from core.runs.accounts.account import set_limit
+from core.runs.errors import RunStoreError
 from core.runs.execution import attempts, lmdp_certificate
 from core.runs.execution.reporter import Reporter
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore

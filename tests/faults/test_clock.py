@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from core.runs.accounts import people
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.storages import LocalPlaces

@@ -15,9 +15,9 @@ import pytest
 from core.runs.accounts import people
 from core.runs.accounts.account import pay, set_limit
 from core.runs.accounts.record_linkage import link_anew
+from core.runs.errors import RunStoreError
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage import engine
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.processes import process
 from core.runs.storage.records import TableRecord

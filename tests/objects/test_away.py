@@ -17,11 +17,11 @@ from sqlalchemy import func, select
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
+from core.runs.errors import StorageError
 from core.runs.execution import sampling_process, worker
 from core.runs.execution.launcher import REFUSED, SampleRequest
 from core.runs.storage.artefacts import METER
 from core.runs.storage.database import SketchRow
-from core.runs.storage.errors import StorageError
 from core.runs.storage.events import State
 from core.runs.storage.objects import bucket as bucket_module
 from core.runs.storage.objects.artefacts import _ObjectWorkplace

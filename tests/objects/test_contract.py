@@ -13,8 +13,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from core.runs.errors import NotFoundError
 from core.runs.storage.artefacts import CHECKPOINT, METER, MODEL, ArtefactStore, LocalArtefacts
-from core.runs.storage.errors import NotFoundError
 from core.runs.storage.storages import open_places
 from core.runs.storage.workspace import Workspace, private_folder
 

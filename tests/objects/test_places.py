@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import create_engine
 
 from core.privacy.ledger.ledger import Ledger
+from core.runs.errors import RunStoreError, StorageError
 from core.runs.storage import storages as places
 from core.runs.storage.artefacts import METER, LocalArtefacts
-from core.runs.storage.errors import RunStoreError, StorageError
 from core.runs.storage.objects.bucket import AWAY, REFUSED, Bucket
 from core.runs.storage.storages import forget_logs, open_places
 from core.runs.storage.store import RunStore

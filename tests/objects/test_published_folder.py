@@ -8,7 +8,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from core.runs.storage.errors import StorageError
+from core.runs.errors import StorageError
 from core.runs.storage.objects.bucket import Bucket
 from core.runs.storage.objects.published_folder import SMALL, Manifest, PublishedFolder, Publisher
 

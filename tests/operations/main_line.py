@@ -16,8 +16,8 @@ import pandas as pd
 
 from core.operations.monitoring import metrics_text
 from core.operations.readiness import readiness
+from core.runs import operations_log
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.storage import operations_log
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.services import imports, planning, runs, tables

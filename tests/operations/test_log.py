@@ -16,9 +16,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from core.runs.storage import operations_log
+from core.runs import operations_log
+from core.runs.operations_log import FIELDS, JsonLines
 from core.runs.storage.events import State
-from core.runs.storage.operations_log import FIELDS, JsonLines
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT, Workspace
 from core.services import imports

@@ -17,9 +17,9 @@ from sqlalchemy.exc import OperationalError
 from streamlit.testing.v1 import AppTest
 
 from core.runs.accounts.account import set_limit
+from core.runs.errors import storage_trouble
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage import engine as storage_engine
-from core.runs.storage.errors import storage_trouble
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore

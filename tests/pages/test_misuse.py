@@ -10,8 +10,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.models.events import Wish
+from core.runs.errors import RunStoreError
 from core.runs.storage.access import set_access
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import TableRecord
 from core.runs.storage.reviews import notes
 from core.schema.person import Person

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 from core.runs.storage.events import State
 from core.services import planning, runs
 from pages.server import uploads

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from core.runs.errors import NotFoundError
 from core.runs.storage.access import Access, accesses, set_access
-from core.runs.storage.errors import NotFoundError
 from pages.server import download_tokens as handover
 from pages.server import guard
 from pages.shared import downloads, visible

@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.models.events import Metrics, PhaseStarted, Preview, Progress, Wish
 from core.privacy.accounting.accountant import epsilon
+from core.runs.errors import RunStoreError
 from core.runs.execution.ray_words import WAITS
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent, State
 from core.schema.rounding_up import round_up
 from core.services import runs, tables

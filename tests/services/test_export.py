@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from core.privacy.plan import Budget, Guarantee, Protection
-from core.runs.storage.errors import NotFoundError, RunStoreError
+from core.runs.errors import NotFoundError, RunStoreError
 from core.schema.form import Form
 from core.schema.schema import Column, DomainSource, Kind, Schema, SchemaColumn
 from core.services import export

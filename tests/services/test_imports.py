@@ -19,7 +19,7 @@ from core.importing.raw_table import RawTable
 from core.importing.reading_process import read_or_refuse
 from core.reading.cells import TableReadError
 from core.runs.accounts.people import account_choice
-from core.runs.storage.errors import StorageError
+from core.runs.errors import StorageError
 from core.runs.storage.processes.unfinished import NOTHING_KEPT
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore

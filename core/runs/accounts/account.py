@@ -15,7 +15,7 @@ from core.privacy.ledger.ledger import (
     MixedUnitsError,
 )
 from core.privacy.plan import LARGEST_EPSILON, Plan
-from core.runs.storage import operations_log
+from core.runs import operations_log
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.schema.schema import Domain

@@ -16,8 +16,8 @@ from sqlalchemy import func, select, update
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.record_linkage import shared_rows
+from core.runs.errors import RunStoreError
 from core.runs.storage.database import RunRow, SketchRow, TableRow
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.store import RunStore
 
 __all__ = ["SharedPeople", "has_owners", "join_accounts", "note_shared", "shared_people"]

@@ -28,8 +28,8 @@ from core.runs.accounts.record_linkage import (
     link_anew,
     visible_sketches,
 )
+from core.runs.errors import RunStoreError
 from core.runs.storage.database import RunRow, SketchRow, TableRow
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import NEWEST
 from core.runs.storage.store import RunStore
 

@@ -15,8 +15,8 @@ from sqlalchemy import insert, select
 
 from core.privacy.discovery.unbought import known_labels, unbought
 from core.privacy.ledger.ledger import Entry
+from core.runs.errors import RunStoreError
 from core.runs.storage.database import PurchaseRow
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.table_store import TableStore
 from core.schema.person import Person
 from core.schema.rules.rules import AnyRule, Rule

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.shift_consistency import ReleaseScope
 from core.privacy.plan import Plan
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 from core.runs.storage.storages import open_places
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key

@@ -15,7 +15,7 @@ from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.account import charges, debits_of
 from core.runs.accounts.purchases import PurchaseRecord, purchases_used
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore

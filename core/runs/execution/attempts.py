@@ -27,12 +27,12 @@ from core.privacy.meter import Meter
 from core.privacy.plan import Phase
 from core.privacy.summation import InThreads
 from core.runs.accounts.settled_shift import SettledShift
+from core.runs.errors import RunStoreError
 from core.runs.execution.job import Job, LmdpOutcome, LmdpResult
 from core.runs.execution.noisy_scores import release_cells
 from core.runs.execution.ray_summation import configured_summation
 from core.runs.execution.review_histograms import release_histograms
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, METER, MODEL
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.workspace import private_folder
 from core.writing.whole_files import replacing
 

@@ -25,7 +25,7 @@ from core.runs.accounts.purchases import (
     save_purchase,
     with_purchases,
 )
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 from core.runs.storage.store import RunStore
 from core.schema.schema import Column, Domain, DomainColumn, Schema
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 
 __all__ = ["VARIABLE", "Cluster", "LauncherError", "configured_cluster"]
 

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.runs.errors import RunStoreError
 from core.runs.execution import children
 from core.runs.execution.launcher import REFUSED, SampleRequest
 from core.runs.storage.engine import can_write
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import RESUMABLE
 from core.runs.storage.store import RunStore

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.runs.errors import NotFoundError
 from core.runs.execution import ray_supervisor
 from core.runs.execution.cluster import VARIABLE, Cluster, configured_cluster
 from core.runs.execution.ray_supervisor import LACKS, FacsimileRun
@@ -32,7 +33,6 @@ from core.runs.execution.ray_words import (
     UNREACHABLE,
     lacking,
 )
-from core.runs.storage.errors import NotFoundError
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import PROJECT_ROOT, Workspace

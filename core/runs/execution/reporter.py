@@ -17,8 +17,8 @@ import psutil
 from sqlalchemy.exc import InterfaceError, OperationalError
 
 from core.models.events import FitEvent, PhaseStarted, Preview, Wish
+from core.runs.errors import RunStoreError
 from core.runs.storage.engine import is_shared
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import RunEvent
 from core.runs.storage.processes.clock import elapsed
 from core.runs.storage.processes.process import MIB, Readings

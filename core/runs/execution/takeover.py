@@ -11,7 +11,7 @@ import os
 import threading
 import time
 
-from core.runs.storage.errors import NotFoundError
+from core.runs.errors import NotFoundError
 from core.runs.storage.events import State
 from core.runs.storage.processes.process import STALE_SECONDS
 from core.runs.storage.store import RunStore

@@ -23,7 +23,7 @@ from core.encoding.stored_codes import StoredCodes, bytes_needed, store_codes
 from core.models.events import Emitter, Observe
 from core.privacy.plan import Plan
 from core.reading.raw_cells import BATCH_ROWS
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 from core.runs.storage.store import RunStore
 from core.schema.person import Person
 from core.schema.schema import Schema

@@ -22,8 +22,10 @@ from core.lmdp.errors import ShiftError
 from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Wish
 from core.models.registry import synthesizer
 from core.privacy.ledger.ledger import Entry, LedgerError
+from core.runs import operations_log
 from core.runs.accounts.account import unpaid_again
 from core.runs.accounts.spending import kept_spent
+from core.runs.errors import RunStoreError, StorageError, storage_trouble
 from core.runs.execution import takeover
 from core.runs.execution.job import Job
 from core.runs.execution.local_launcher import LocalLauncher
@@ -32,9 +34,7 @@ from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, pea
 from core.runs.execution.reports import Compare, make_reports
 from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import StoredRows
-from core.runs.storage import operations_log
 from core.runs.storage.artefacts import CHECKPOINT, METER, ROWS, ROWS_DIGEST, Workplace
-from core.runs.storage.errors import RunStoreError, StorageError, storage_trouble
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore

@@ -17,7 +17,7 @@ from typing import BinaryIO, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from core.runs.storage.errors import NotFoundError
+from core.runs.errors import NotFoundError
 from core.runs.storage.workspace import private_folder
 from core.writing.whole_files import replacing
 

@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 from core.runs.storage.postgres import open_postgres
 
 __all__ = ["can_write", "is_shared", "open_engine"]

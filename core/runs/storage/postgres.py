@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Dialect, Engine, create_engine, event
 from sqlalchemy.engine import URL
 
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 
 __all__ = ["open_postgres"]
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from core.runs.storage.errors import StorageError
+from core.runs.errors import StorageError
 from core.runs.storage.workspace import private_folder
 
 __all__ = ["Scratch", "held_folder", "remove_leftovers"]

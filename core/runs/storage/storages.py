@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from core.runs.errors import StorageError
 from core.runs.storage.artefacts import ArtefactStore, LocalArtefacts
-from core.runs.storage.errors import StorageError
 from core.runs.storage.workspace import Workspace, private_folder
 from core.writing.whole_files import replacing
 

@@ -23,7 +23,8 @@ from sqlalchemy.orm import Session
 from core.models.events import Wish
 from core.privacy.ledger.transaction import repeatable
 from core.privacy.plan import Guarantee, Plan
-from core.runs.storage import operations_log
+from core.runs import operations_log
+from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.storage.artefacts import (
     CHECKPOINT,
     METER,
@@ -33,7 +34,6 @@ from core.runs.storage.artefacts import (
 )
 from core.runs.storage.database import RunRow, TableRow
 from core.runs.storage.engine import can_write
-from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State
 from core.runs.storage.journal import Journal
 from core.runs.storage.processes.holding import held_by, to_adopt, to_beat, to_claim

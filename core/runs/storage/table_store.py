@@ -22,11 +22,11 @@ from core.privacy.plan import Plan
 from core.reading.raw_cells import batch_rows
 from core.reading.row_groups import raw_batches
 from core.reading.typed_cells import typed_rows
-from core.runs.storage import operations_log
+from core.runs import operations_log
+from core.runs.errors import NO_RECORDS, NotFoundError, RunStoreError
 from core.runs.storage.artefacts import ROWS, ArtefactStore
 from core.runs.storage.database import AccessRow, RunRow, SketchRow, TableRow
 from core.runs.storage.engine import open_engine
-from core.runs.storage.errors import NO_RECORDS, NotFoundError, RunStoreError
 from core.runs.storage.events import State, json_safe
 from core.runs.storage.migrations.current import bring_up_to_date
 from core.runs.storage.processes.unfinished import UnfinishedTables

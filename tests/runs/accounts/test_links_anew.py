@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from core.runs.accounts import people
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import imports

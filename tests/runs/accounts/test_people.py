@@ -25,8 +25,8 @@ from core.runs.accounts.account import (
     set_limit,
     table_account,
 )
+from core.runs.errors import RunStoreError
 from core.runs.execution.privacy_certificate import make_privacy_certificate
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace

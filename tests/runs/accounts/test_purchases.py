@@ -21,11 +21,11 @@ from core.runs.accounts.purchases import (
     purchases_used,
 )
 from core.runs.accounts.spending import with_purchases_added
+from core.runs.errors import RunStoreError
 from core.runs.execution import buying as execution
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import _set_since, execute
 from core.runs.storage.artefacts import LocalArtefacts
-from core.runs.storage.errors import RunStoreError
 from core.schema.person import Person
 from core.schema.rules.rules import Determines
 from core.schema.schema import DomainSource, Provenance, Schema, SchemaError

@@ -15,8 +15,8 @@ from core.models.events import Wish
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan, Protection
 from core.runs.accounts.settled_shift import SettledShift
+from core.runs.errors import RunStoreError
 from core.runs.execution.lmdp_certificate import shifted
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from tests.lmdp.worlds import DOMAIN, People, coded, people

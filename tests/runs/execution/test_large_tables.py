@@ -22,6 +22,7 @@ from core.encoding.stored_codes import StoredCodes
 from core.models import in_parts
 from core.models.events import FitCancelled, FitEvent, Wish
 from core.quality.report.build_report import build_report
+from core.runs.errors import RunStoreError
 from core.runs.execution import report_rows, training_rows, worker
 from core.runs.execution.training_rows import (
     FrameRows,
@@ -30,7 +31,6 @@ from core.runs.execution.training_rows import (
     training_records,
 )
 from core.runs.storage.artefacts import ROWS
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore

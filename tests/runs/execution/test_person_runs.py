@@ -13,6 +13,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Budget
 from core.quality.report.outside import ONE_VOTE, outside_report
+from core.runs.errors import RunStoreError
 from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import cells_key, count_synthetic
 from core.runs.execution.pipeline import execute
@@ -20,7 +21,6 @@ from core.runs.execution.privacy_certificate import conditions, make_privacy_cer
 from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.database import TableRow
-from core.runs.storage.errors import RunStoreError
 from core.schema.person import Person
 from core.schema.schema import Column, Kind, Schema, SchemaError
 from core.services import tables

@@ -15,12 +15,12 @@ from core.models.registry import cards, load_fitted
 from core.privacy.accounting.accountant import epsilon, guarantee
 from core.privacy.plan import Budget, Plan, Protection, certificate_phase, repeated
 from core.proposing.propose import infer_schema
+from core.runs.errors import RunStoreError
 from core.runs.execution import lmdp_certificate
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import execute
 from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import shift_key

@@ -14,13 +14,13 @@ from core.models.planning import plan_fit
 from core.privacy.plan import Budget
 from core.quality.metrics.noisy import NoisyCells
 from core.reading.raw_cells import raw_frame
+from core.runs.errors import RunStoreError
 from core.runs.execution import worker
 from core.runs.execution.noisy_scores import (
     SCORE,
     SYNTHETIC_CELLS,
     released_cells,
 )
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.inside_views import (

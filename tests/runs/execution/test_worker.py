@@ -8,8 +8,8 @@ import pytest
 
 from core.models.events import FitPaused
 from core.runs.accounts.account import default_limit, set_limit, table_account
+from core.runs.errors import RunStoreError
 from core.runs.execution import worker
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore

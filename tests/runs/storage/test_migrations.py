@@ -21,8 +21,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, String, event, inspect, text
 
 from core.privacy.ledger.entries import entries_table
+from core.runs.errors import RunStoreError
 from core.runs.storage.engine import open_engine
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.migrations import current
 from core.runs.storage.migrations.current import HEAD, METADATA, bring_up_to_date, migrating
 from core.runs.storage.store import RunStore

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.engine import open_engine
-from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import State
 from core.runs.storage.reviews import notes
 from core.runs.storage.workspace import PROJECT_ROOT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.runs.storage.errors import RunStoreError
+from core.runs.errors import RunStoreError
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.notes import Decision, Rule
 from core.runs.storage.store import RunStore

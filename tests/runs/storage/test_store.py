@@ -16,8 +16,8 @@ import pytest
 from core.models.events import Metrics, Note, PhaseStarted, Preview, Progress, Wish
 from core.privacy.plan import Guarantee, Plan
 from core.reading.raw_cells import raw_frame
+from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.storage import store as store_module
-from core.runs.storage.errors import NotFoundError, RunStoreError
 from core.runs.storage.events import RunEvent, State, json_safe
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore

@@ -27,9 +27,9 @@ from sqlalchemy.exc import DBAPIError
 
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.transaction import repeatable, writing_alone
+from core.runs.errors import RunStoreError
 from core.runs.storage.database import Base
 from core.runs.storage.engine import is_shared
-from core.runs.storage.errors import RunStoreError
 
 __all__ = ["HEAD", "METADATA", "bring_up_to_date", "migrating"]
 

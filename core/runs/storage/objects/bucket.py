@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
-from core.runs.storage.errors import StorageError
+from core.runs.errors import StorageError
 
 __all__ = ["Bucket"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import fsspec
 
-from core.runs.storage.errors import StorageError
+from core.runs.errors import StorageError
 from core.runs.storage.objects.artefacts import ObjectArtefacts
 from core.runs.storage.objects.bucket import Bucket
 from core.runs.storage.scratch import Scratch

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from core.runs.storage.errors import StorageError
+from core.runs.errors import StorageError
 from core.runs.storage.objects.bucket import Bucket
 from core.runs.storage.workspace import private_folder
 from core.writing.whole_files import replacing

@@ -15,9 +15,9 @@ from sqlalchemy import Engine, delete
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from core.runs.errors import StorageError
 from core.runs.storage.artefacts import ArtefactStore
 from core.runs.storage.database import SketchRow, TableRow
-from core.runs.storage.errors import StorageError
 from core.runs.storage.scratch import held_folder, remove_leftovers
 from core.runs.storage.storages import Places
 from core.runs.storage.workspace import Workspace, private_folder

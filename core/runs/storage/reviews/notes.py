@@ -19,8 +19,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.quality.report.types import View
+from core.runs.errors import RunStoreError
 from core.runs.storage.database import NoteRow
-from core.runs.storage.errors import RunStoreError
 from core.runs.storage.reviews.inside_views import record_view
 from core.runs.storage.table_store import TableStore
 
