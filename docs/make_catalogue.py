@@ -2,11 +2,11 @@
 
 Brings core/language/*.po up to date with the code and compiles them: new texts get an empty
 translation, texts that are gone are dropped, and what is left to translate is counted. Texts of
-pages are the templates in `say` and `say_n` and the labels in `to_say`; texts of `core` are every
-string of two words or more, since they reach pages as finished sentences, and the lines of
-core/language/composed.txt: its single words, and sentences that it puts together from pieces. Rooms
-that are given a language (core/export) have `say` too. The words on pictures stand in
-core/language/figure_texts.py.
+pages are the templates in `say` and `say_n` and the labels in `to_say`; texts of `core` are those
+of `Message` and `plural`, and still every string of two words or more, since they reach pages as
+finished sentences, and the lines of core/language/composed.txt: its single words, and sentences
+that it puts together from pieces. Rooms that are given a language (core/export) have `say` too. The
+words on pictures stand in core/language/figure_texts.py.
 """
 
 from __future__ import annotations
@@ -34,10 +34,17 @@ SILENT = {"cli", "audit", "language", "operations", "api.py"}
 CORE = sorted(
     path
     for path in ROOT.glob("core/**/*.py")
-    if path.relative_to(ROOT / "core").parts[0] not in SILENT
+    if path.relative_to(ROOT / "core").parts[0] not in SILENT and path.name != "message.py"
 )
 NEVER = datetime(2000, 1, 1, tzinfo=UTC)  # of catalogues: they change only with their texts
-SAY = {"say": 1, "to_say": 1, "say_n": 2}  # how many of the first strings are templates
+# where a call's templates begin among its arguments, and end
+SAY = {
+    "say": (0, 1),
+    "to_say": (0, 1),
+    "say_n": (1, 3),
+    "Message": (0, 1),
+    "plural": (1, 3),
+}
 _TWO_WORDS = re.compile(r"[A-Za-z]{2,}[,;:]?(?:\s+\S{1,2})?\s+\S*[A-Za-z]{2,}")
 _NAME = re.compile(r"[A-Za-z_]+")
 
@@ -152,21 +159,25 @@ def texts_of_core(source: str) -> Iterator[str]:
             yield text
 
 
-def texts_of_pages(source: str) -> Iterator[str]:
-    """Templates in `say` and `say_n`, labels in `to_say`.
+def texts_of_calls(source: str) -> Iterator[str]:
+    """Templates of messages and of `say`; a name among them is a constant marked by `to_say`.
 
     Raises:
-      ValueError: a template is not a plain string, so nobody could translate it.
+      ValueError: a template is put together, so nobody could translate it.
     """
     for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in SAY:
+        if not isinstance(node, ast.Call):
             continue
-        name = getattr(node.func, "id", "")
-        start = 1 if name == "say_n" else 0
-        for argument in node.args[start : start + SAY[name]]:
-            if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        given = node.args[slice(*SAY.get(name, (0, 0)))]
+        while given:
+            argument = given.pop(0)
+            if isinstance(argument, ast.IfExp):
+                given[:0] = [argument.body, argument.orelse]
+            elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                yield argument.value
+            elif not isinstance(argument, ast.Name | ast.Attribute):
                 raise ValueError(f"line {node.lineno}: {ast.unparse(argument)} is no plain string")
-            yield argument.value
 
 
 def collected() -> Catalog:
@@ -174,7 +185,7 @@ def collected() -> Catalog:
     catalog = Catalog(project="Facsimile", charset="utf-8")
     for path in PAGES + CORE:
         source, place = path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix()
-        for text in [*texts_of_pages(source), *(() if path in PAGES else texts_of_core(source))]:
+        for text in [*texts_of_calls(source), *(() if path in PAGES else texts_of_core(source))]:
             catalog.add(text, locations=[(place, 0)])
     for text in FIGURE_TEXTS:
         catalog.add(text, context=CONTEXT, locations=[("core/language/figure_texts.py", 0)])

@@ -18,6 +18,7 @@ _TABLE = {"schema", "reading", "proposing", "encoding", "importing", "writing"}
 _LOW = {"privacy"} | _TABLE
 _MIDDLE = {"models", "quality", "lmdp"} | _LOW
 MAY_IMPORT = {
+    "message": set(),
     "schema": set(),
     "writing": {"schema", "reading"},
     "reading": {"schema"},
@@ -40,6 +41,8 @@ MAY_IMPORT = {
     "figures": {"quality"} | _LOW,
     "export": {"figures", "language", "quality"} | _LOW,
 }
+for _rooms in MAY_IMPORT.values():  # any of them says sentences
+    _rooms.add("message")
 _ALL_OF_CORE = set(MAY_IMPORT)
 MAY_IMPORT |= {
     "cluster": {"runs", "runs.storage", "runs.accounts", "runs.execution", "operations"} | _MIDDLE,

@@ -11,6 +11,7 @@ from string import Formatter
 from typing import Any
 
 from core.language.templates import Templates, openings
+from core.message import Message
 
 FOLDER = Path(__file__).parent
 NAMES = {"en": "English", "de": "Deutsch"}
@@ -28,14 +29,21 @@ class _Filled(Formatter):
         self.language = language
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, Message):
+            value = self.language.said(value)
         text = format(value, format_spec)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return self.language.number(text) if is_number else text
 
     def convert_field(self, value: Any, conversion: str | None) -> Any:
         if conversion == _TRANSLATED:
-            return self.language.said(str(value))
+            return self.language.said(value if isinstance(value, str) else str(value))
         return super().convert_field(value, conversion)
+
+
+def _bare(template: str) -> bool:
+    """Whether a template has no words of its own, as that of joined messages."""
+    return not any(c.isalpha() for literal, *_ in Formatter().parse(template) for c in literal)
 
 
 class Language:
@@ -57,7 +65,7 @@ class Language:
             self._messages = {key: text for key, text in catalogue.items() if key}
         self._templates = Templates(key for key in self._messages if _BETWEEN not in key)
         self._filled = _Filled(self)
-        self.said = lru_cache(maxsize=4096)(self._said)
+        self._recognised = lru_cache(maxsize=4096)(self._said)
 
     def number(self, text: str) -> str:
         """A number as Python wrote it, with the language's marks.
@@ -81,6 +89,25 @@ class Language:
         '1,200 rows'
         """
         return self._filled.vformat(self._messages.get(template, template), (), values)
+
+    def render(self, text: str) -> str:
+        """A message in the language; a plain string is looked up whole, else shown as it is.
+
+        Names and values of people stand in a message's values; a plain string that people wrote
+        must not be put through here: a column called "Number" is called so in every language.
+
+        >>> Language("en").render(Message("{n:,} rows of '{name}'", n=1200, name="visits"))
+        "1,200 rows of 'visits'"
+        """
+        if isinstance(text, Message):
+            return self.say(text.template, **text.values)
+        return self._messages.get(text, text) if text else text
+
+    def said(self, text: str) -> str:
+        """A text of ours in the language, as `render`; a finished sentence is recognised."""
+        if isinstance(text, Message) and (text.template in self._messages or _bare(text.template)):
+            return self.render(text)
+        return self._recognised(text)
 
     def _said(self, text: str) -> str:
         """An English text of ours said in the language; what is not known stays as it is.

@@ -49,7 +49,7 @@ def to_say(label: str, /) -> str:
 
 
 def said(text: object) -> str:
-    """A text of `core`, which is English, in the language of whoever is here."""
+    """A text of `core`, a message or English, in the language of whoever is here."""
     return spoken().said(str(text))
 
 

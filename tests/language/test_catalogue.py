@@ -11,6 +11,7 @@ from pydantic_core._pydantic_core import list_all_errors
 
 from core.language.catalogue import FOLDER, NAMES, Language, language
 from core.language.templates import Templates
+from core.message import Message, joined
 from docs import make_catalogue
 
 CODES = [code for code in NAMES if code != "en"]
@@ -67,7 +68,7 @@ def test_composed_texts_are_made_of_words_that_core_says():
 
 def test_a_text_that_is_no_literal_is_refused():
     with pytest.raises(ValueError, match="no plain string"):
-        list(make_catalogue.texts_of_pages("say(f'{n} rows')"))
+        list(make_catalogue.texts_of_calls("Message(f'{n} rows')"))
 
 
 def test_the_template_with_the_most_text_is_taken():
@@ -100,6 +101,33 @@ def test_english_is_what_the_code_says():
     english = Language("en")
     assert english.said("{n} rows, untouched") == "{n} rows, untouched"
     assert english.say("{n:,.1f} of {what!t}", n=1234.5, what="rows") == "1,234.5 of rows"
+
+
+def test_messages_are_collected_from_the_code():
+    source = "Message('{n} rows', n=n) if n else plural(k, 'one', 'many {n}'); joined(x, ' and ')"
+    assert list(make_catalogue.texts_of_calls(source)) == ["{n} rows", "one", "many {n}"]
+
+
+def german_with(**texts):
+    own = Language("de")
+    own._messages |= {template: text for template, text in texts.values()}
+    return own
+
+
+def test_a_message_is_said_from_its_template():
+    rows = "{n:,.1f} rows of '{name}'", "'{name}' hat {n:,.1f} Zeilen"
+    german = german_with(rows=rows, test=("test name", "Testname"))
+    message = Message(rows[0], n=1234.5, name="test name")
+    assert german.render(message) == "'test name' hat 1.234,5 Zeilen"
+    assert german.said(message) == german.render(message)
+    assert german.render("test name") == "Testname"
+    assert german.say("{what}!", what=message) == "'test name' hat 1.234,5 Zeilen!"
+
+
+def test_messages_within_messages_are_said_too():
+    german = german_with(part=("a part", "ein Teil"), whole=("With {part}", "Mit {part}"))
+    message = Message("With {part}", part=Message("a part"))
+    assert german.render(joined([message, "a part"], "; ")) == "Mit ein Teil; ein Teil"
 
 
 def test_a_language_without_a_catalogue_is_english():

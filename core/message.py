@@ -1,0 +1,128 @@
+"""Sentences for people that can still be said in another language after they were made.
+
+A room below makes a `Message`; a page, a report or a file says it in a language at the very end
+(`core.language`). Everywhere in between it is its English text, so logs, the command line, hashes
+and comparisons need to know nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+Value = str | int | float  # a string may be a message
+Saved = str | dict[str, Any]
+
+
+class Message(str):
+    """A sentence in English, with the template and the values that it was made from.
+
+    `f"{message} …"` and `message + …` give plain strings that cannot be translated any more: put
+    a message into another one's values, or use `joined`.
+
+    Args:
+      template: English, a literal, so that the catalogue can collect it; fields as in
+        `str.format`. Numbers are given as numbers and written by the field's format, so that every
+        language can write them its own way.
+      values: of the fields; a string is a name or a value of people's and stays as it is, a
+        message is said in the language.
+
+    >>> message = Message("{n:,} rows of '{name}'", n=1200, name="visits")
+    >>> message, message.template
+    ("1,200 rows of 'visits'", "{n:,} rows of '{name}'")
+    """
+
+    template: str
+    values: Mapping[str, Value]
+
+    def __new__(cls, template: str, /, **values: object) -> Message:
+        """Fill the template."""
+        kept = {name: _value(value) for name, value in values.items()}
+        message = super().__new__(cls, template.format(**kept))
+        message.template, message.values = str.__str__(template), kept
+        return message
+
+    def __str__(self) -> str:
+        """The message itself, so that `str(error)` of an error raised with one is that message."""
+        return self
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], Mapping[str, Value]]:
+        return (self.template,), self.values
+
+
+def _value(value: object) -> Value:
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Integral):  # NumPy's numbers are none that JSON knows
+        return int(value)
+    return float(value) if isinstance(value, Real) else str(value)
+
+
+def plural(n: int, one: str, many: str, /, **values: object) -> Message:
+    """`one` where n is 1, else `many`; both may hold `{n}`.
+
+    >>> plural(2, "1 row is empty.", "{n} rows are empty.")
+    '2 rows are empty.'
+    """
+    return Message(one if n == 1 else many, **{"n": n, **values})
+
+
+def joined(messages: Iterable[str], separator: str = " ") -> Message:
+    """Texts after one another; plain strings among them are constants of ours, never names.
+
+    >>> joined([Message("{n} rows.", n=2), "No columns."])
+    '2 rows. No columns.'
+    """
+    parts = {f"part{i}": _message(text) for i, text in enumerate(messages)}
+    return Message(_literal(separator).join(f"{{{name}}}" for name in parts), **parts)
+
+
+def _message(text: str) -> Message:
+    return text if isinstance(text, Message) else Message(_literal(text))
+
+
+def _literal(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def to_say(text: str, /) -> str:
+    """A template in a constant, as it is: marked for the catalogue, to be filled by `Message`."""
+    return text
+
+
+def to_json(text: str) -> Saved:
+    """A text to be stored: a message with its template beside its English, else the text itself.
+
+    >>> to_json(Message("{n} rows", n=2))
+    {'text': '2 rows', 'template': '{n} rows', 'values': {'n': 2}}
+    """
+    return _saved(text) if isinstance(text, Message) and text.values else str.__str__(text)
+
+
+def _saved(message: Message) -> dict[str, Any]:
+    values = {
+        name: _saved(value) if isinstance(value, Message) else value
+        for name, value in message.values.items()
+    }
+    return {"text": str.__str__(message), "template": message.template, "values": values}
+
+
+def from_json(saved: Saved) -> str:
+    """A text as `to_json` stored it; where its template does not give its English, that alone.
+
+    >>> from_json(to_json(Message("{n} rows", n=2))).values
+    {'n': 2}
+    """
+    if isinstance(saved, str):
+        return saved
+    text = str(saved["text"])
+    values = {
+        name: from_json(value) if isinstance(value, dict) else value
+        for name, value in saved.get("values", {}).items()
+    }
+    try:
+        message = Message(str(saved["template"]), **values)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return text  # somebody changed what was stored
+    return message if message == text else text

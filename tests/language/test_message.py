@@ -1,0 +1,74 @@
+"""A message is its English text everywhere, and keeps what it was made from."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from core.message import Message, from_json, joined, plural, to_json
+
+
+def rows():
+    return Message("{n:,} rows of '{name}'", n=1200, name="a {b} c")
+
+
+def test_a_message_is_its_english_text():
+    assert rows() == "1,200 rows of 'a {b} c'"
+    assert json.dumps(rows()) == json.dumps("1,200 rows of 'a {b} c'")
+    assert hash(rows()) == hash(str.__str__(rows()))
+
+
+def test_the_text_of_an_error_is_still_the_message():
+    assert str(ValueError(rows())).template == "{n:,} rows of '{name}'"
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_keep_template_and_values(copied):
+    other = copied(rows())
+    assert (other, other.template, other.values) == (rows(), rows().template, rows().values)
+
+
+@pytest.mark.parametrize("n, text", [(1, "1 row"), (2, "2 rows of v")])
+def test_plural_takes_one_or_many(n, text):
+    assert plural(n, "{n} row", "{n} rows of {name}", name="v") == text
+
+
+def test_joined_texts_keep_braces_and_templates():
+    both = joined([rows(), "No {x}."], " {} ")
+    assert both == f"{rows()} {{}} No {{x}}."
+    assert both.values["part0"].template == rows().template
+    assert joined([]) == ""
+
+
+def test_numbers_of_arrays_become_plain_numbers():
+    message = Message("{n:d} {x:.1f}", n=np.int64(3), x=np.float32(0.5))
+    assert json.loads(json.dumps(to_json(message)))["values"] == {"n": 3, "x": 0.5}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [rows(), joined([rows(), "Nothing was changed."]), Message("in {part}", part=Message("rows"))],
+)
+def test_stored_messages_come_back_whole(message):
+    back = from_json(json.loads(json.dumps(to_json(message))))
+    assert back == message and to_json(back) == to_json(message)
+
+
+def test_a_text_without_values_is_stored_as_itself():
+    assert to_json("as {it} is") == "as {it} is" == from_json("as {it} is")
+    assert to_json(Message("no values")) == "no values"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"template": "other {n}", "values": {"n": 2}},
+        {"template": "{n.__class__}{m}", "values": {"n": 2}},
+        {"template": "{", "values": {}},
+        {},
+    ],
+)
+def test_a_template_that_was_changed_counts_for_nothing(wrong):
+    assert from_json({"text": "2 rows"} | wrong) == "2 rows"
