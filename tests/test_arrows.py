@@ -36,7 +36,6 @@ MAY_IMPORT = {
     "audit": {"runs", "runs.execution", "models", "lmdp"} | _LOW,
     "services": {"runs", "runs.storage", "runs.accounts", "runs.execution"} | _MIDDLE,
     "operations": {"runs", "runs.storage", "runs.accounts", "runs.execution", "models"} | _LOW,
-    "message": set(),
     "language": set(),
     "figures": {"quality"} | _LOW,
     "export": {"figures", "language", "quality"} | _LOW,
