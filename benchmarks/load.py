@@ -70,7 +70,7 @@ def prepare(home: Path, people: int, count: int) -> tuple[list[str], list[str]]:
         for number in range(people):
             frame = everybody.iloc[number * ROWS : (number + 1) * ROWS].reset_index(drop=True)
             table = imports.import_frame(
-                store, frame, name=name_of(number), source="built in", people=name_of(number)
+                store, frame, name=name_of(number), source="built in", account_id=name_of(number)
             )
             store.attest(table.id)
             set_access(store, table.id, owner=address_of(number))

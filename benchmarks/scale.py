@@ -117,7 +117,7 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
         with store.artefacts(run.id).working() as workplace:
             job = Job(
                 table="scale", table_id=table.id, plan=plan, schema=schema, rows=made, seed=1,
-                device="cpu", artefacts=workplace, people=table.people,
+                device="cpu", artefacts=workplace, account_id=table.account_id,
                 debit_key=run.debit_key, allow_non_private=False, shift_words="",
             )  # fmt: skip
             execute(job, rows, store=store, observe=watch, find=synthesizer)
@@ -179,7 +179,7 @@ def _take_in(store: Any, file: Path, schema: Schema) -> Any:
     from core.services.imports import import_address
     from core.services.tables import confirm_schema
 
-    table = import_address(store, str(file), people="scale")
+    table = import_address(store, str(file), account_id="scale")
     table = confirm_schema(store, table.id, schema)
     store.attest(table.id)
     return table

@@ -84,11 +84,11 @@ def known_purchases(options: argparse.Namespace, frame: pd.DataFrame, schema: Sc
     if not home.is_dir() or not unbought(schema).names:
         return schema
     with RunStore(Workspace(home)) as store:
-        people = options.people
-        if people is None:
+        account_id = options.people
+        if account_id is None:
             linked = linked_accounts(store, frame)
-            people = linked[0].people if linked else ""
-        return with_purchases(schema, purchases(store, people))
+            account_id = linked[0].account_id if linked else ""
+        return with_purchases(schema, purchases(store, account_id))
 
 
 def planned(schema: Schema, n: int, split: Parts) -> Plan:
@@ -129,7 +129,7 @@ def say_purchase(schema: Schema, n: int, split: Parts) -> dict[str, Any] | None:
 def buy(
     options: argparse.Namespace,
     store: RunStore,
-    people: str,
+    account_id: str,
     rows: pd.DataFrame,
     schema: Schema,
     n: int,
@@ -149,7 +149,7 @@ def buy(
     Returns:
       The schema with what was bought, and how the budget was split.
     """
-    known = with_purchases(schema, purchases(store, people))
+    known = with_purchases(schema, purchases(store, account_id))
     split = parts(options, known, n)
     if known != schema:
         print("note: domains bought about these people before cost nothing more", file=sys.stderr)
@@ -159,7 +159,7 @@ def buy(
     releases = [(purchase, purchase_domain(known)), (plan_of(tried, split), tried.domain())]
     words = {"words": options.confirm_shift, "unit_words": options.confirm_unit}
     try:
-        store.ledger.rehearse(people, releases, limit=default_limit(n), **words)
+        store.ledger.rehearse(account_id, releases, limit=default_limit(n), **words)
     except OverBudgetError as error:
         raise OverBudgetError(
             f"{error} Bounds and lists that would be bought first are counted here."
@@ -168,7 +168,7 @@ def buy(
         print(f"note: {sentence}", file=sys.stderr)
     result = buy_schema(
         store,
-        people,
+        account_id,
         known,
         purchase,
         lambda names: rows[list(names)],

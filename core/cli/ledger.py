@@ -37,15 +37,15 @@ def ledger(options: argparse.Namespace) -> int:
         return 0 if chain else BROKEN
     for entry in entries:
         day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(entry.time))
-        print(f"{entry.seq:5}  {day}  {entry.people:20}  {_words(entry)}")
-    for people, tables in names.items():
-        own = tuple(entry for entry in entries if entry.people == people)
+        print(f"{entry.seq:5}  {day}  {entry.account_id:20}  {_words(entry)}")
+    for account_id, tables in names.items():
+        own = tuple(entry for entry in entries if entry.account_id == account_id)
         opened = opening(own)
         words = left_words(left_of(own), opened.delta) if opened and limited(opened) else ()
         units = units_of(own)
         if len(units) == 1:
             words = (*words, f"ε counts {units[0].words}.")
-        print(" ".join((f"account {people}: {tables}.", *words)))
+        print(" ".join((f"account {account_id}: {tables}.", *words)))
     print(f"{len(entries)} entries")
     if not chain:
         print(f"They cannot be trusted: {chain.problem}", file=sys.stderr)

@@ -130,28 +130,30 @@ def make(
     device = choose_device(options.device)
     with RunStore(Workspace.default()) as store:
         # whose people these are is asked of all records, those kept out too
-        people = account_for(options, store, frame)
+        account_id = account_for(options, store, frame)
         if unbought(schema).names:
 
             def plan_of(declared: Schema, split: Parts) -> Plan:
                 return _plan_for(options, declared, n, split)
 
-            schema, split = buy(options, store, people, trained, schema, n, plan_of)
+            schema, split = buy(options, store, account_id, trained, schema, n, plan_of)
             try:
                 plan = plan_of(schema, split)
             except CommandError as error:
                 bought = any(column.purchase for column in schema.columns)
                 raise CommandError(f"{error} {KEPT}" if bought else str(error)) from None
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
-            job = _job(options, schema, plan, device=device, people=people, folder=Path(folder))
+            job = _job(
+                options, schema, plan, device=device, account_id=account_id, folder=Path(folder)
+            )
             outcome = execute(job, FrameRows(trained), store=store, observe=observe)
             synthesis = Synthesis(
                 plan=plan,
                 schema=schema,
                 outcome=outcome,
                 device=device,
-                ledger=_ledger_words(store.ledger, people),
-                selection=inside_view_words(store, people) if outcome.guarantee.private else "",
+                ledger=_ledger_words(store.ledger, account_id),
+                selection=inside_view_words(store, account_id) if outcome.guarantee.private else "",
                 score=_score(outcome, job),
             )
             if options.save is not None:
@@ -252,7 +254,7 @@ def _job(
     plan: Plan,
     *,
     device: str,
-    people: str,
+    account_id: str,
     folder: Path,
 ) -> Job:
     """One command's run; its model and checkpoint go with the folder."""
@@ -264,7 +266,7 @@ def _job(
         seed=options.seed,
         device=device,
         artefacts=LocalArtefacts(folder),
-        people=people,
+        account_id=account_id,
         debit_key=f"cli-{secrets.token_hex(8)}",
         allow_non_private=not plan.budget.private,  # `--epsilon inf` says it in words
         shift_words=options.confirm_shift,
@@ -281,8 +283,8 @@ def _score(outcome: Outcome, job: Job) -> NoisyScore | None:
     return None if synthetic is None or released is None else score(released, synthetic)
 
 
-def _ledger_words(ledger: Ledger, people: str) -> str:
-    opened = opening(ledger.entries(people))
+def _ledger_words(ledger: Ledger, account_id: str) -> str:
+    opened = opening(ledger.entries(account_id))
     if opened is None or not limited(opened):
         return "recorded; no limit was set for these people"
-    return f"recorded; {' '.join(left_words(ledger.left(people), opened.delta))}"
+    return f"recorded; {' '.join(left_words(ledger.left(account_id), opened.delta))}"

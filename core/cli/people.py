@@ -35,13 +35,13 @@ def account_for(options: argparse.Namespace, store: RunStore, frame: pd.DataFram
         store,
         frame,
         title=options.table.name,
-        people=options.people,
+        account_id=options.people,
         words=f"--people {options.people}",
     )
     if answer.open:  # another table came in meanwhile
         _refuse(answer.linked)
     _say(options, answer)
-    return answer.people
+    return answer.account_id
 
 
 def foresee(
@@ -53,7 +53,7 @@ def foresee(
         return []
     with RunStore(Workspace(home)) as store:
         linked = people.linked_accounts(store, frame)
-        account = options.people or (linked[0].people if linked else people.NEW)
+        account = options.people or (linked[0].account_id if linked else people.NEW)
         _say(options, people.AccountChoice(account, linked, f"--people {options.people}"))
         hidden = store.ledger.objection(account, plan, schema.domain())
         mixed = store.ledger.unit_objection(account, plan)
@@ -68,7 +68,7 @@ def foresee(
 
 
 def _refuse(linked: tuple[people.LinkedAccount, ...]) -> None:
-    names = ", ".join(one.people for one in linked)
+    names = ", ".join(one.account_id for one in linked)
     raise CommandError(
         f"rows of this table are in tables of several accounts ({names}); nothing was spent; say "
         "with --people which one pays"
@@ -78,8 +78,8 @@ def _refuse(linked: tuple[people.LinkedAccount, ...]) -> None:
 def _say(options: argparse.Namespace, answer: people.AccountChoice) -> None:
     if options.people is None and answer.linked:
         print(
-            f"note: {answer.linked[0].evidence} The account {answer.people} pays; --people says "
-            "otherwise.",
+            f"note: {answer.linked[0].evidence} The account {answer.account_id} pays; "
+            "choose another with --people.",
             file=sys.stderr,
         )
     elif answer.others:

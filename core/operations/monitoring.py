@@ -167,7 +167,7 @@ def _accounts(entries: tuple[Entry, ...]) -> Iterator[Metric]:
     """What each account may spend, spent and has left."""
     of_people: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
-        of_people[entry.people].append(entry)
+        of_people[entry.account_id].append(entry)
     texts = {
         "epsilon_limit": "ε that all releases of an account may cost together, if limited.",
         "epsilon_sum": "Sum of the ε of its releases; together no more, where units is 1.",

@@ -40,14 +40,14 @@ class About(TypedDict, total=False):
     Attributes:
       name: for people.
       source: where the table came from, in words.
-      people: ledger account of the people in it; by default the one whose rows these are among
+      account_id: ledger account of the people in it; by default the one whose rows these are among
         what the owner may see, see `core.runs.accounts.people`, or a fresh one.
       owner: address of who brings it in, "" where nobody signs in.
     """
 
     name: Required[str]
     source: Required[str]
-    people: str | None
+    account_id: str | None
     owner: str
 
 
@@ -83,7 +83,7 @@ def import_address(
     password: str = "",
     signed_in: bool = False,
     form: FileForm | None = None,
-    people: str | None = None,
+    account_id: str | None = None,
     owner: str = "",
     progress: Progress = lambda rows: None,
 ) -> TableRecord:
@@ -94,7 +94,7 @@ def import_address(
       password: in place of one in the address.
       signed_in: whether people sign in to this server, see `Allowed.here`.
       form: see `import_file`.
-      people: see `About`.
+      account_id: see `About`.
       owner: see `About`.
       progress: see `import_file`.
 
@@ -104,7 +104,7 @@ def import_address(
     address = Address.of(text, query=query, password=password)
     allowed = Allowed.here(signed_in=signed_in, forbidden=store.workspace.home)
     request = Request(address=address, allowed=allowed, declared=form)
-    about = About(name=address.name, source=address.words, people=people, owner=owner)
+    about = About(name=address.name, source=address.words, account_id=account_id, owner=owner)
     return _import_apart(store, request, None, progress, about)
 
 
@@ -165,6 +165,13 @@ def _described(
     store: RunStore, rows: pd.DataFrame | Compared, table_id: str, about: About
 ) -> dict[str, str]:
     """What is said of a table, with the ledger account of the people whose rows these are."""
-    name, people, owner = about["name"], about.get("people"), about.get("owner", "")
-    chosen = choose_account(store, rows, title=name, table_id=table_id, people=people, owner=owner)
-    return {"name": name, "source": about["source"], "people": chosen.people, "owner": owner}
+    name, account_id, owner = about["name"], about.get("account_id"), about.get("owner", "")
+    chosen = choose_account(
+        store, rows, title=name, table_id=table_id, account_id=account_id, owner=owner
+    )
+    return {
+        "name": name,
+        "source": about["source"],
+        "account_id": chosen.account_id,
+        "owner": owner,
+    }

@@ -84,7 +84,7 @@ def to_buy(store: RunStore, table: TableRecord) -> Schema:
 
     Nothing is kept of it; what was bought about these people before costs nothing.
     """
-    return with_purchases(as_bought(table.schema), purchases(store, table.people))
+    return with_purchases(as_bought(table.schema), purchases(store, table.account_id))
 
 
 def paid_before(store: RunStore, table: TableRecord) -> float:
@@ -93,12 +93,12 @@ def paid_before(store: RunStore, table: TableRecord) -> float:
     Raises:
       RunStoreError: something is marked as bought that these people's account never paid for.
     """
-    return math.fsum(one.epsilon for one in purchases_used(store, table.people, table.schema))
+    return math.fsum(one.epsilon for one in purchases_used(store, table.account_id, table.schema))
 
 
 def lost(store: RunStore, table: TableRecord) -> bool:
     """Whether a purchase about these people was paid for and not kept, or is being made."""
-    return lost_purchase(store, table.people) is not None
+    return lost_purchase(store, table.account_id) is not None
 
 
 def buy(
@@ -126,7 +126,7 @@ def buy(
     """
     with_bought = buy_schema(
         store,
-        table.people,
+        table.account_id,
         schema,
         plan,
         StoredRows(store, table.id, schema).whole,

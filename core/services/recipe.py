@@ -57,7 +57,7 @@ def run_code(
     rows: int,
     seed: int | None,
     device: str,
-    people: str,
+    account_id: str,
     shift_words: str = "",
     unit_words: str = "",
 ) -> Code:
@@ -82,7 +82,7 @@ def run_code(
         "attempts": request.attempts if request.attempts != 1 else None,
         "review": request.review,
         "score": request.score,
-        "people": people or None,
+        "people": account_id or None,
         "confirm_shift": shift_words or None,
         "confirm_unit": unit_words or None,
         "rows": rows,

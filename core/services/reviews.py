@@ -132,7 +132,7 @@ def selection_words(store: RunStore, run: RunRecord) -> str:
     """How this run came to be chosen, as far as ε is concerned; "" where nothing is to be said."""
     if not run.private:
         return ""
-    looked = inside_view_words(store, run.people, run_id=run.id)
+    looked = inside_view_words(store, run.account_id, run_id=run.id)
     if looked:
         return looked
     last = notes.picked_by_scores(store, run.table_id)
@@ -147,17 +147,17 @@ def selection_words(store: RunStore, run: RunRecord) -> str:
     )
 
 
-def inside_view_words(store: RunStore, people: str, *, run_id: str | None = None) -> str:
+def inside_view_words(store: RunStore, account_id: str, *, run_id: str | None = None) -> str:
     """The condition on a choice after inside views were open; "" while no other run was seen.
 
     A run that is released counts among the runs it was chosen from, whether it was seen or not:
     it may have been made, or taken, because of what another one showed.
 
     Args:
-      people: ledger account of the run that is released.
+      account_id: ledger account of the run that is released.
       run_id: the run; None for one that the store does not hold.
     """
-    every = recorded_views(store, people)
+    every = recorded_views(store, account_id)
     others = {one.run_id for one in every} - {run_id}
     if not others:
         return ""
@@ -250,18 +250,18 @@ def pick_by_scores(
             "picked. Switch on “let runs be compared without looking” in a plan of this table."
         )
     best = next(run for run in runs if run.id == compared.best)
-    how = _paid(store, best.people, [run for run in runs if run.id in compared.scores])
+    how = _paid(store, best.account_id, [run for run in runs if run.id in compared.scores])
     notes.pick(store, table_id=best.table_id, run_id=best.id, author=author, scores=how)
     return best.id, compared
 
 
-def _paid(store: RunStore, people: str, compared: Sequence[RunRecord]) -> ScorePick:
+def _paid(store: RunStore, account_id: str, compared: Sequence[RunRecord]) -> ScorePick:
     """What everything that the choice can depend on cost, by adding up ε and δ.
 
     All private releases about these people are counted, not only the runs compared: which runs
     were compared may depend on what the others showed.
     """
-    entries = store.ledger.entries(people)
+    entries = store.ledger.entries(account_id)
     if len(units_of(entries)) > 1:
         raise RunStoreError(
             "Releases about these people protect different units, so what the choice would cost "

@@ -102,7 +102,7 @@ def start(
     _require_declared(store, table, schema)
     require_account(store, table_id)
     words = {"shift_words": shift_words, "unit_words": unit_words}
-    require_words(store.ledger, table.people, plan, domain=table.schema.domain(), **words)
+    require_words(store.ledger, table.account_id, plan, domain=table.schema.domain(), **words)
     run = store.create_run(
         table_id,
         plan,

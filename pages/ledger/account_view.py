@@ -101,11 +101,11 @@ def confirm_unit(table: TableRecord, plan: Plan) -> tuple[bool, str]:
 
     Where earlier releases protect others, that is shown and words are asked for.
     """
-    problem = shared.store().ledger.unit_objection(table.people, plan)
+    problem = shared.store().ledger.unit_objection(table.account_id, plan)
     if problem is None:
         return True, ""
     asked = say("Confirm in words that the account's limit no longer holds")
-    return shared.confirmed(problem, asked, f"unit_{table.people}", icon=":material/group:")
+    return shared.confirmed(problem, asked, f"unit_{table.account_id}", icon=":material/group:")
 
 
 def over_time(account: Account) -> None:

@@ -43,8 +43,8 @@ def render() -> None:
     _broken()
     runs = shared.store().runs() if office else visible.runs(shared.store())
     by_id = {run.id: run for run in runs}
-    for people in dict.fromkeys(table.people for table in tables):
-        _account([table for table in tables if table.people == people], by_id)
+    for account_id in dict.fromkeys(table.account_id for table in tables):
+        _account([table for table in tables if table.account_id == account_id], by_id)
     st.caption(said(MEANING))
     if st.button(say("Check that nothing was changed"), icon=":material/verified:"):
         if shared.store().ledger.verify():
@@ -69,7 +69,7 @@ def _account(tables: list[TableRecord], runs: account_view.Runs) -> None:
             say("**{table}** ({n:,} rows)", table=plain(table.name), n=table.n) for table in tables
         )
         st.markdown(" · ".join(named))
-        st.caption(shared.spent_words(account.people))
+        st.caption(shared.spent_words(account.account_id))
         if any(entry.kind == "release" for entry in account.entries) or account.limit is not None:
             account_view.units(account)
             account_view.numbers(account)

@@ -182,11 +182,13 @@ def confirm(table: TableRecord, plan: Plan) -> tuple[bool, str]:
     Where it would betray what earlier releases hide, the reason is shown and words are asked for.
     """
     ledger = shared.store().ledger
-    problem = ledger.objection(table.people, plan, table.schema.domain())
+    problem = ledger.objection(table.account_id, plan, table.schema.domain())
     if problem is None:
         return True, ""
     asked = say("Confirm in words that the hidden distributions may become known")
-    return shared.confirmed(problem, asked, f"shift_{table.people}", icon=":material/visibility:")
+    return shared.confirmed(
+        problem, asked, f"shift_{table.account_id}", icon=":material/visibility:"
+    )
 
 
 def summary(plan: Plan) -> None:

@@ -77,7 +77,7 @@ def render() -> None:
             rows=details.rows,
             seed=details.seed,
             device=details.device,
-            people=table.people,
+            account_id=table.account_id,
         )
         shown_code.show({say("This run"): code}, schema=table.schema, table_id=table.id)
     with shared.way_on():
@@ -190,7 +190,7 @@ def _released(plan: Plan) -> None:
 
 def _numbers(table: TableRecord, plan: Plan) -> None:
     """What the certificate will claim, purchases included."""
-    claim = spending.promised_claim(shared.store(), table.people, plan, table.schema)
+    claim = spending.promised_claim(shared.store(), table.account_id, plan, table.schema)
     if not claim.private:
         shared.NOT_PRIVATE.show()
         return
@@ -227,7 +227,7 @@ def _start(
     """The button that spends; `limit` is of the account that it opens, None without a choice."""
     planned = say("A plan reads no row and spends nothing.")
     st.caption(
-        f":material/lock_open: {planned} {shared.spent_words(table.people)}", width="content"
+        f":material/lock_open: {planned} {shared.spent_words(table.account_id)}", width="content"
     )
     label, confirmation, ready = _consent(table, plan)
     allowed, shift_words = lmdp_settings.confirm(table, plan)

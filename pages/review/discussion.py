@@ -199,7 +199,7 @@ def _inside_views(run: RunRecord) -> None:
         f"{named(view.author)} ({shared.clock(view.time)})"
         if view.recorded
         else say("perhaps somebody, before looks were recorded")
-        for view in recorded_views(shared.store(), run.people)
+        for view in recorded_views(shared.store(), run.account_id)
         if view.run_id == run.id
     ]
     if viewers:

@@ -84,7 +84,7 @@ def seen(run: RunRecord) -> bool:
     tried = reviews.attacks(shared.store(), run.id)
     if not tried:
         return True
-    known = run.id in viewed_runs(shared.store(), run.people)
+    known = run.id in viewed_runs(shared.store(), run.account_id)
     if not known and reviews.comparable(shared.store(), run):
         st.info(
             say(

@@ -184,7 +184,7 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
         )
     if not guard.steward():
         return
-    seen = viewed_runs(shared.store(), runs[0].people)
+    seen = viewed_runs(shared.store(), runs[0].account_id)
     if len(seen) > 1:
         st.caption(
             say(
@@ -216,7 +216,7 @@ def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, st
             words=words(ranked.lead),
         )
     )
-    looked = reviews.inside_view_words(store, runs[0].people, run_id=ranked.best)
+    looked = reviews.inside_view_words(store, runs[0].account_id, run_id=ranked.best)
     if looked:
         st.caption(
             say(

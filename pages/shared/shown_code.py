@@ -47,7 +47,7 @@ def of_run(run: RunRecord) -> Code:
         rows=run.rows,
         seed=run.seed,
         device=run.device,
-        people=run.people,
+        account_id=run.account_id,
         shift_words=run.shift_words,
         unit_words=run.unit_words,
     )

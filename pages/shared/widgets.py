@@ -207,10 +207,10 @@ def run_label(run: RunRecord) -> str:
     return f"{run_title(run)} · {epsilon} · {state_word(run.state)} · {when}"
 
 
-def spent_words(people: str) -> str:
+def spent_words(account_id: str) -> str:
     """What was paid for and released about people until now, as sentences to be shown."""
-    entries = store().ledger.entries(people)
-    about = [run for run in store().runs() if run.people == people]
+    entries = store().ledger.entries(account_id)
+    about = [run for run in store().runs() if run.account_id == account_id]
     spent = spending.account_spending(entries, about)
     return " ".join(plain(said(sentence)) for sentence in spent.sentences)
 

@@ -252,7 +252,7 @@ def _confirm(table: TableRecord) -> None:
                     source=_source(table),
                 ),
             )
-            st.caption(f":material/receipt_long: {shared.spent_words(table.people)}")
+            st.caption(f":material/receipt_long: {shared.spent_words(table.account_id)}")
             written_form.show(table)
         if st.button(say("All tables"), icon=":material/arrow_back:"):
             st.query_params.clear()

@@ -43,7 +43,7 @@ def render(table: TableRecord) -> None:
             )
         # what somebody else's tables hold is not told here, and their accounts are not offered
         options = [*names, people.NEW]
-        current = table.people if table.people in names else people.NEW
+        current = table.account_id if table.account_id in names else people.NEW
         chosen = st.selectbox(
             say("Whose people are these?"),
             options,
@@ -53,22 +53,22 @@ def render(table: TableRecord) -> None:
                 if key == people.NEW
                 else say("the people of {tables}", tables=names[key])
             ),
-            key=f"people_{table.id}_{table.people}",
+            key=f"people_{table.id}_{table.account_id}",
             label_visibility="collapsed",
         )
-        wanted = table.people if chosen == current else chosen
-        if answer.words and wanted == table.people:
+        wanted = table.account_id if chosen == current else chosen
+        if answer.words and wanted == table.account_id:
             st.caption(
                 say(
                     "Kept apart by the steward: “{words}”. Certificates say so.",
                     words=plain(answer.words),
                 )
             )
-        elif any(other.people != wanted for other in answer.linked):
+        elif any(other.account_id != wanted for other in answer.linked):
             _in_words(table, wanted)
-        elif wanted != table.people:
+        elif wanted != table.account_id:
             # tables that came in after this one may share rows with it too
-            if any(other.people != wanted for other in people.link_anew(store, table.id)):
+            if any(other.account_id != wanted for other in people.link_anew(store, table.id)):
                 _in_words(table, wanted)
             else:
                 with shared.change():

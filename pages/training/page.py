@@ -158,7 +158,7 @@ def _spent(run: RunRecord) -> None:
 
 def _charged(run: RunRecord) -> str:
     """What the ledger holds of a run, in a sentence."""
-    entries = shared.store().ledger.entries(run.people)
+    entries = shared.store().ledger.entries(run.account_id)
     return plain(said(spending.run_spending(entries, run).sentence))
 
 

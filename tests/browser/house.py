@@ -58,7 +58,7 @@ server_metadata_url = "{self.provider.url}/.well-known/openid-configuration"
 
     def _finished(self, name: str) -> RunRecord:
         table = imports.import_frame(
-            self.store, sample_table(60), name=name, source="test", people=name
+            self.store, sample_table(60), name=name, source="test", account_id=name
         )
         self.store.attest(table.id)
         request = planning.PlanRequest(model="pearl", epsilon=1.0)

@@ -67,7 +67,7 @@ def test_looks_at_runs_of_these_people_are_a_condition_here_too(synth, home, cap
     with runs.open_store(home) as store:
         (account,) = store.ledger.accounts()
         table = imports.import_frame(
-            store, sample_table(ROWS), name="v", source="test", people=account.people
+            store, sample_table(ROWS), name="v", source="test", account_id=account.account_id
         )
         for run_id in ("aaaaaa", "bbbbbb"):  # since deleted
             record_view(store, table_id=table.id, run_id=run_id, author="Ada")

@@ -40,7 +40,7 @@ REQUESTS = {
     ),
     "without privacy": PlanRequest(model="pearl", epsilon=math.inf, delta=1e-6),
 }
-RUN = {"rows": 77, "seed": 3, "device": "cpu", "people": "people-1", "shift_words": "it's so"}
+RUN = {"rows": 77, "seed": 3, "device": "cpu", "account_id": "people-1", "shift_words": "it's so"}
 
 
 def from_command(command: str) -> Any:

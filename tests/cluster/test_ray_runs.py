@@ -152,7 +152,12 @@ def test_a_worker_shares_its_statistic_with_tasks(
     rows = 4 * CHUNK_ROWS
     frame = pd.DataFrame({"age": np.arange(rows) % 100, "sex": np.resize(["f", "m"], rows)})
     big = store.add_table(
-        raw_frame(frame), name="big", schema=schema, profile={"n": rows}, source="test", people="p1"
+        raw_frame(frame),
+        name="big",
+        schema=schema,
+        profile={"n": rows},
+        source="test",
+        account_id="p1",
     )
     store.attest(big.id)
     marks = tmp_path / "marks"

@@ -158,7 +158,7 @@ def leaving(
     """Run the whole line on a table and collect what leaves, by name."""
     repeat(patch)
     with RunStore(Workspace(home)) as store:
-        table = imports.import_frame(store, rows, name="people.csv", source="t", people="p1")
+        table = imports.import_frame(store, rows, name="people.csv", source="t", account_id="p1")
         inside = {c.name: {"note": c.note, "proposal": c.proposal} for c in table.schema.columns}
         columns = [{**column.model_dump(), **inside[column.name]} for column in DECLARED]
         schema = Schema.model_validate({"columns": columns, "target": "ill"})

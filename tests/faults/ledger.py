@@ -39,7 +39,7 @@ def paid_for(store: RunStore, run: RunRecord, *, starts: int = 1) -> None:
     ledger = store.ledger
     assert ledger.verify()
     keys = {run.id, *(f"{run.id}.{number}" for number in range(2, run.attempt + 1))}
-    debits = [e for e in ledger.entries(run.people) if e.kind == "release" and e.run in keys]
+    debits = [e for e in ledger.entries(run.account_id) if e.kind == "release" and e.run in keys]
     counts = metered(store, run)
     assert len(debits) == starts, "one debit for each start that released something"
     if not counts or not any(counts.values()):

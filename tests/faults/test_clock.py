@@ -106,13 +106,19 @@ def test_a_table_does_not_leave_its_account_because_the_clock_was_set_back(
     store.delete_run(run.id)
     with pytest.raises(RunStoreError, match="Nothing was changed"):
         people.change_account(store, table.id, people.NEW)
-    assert store.table(table.id).people == table.people
+    assert store.table(table.id).account_id == table.account_id
 
 
 def test_what_was_released_before_a_table_came_in_keeps_it_nowhere(store, table, set_clock):
     work(store, queued(store, table, toy_plan(table)).id)
     set_clock(-DAY)  # by the clock the release is a day after the next table
     other = imports.import_frame(
-        store, sample_table(50).iloc[:, :5], name="other", source="test", people=table.people
+        store,
+        sample_table(50).iloc[:, :5],
+        name="other",
+        source="test",
+        account_id=table.account_id,
     )
-    assert people.change_account(store, other.id, people.NEW, "others").people != table.people
+    assert (
+        people.change_account(store, other.id, people.NEW, "others").account_id != table.account_id
+    )

@@ -118,9 +118,9 @@ def test_a_debit_whose_connection_breaks_pays_once(store, table, counted):
     event.listen(store.engine, "before_cursor_execute", notice)
     event.listen(store.engine, "commit", lambda connection: cut(connection) if written else None)
     plan = toy_plan(table)
-    entry = pay(ledger, table.people, plan, "key", domain=domain, allow_non_private=False)
+    entry = pay(ledger, table.account_id, plan, "key", domain=domain, allow_non_private=False)
     assert next(breaks, None) is None, "it was cut"
-    debits = [one for one in ledger.entries(table.people) if one.kind == "release"]
+    debits = [one for one in ledger.entries(table.account_id) if one.kind == "release"]
     assert [one.id for one in debits] == [entry.id] and ledger.verify()
 
 

@@ -155,7 +155,7 @@ def test_two_servers_never_overspend_one_account(store, table) -> None:
     servers = [RunStore(store.workspace) for _ in range(4)]
     calls = [
         lambda i=i, server=server: pay(
-            server.ledger, table.people, plan, f"k{i}", domain=domain,
+            server.ledger, table.account_id, plan, f"k{i}", domain=domain,
             allow_non_private=False,
         )
         for i, server in enumerate(servers)
@@ -164,7 +164,7 @@ def test_two_servers_never_overspend_one_account(store, table) -> None:
     for server in servers:
         server.close()
     ledger = store.ledger
-    assert ledger.left(table.people).releases == 1 and ledger.verify()
+    assert ledger.left(table.account_id).releases == 1 and ledger.verify()
 
 
 @BOTH
@@ -186,7 +186,7 @@ def test_no_run_begins_while_its_table_changes_its_account(store, table, monkeyp
     people.change_account(store, table.id, "others")
     late.join()
     assert waited == [True]
-    assert [run.people for run in store.runs()] == ["others"]
+    assert [run.account_id for run in store.runs()] == ["others"]
 
 
 @pytest.mark.usefixtures("here")

@@ -65,7 +65,7 @@ def test_a_killed_run_goes_on_elsewhere_with_one_debit(homes, bucket, s3_server)
         assert (done.state, done.message) == (State.DONE, "Done."), log
         said = [e.data["message"] for e in store.journal.events(run_id, kind="state")]
         assert "Going on from the checkpoint." in said
-        entries = store.ledger.entries(done.people)
+        entries = store.ledger.entries(done.account_id)
         assert sum(entry.kind == "release" for entry in entries) == 1
         assert done.attempt == 1 and done.guarantee.epsilon == pytest.approx(1.0, rel=1e-3)
         assert secrets == (shift_key(store.workspace, "p"), people_key(store.workspace))

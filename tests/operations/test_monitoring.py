@@ -107,7 +107,7 @@ def test_accounts_go_by_their_number(
     domain, ledger = table.schema.domain(), store.ledger
     for epsilon, key in ((0.5, "a"), (0.25, "b"), (float("inf"), "c")):
         plan = toy_plan(table, epsilon=epsilon)
-        account = table.people
+        account = table.account_id
         pay(ledger, account, plan, key, domain=domain, allow_non_private=True)
     samples, account = read(store), (("account", "1"),)
     assert samples["facsimile_account_epsilon_limit", account] == 3.0
@@ -115,4 +115,4 @@ def test_accounts_go_by_their_number(
     assert samples["facsimile_account_releases", account] == 3
     assert samples["facsimile_account_non_private_releases", account] == 1
     assert 0 < samples["facsimile_account_left_ratio", account] < 1
-    assert table.people not in metrics_text(store).decode()
+    assert table.account_id not in metrics_text(store).decode()

@@ -72,7 +72,7 @@ def test_whoever_sees_what_attacks_reached_has_looked_inside(store, start, show)
     finish(store, untried, report=small_report())
     for one in (run, untried):
         whole(show("download", run=one.id))
-    assert viewed_runs(store, run.people) == {run.id}
+    assert viewed_runs(store, run.account_id) == {run.id}
 
 
 def test_a_run_to_be_chosen_by_noisy_scores_is_looked_at_on_request(
@@ -81,11 +81,11 @@ def test_a_run_to_be_chosen_by_noisy_scores_is_looked_at_on_request(
     run = attacked(store, start(), WORKS)
     monkeypatch.setattr(reviews, "comparable", lambda *_: True)
     at = whole(show("download", run=run.id))
-    assert not at.get("download_button") and not viewed_runs(store, run.people)
+    assert not at.get("download_button") and not viewed_runs(store, run.account_id)
     assert "expos" not in words(at) and "approve" not in words(at)
     at = whole(press(at, "Show what attacks reached"))
     assert "Works better on people of the table" in words(at) and viewed_runs(
-        store, run.people
+        store, run.account_id
     ) == {run.id}
 
 

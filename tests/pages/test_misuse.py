@@ -165,7 +165,7 @@ def test_a_schema_that_changes_while_it_is_planned_starts_nothing(store, table):
 
 def other_table(store, *, tagged: bool = False) -> TableRecord:
     other = imports.import_frame(
-        store, sample_table(300), name="other", source="test", people="other"
+        store, sample_table(300), name="other", source="test", account_id="other"
     )
     if tagged:
         other = tables.change_groups(store, other, {"age": "group 1"})

@@ -78,7 +78,7 @@ def test_the_officer_sees_overlaps_joins_or_notes_them(store, here, show):
     assert "HIV clinic" in text and "ward" in text and "about 2" in text and " rows" in text
     at = whole(press(at, "Note that they are the same people"))
     assert "Later certificates of both accounts say so" in words(at)
-    assert {e.people for e in store.ledger.entries()} == {first.people, second.people}
+    assert {e.account_id for e in store.ledger.entries()} == {first.account_id, second.account_id}
     here.update(email=BOB, roles={"steward"})
     assert "also in tables of another owner" in words(whole(show("ledger")))
 
@@ -90,5 +90,5 @@ def test_the_officer_joins_accounts_that_paid_for_nothing(store, here, show):
     at = whole(show("ledger"))
     at = whole(at.toggle(key="shared_people").set_value(True).run())
     at = whole(press(at, "Join their accounts"))
-    assert store.table(first.id).people == store.table(second.id).people
+    assert store.table(first.id).account_id == store.table(second.id).account_id
     assert "No two tables of different owners share enough rows" in words(at)

@@ -146,7 +146,7 @@ def test_made_up_values_get_a_look(store, stays, show):
 def test_bounds_and_lists_are_bought_and_paid_for(store, stays, show):
     at = show("tables", table=stays.id)
     buy = next(label for label in buttons(at) if label.startswith("Buy bounds and lists"))
-    assert store.ledger.entries(stays.people) == ()
+    assert store.ledger.entries(stays.account_id) == ()
     epsilon = next(one for one in at.number_input if "to spend on bounds" in one.label)
     epsilon.set_value(4.0)
     whole(at.run())
@@ -156,7 +156,7 @@ def test_bounds_and_lists_are_bought_and_paid_for(store, stays, show):
     kept = store.table(stays.id).schema
     assert {kept[name].provenance for name in ("stay", "ward_code")} == {Provenance.BOUGHT}
     assert kept["patient"].source is DomainSource.DECLARED
-    paid = [entry for entry in store.ledger.entries(stays.people) if entry.purchase]
+    paid = [entry for entry in store.ledger.entries(stays.account_id) if entry.purchase]
     assert [entry.epsilon for entry in paid] == [pytest.approx(4.0, rel=1e-3)]
     assert "Nothing is left to declare" in words(at)
     assert not button(at, "Plan a synthetic table").disabled

@@ -286,7 +286,7 @@ def test_an_unfinished_run_offers_no_file(store, start, show, downloads):
 def test_releases_and_what_is_left_are_listed(store, table, start, show):
     set_limit(store, table.id, epsilon=3.0)
     run = start()
-    store.ledger.debit(table.people, run.plan, run.id)
+    store.ledger.debit(table.account_id, run.plan, run.id)
     at = whole(show("ledger"))
     shown = at.dataframe[0].value
     assert shown["What"].tolist() == ["account opened", "release"]
@@ -309,8 +309,8 @@ def test_releases_and_what_is_left_are_listed(store, table, start, show):
 def test_without_a_limit_releases_are_recorded(store, table, start, show):
     run = start(math.inf)
     ledger = store.ledger
-    ledger.register(table.people, NO_LIMIT, 1e-6, n=table.n)  # as older versions did
-    ledger.debit(table.people, run.plan, run.id, allow_non_private=True)
+    ledger.register(table.account_id, NO_LIMIT, 1e-6, n=table.n)  # as older versions did
+    ledger.debit(table.account_id, run.plan, run.id, allow_non_private=True)
     at = whole(show("ledger"))
     assert "No limit was set" in words(at) and "Set this limit" not in buttons(at)
     assert at.dataframe[0].value["ε"].tolist() == ["no privacy"]
@@ -322,9 +322,9 @@ def test_without_a_limit_releases_are_recorded(store, table, start, show):
 )
 def test_a_run_that_paid_for_nothing_is_named(store, table, start, show, state, said):
     run = start()
-    store.ledger.debit(table.people, run.plan, run.id, limit=(10.0, 1e-5))
+    store.ledger.debit(table.account_id, run.plan, run.id, limit=(10.0, 1e-5))
     again = f"{run.id}.2"  # a second attempt pays under a key of its own
-    store.ledger.debit(table.people, run.plan, again)
+    store.ledger.debit(table.account_id, run.plan, again)
     store.set_state(run.id, state, "It ended.")
     shown = whole(show("ledger")).dataframe[0].value
     assert shown["Run"].tolist() == ["", shared.run_title(run), shared.run_title(run)]
@@ -333,7 +333,7 @@ def test_a_run_that_paid_for_nothing_is_named(store, table, start, show, state, 
 
 def test_a_run_that_was_deleted_is_no_fault(store, table, start, show):
     run = start()
-    store.ledger.debit(table.people, run.plan, "gone", limit=(10.0, 1e-5))
+    store.ledger.debit(table.account_id, run.plan, "gone", limit=(10.0, 1e-5))
     shown = whole(show("ledger")).dataframe[0].value
     assert "deleted" in shown["Run"].tolist()[1] and run.title not in shown["Run"].tolist()
 
@@ -341,7 +341,7 @@ def test_a_run_that_was_deleted_is_no_fault(store, table, start, show):
 def test_the_shares_of_the_limit_add_up(store, table, start, show):
     plan = start().plan
     for key in ("a", "b", "c"):
-        store.ledger.debit(table.people, plan, key, limit=(10.0, 1e-5))
+        store.ledger.debit(table.account_id, plan, key, limit=(10.0, 1e-5))
     account = table_account(store, table.id)
     releases = [e for e in account.entries if e.kind == "release"]
     line = account_view.used_over_time(account.left, releases)

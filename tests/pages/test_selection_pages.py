@@ -79,7 +79,7 @@ def test_review_of_two_runs_makes_the_certificate_say_so(store, show, pair, down
         found, at = papers(show, downloads, run)
         assert found["conditions"] == [UNPAID] and found["selection"] == UNPAID
         assert UNPAID in words(at)  # in sight, and once more among the conditions
-    assert {seen.run_id for seen in recorded_views(store, one.people)} == {one.id, other.id}
+    assert {seen.run_id for seen in recorded_views(store, one.account_id)} == {one.id, other.id}
 
 
 def test_a_page_left_open_still_sends_the_later_truth(store, show, pair, downloads):
@@ -104,7 +104,7 @@ def test_the_steward_reads_who_looked(store, show, pair, monkeypatch):
 def test_the_comparison_opens_every_run_it_shows(store, show, pair, downloads):
     third = pair[0]
     whole(show("review", run=pair[0].id, runs=",".join(run.id for run in pair)))
-    assert viewed_runs(store, third.people) == {run.id for run in pair}
+    assert viewed_runs(store, third.account_id) == {run.id for run in pair}
     assert papers(show, downloads, third)[0]["selection"] == UNPAID
 
 
@@ -115,7 +115,7 @@ def test_the_outside_view_is_no_look(store, show, pair, downloads):
     runs = ",".join(run.id for run in pair)
     at = whole(show("review", run=pair[0].id, runs=runs, views="outside"))
     assert "Outside view" in words(at)
-    assert recorded_views(store, pair[0].people) == ()
+    assert recorded_views(store, pair[0].account_id) == ()
     assert papers(show, downloads, pair[0])[0] == {"relation": "zero-out"}
 
 
@@ -123,13 +123,13 @@ def test_a_report_that_is_not_there_yet_was_not_seen(store, start, show):
     run = start()
     finish(store, run)
     whole(show("review", run=run.id))
-    assert recorded_views(store, run.people) == ()
+    assert recorded_views(store, run.account_id) == ()
 
 
 def test_who_looked_is_kept_by_name(store, show, pair, monkeypatch):
     monkeypatch.setattr(guard, "person", lambda: "Rita")
     whole(show("review", run=pair[0].id))
-    assert [seen.author for seen in recorded_views(store, pair[0].people)] == ["Rita"]
+    assert [seen.author for seen in recorded_views(store, pair[0].account_id)] == ["Rita"]
 
 
 def test_every_shown_paper_says_it_review_and_both_files(store, show, pair, downloads):
@@ -165,7 +165,7 @@ def test_the_best_is_picked_by_its_noisy_score_without_a_look(store, show, score
     at.text_input(key="name_score").set_value("Cy")
     whole(press(at, "Pick the best by the noisy score"))
     assert notes.picked(store, far.table_id) == (near.id, "Cy")
-    assert recorded_views(store, far.people) == ()
+    assert recorded_views(store, far.account_id) == ()
     found, at = papers(show, downloads, near)
     (condition,) = found["conditions"]
     assert condition.startswith(PAID) and condition in words(at)
@@ -186,10 +186,10 @@ def test_an_inside_view_of_the_other_run_takes_the_cover_away(store, show, score
 
 def test_runs_with_scores_are_shown_from_outside_first(store, show, scored):
     at = whole(show("review", run=scored[1].id))
-    assert "Outside view" in words(at) and recorded_views(store, scored[1].people) == ()
+    assert "Outside view" in words(at) and recorded_views(store, scored[1].account_id) == ()
     at = whole(show("review", run=scored[1].id, view="inside"))
     assert "400 real rows" in words(at)
-    assert viewed_runs(store, scored[1].people) == {scored[1].id}
+    assert viewed_runs(store, scored[1].account_id) == {scored[1].id}
 
 
 def test_without_scores_no_such_pick_is_offered(show, pair, scored, monkeypatch):

@@ -42,7 +42,11 @@ def test_the_code_on_plan_asks_for_the_run_that_the_button_starts(
     assert schema == table.schema
     assert planned(options, schema, table.training_n).digest == run.plan.digest
     told = (options.rows, options.seed, options.device, options.people)
-    assert told == (run.rows, run.seed, run.device, run.people) == (123, 7, "cpu", table.people)
+    assert (
+        told
+        == (run.rows, run.seed, run.device, run.account_id)
+        == (123, 7, "cpu", table.account_id)
+    )
 
 
 def test_the_code_on_download_asks_for_the_run_and_the_rows_that_are_shown(

@@ -33,7 +33,7 @@ def released(store, table: TableRecord, **more) -> None:
         table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=0.5, **more)
     )
     pay(
-        store.ledger, table.people, plan, f"{table.id}{len(more)}",
+        store.ledger, table.account_id, plan, f"{table.id}{len(more)}",
         domain=table.schema.domain(), allow_non_private=False,
     )  # fmt: skip
 
@@ -60,10 +60,10 @@ def test_keeping_people_apart_takes_words(store, table, show):
     at = whole(question(at).set_value(people.NEW).run())
     assert "certificate says that you declared" in words(at)
     assert button(at, "Keep these people apart").disabled
-    assert store.table(again.id).people == table.people
+    assert store.table(again.id).account_id == table.account_id
     at.text_input(key=f"apart_{again.id}").set_value("another town").run()
     at = whole(press(at, "Keep these people apart"))
-    assert store.table(again.id).people != table.people
+    assert store.table(again.id).account_id != table.account_id
     assert "Kept apart by the steward: “another town”" in words(at)
     said = words(whole(show("ledger")))
     assert said.count("have no other account: “another town”") == 2  # both accounts' claims
@@ -74,15 +74,15 @@ def test_the_first_of_two_tables_is_asked_for_words_too(store, table, show):
     at = show("tables", table=table.id)
     at = whole(question(at).set_value(people.NEW).run())
     assert button(at, "Keep these people apart").disabled
-    assert store.table(table.id).people == again.people
+    assert store.table(table.id).account_id == again.account_id
 
 
 def test_a_table_may_be_given_to_an_account_it_shares_no_rows_with(store, table, show):
     other = bring(store, sample_table(150), "other.csv")
     at = show("tables", table=other.id)
     assert "No earlier table shares enough rows" in words(at)
-    whole(question(at).set_value(table.people).run())
-    assert store.table(other.id).people == table.people
+    whole(question(at).set_value(table.account_id).run())
+    assert store.table(other.id).account_id == table.account_id
 
 
 def test_after_a_run_the_answer_stands(store, table, start, show):
@@ -164,7 +164,7 @@ def test_another_unit_takes_words_on_plan_and_ledger_says_so(store, table, show)
     (run,) = store.runs()
     assert run.unit_words == "the board agreed" and run.shift_words == ""
     pay(
-        store.ledger, table.people, run.plan, run.id, domain=run.schema.domain(),
+        store.ledger, table.account_id, run.plan, run.id, domain=run.schema.domain(),
         allow_non_private=False, unit_words=run.unit_words,
     )  # fmt: skip
     said = words(whole(show("ledger")))
@@ -184,7 +184,7 @@ def test_a_purchase_for_another_unit_waits_for_words(store, table, show):
     at = whole(asked.set_value("the board agreed").run())
     assert not button(at, buy).disabled
     whole(press(at, buy))
-    _, paid = [entry for entry in store.ledger.entries(table.people) if entry.purchase]
+    _, paid = [entry for entry in store.ledger.entries(table.account_id) if entry.purchase]
     assert paid.unit == Unit(rows=2) and paid.unit_words == "the board agreed"
 
 

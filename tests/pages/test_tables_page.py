@@ -211,7 +211,7 @@ def test_the_same_upload_twice_has_one_account(store, show):
     data = pd.DataFrame({"a": range(40), "b": ["x", "y"] * 20}).to_csv(index=False).encode()
     upload(show("tables"), "one.csv", data)
     upload(show("tables"), "two.csv", data)
-    assert len({t.people for t in store.tables()}) == 1 and len(store.tables()) == 2
+    assert len({t.account_id for t in store.tables()}) == 1 and len(store.tables()) == 2
 
 
 def test_the_declaration_is_asked_for(store, table, show):

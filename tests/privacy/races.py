@@ -22,10 +22,10 @@ def opened(url: str) -> Engine:
     return create_engine(url, connect_args=patient)
 
 
-def passes(ledger: Ledger, plan: Plan, people: str, key: str) -> bool:
+def passes(ledger: Ledger, plan: Plan, account_id: str, key: str) -> bool:
     """Whether the ledger admits a plan."""
     try:
-        ledger.debit(people, plan, key)
+        ledger.debit(account_id, plan, key)
     except OverBudgetError:
         return False
     return True

@@ -19,11 +19,11 @@ from tests.privacy import races, toys
 from tests.privacy.toys import N
 
 
-def admissions(ledger: Ledger, plan: Plan, people: str = "people") -> int:
+def admissions(ledger: Ledger, plan: Plan, account_id: str = "people") -> int:
     """How many releases of one plan pass, one after the other."""
     for done in range(200):
-        passed = races.passes(ledger, plan, people, f"{people}-{done}")
-        assert len(ledger.entries(people)) - 1 == done + passed
+        passed = races.passes(ledger, plan, account_id, f"{account_id}-{done}")
+        assert len(ledger.entries(account_id)) - 1 == done + passed
         if not passed:
             return done
     raise AssertionError("the filter never refused")
@@ -185,7 +185,7 @@ def test_accounts_are_apart_and_fixed(ledger: Ledger) -> None:
     assert first == ledger.entries("people")[0]
     with pytest.raises(LedgerError, match="already have an account, with ε 3"):
         ledger.register("people", 30.0, 1e-5, n=N)
-    assert [a.people for a in ledger.accounts()] == ["people", "others"]
+    assert [a.account_id for a in ledger.accounts()] == ["people", "others"]
 
 
 def test_people_without_an_account_cannot_pay(ledger: Ledger) -> None:
@@ -258,7 +258,7 @@ def test_a_run_without_privacy_needs_leave_and_is_marked(ledger: Ledger) -> None
 def test_an_entry_says_what_was_paid_for(ledger: Ledger) -> None:
     plan = toys.gaussian_plan(1.0)
     entry = ledger.debit("people", plan, "run-1")
-    assert (entry.kind, entry.people, entry.run, entry.model) == (
+    assert (entry.kind, entry.account_id, entry.run, entry.model) == (
         "release",
         "people",
         "run-1",

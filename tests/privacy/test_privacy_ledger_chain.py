@@ -73,12 +73,12 @@ def test_key_and_head_are_their_owners_alone(ledger: Ledger, home: Path) -> None
     assert len((home / "ledger.key").read_bytes()) == 32
 
 
-@pytest.mark.parametrize("column", ["people", "run", "body", "hash"])
+@pytest.mark.parametrize("column", ["account_id", "run", "body", "hash"])
 def test_a_changed_entry_is_seen(ledger: Ledger, engine: Engine, column: str) -> None:
     filled(ledger)
     body = ledger.entries()[2].body()
     values = {
-        "people": "others",
+        "account_id": "others",
         "run": "free",
         "body": body.replace('"rho": 0.', '"rho": 0.0'),
         "hash": "f" * 64,
@@ -249,8 +249,8 @@ def test_no_two_rows_or_heads_are_sealed_alike(kept: str) -> None:
     )
     if kept == "entry":
         seals = {
-            seal(key, seq=1, people=people, run=run, previous=GENESIS, body=body)
-            for people, run, body in rows
+            seal(key, seq=1, account_id=account_id, run=run, previous=GENESIS, body=body)
+            for account_id, run, body in rows
         }
         assert len(seals) == len(rows)
     else:

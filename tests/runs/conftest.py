@@ -49,7 +49,7 @@ def table(store: RunStore, schema: Schema, frame: pd.DataFrame) -> TableRecord:
         schema=schema,
         profile={"n": ROWS},
         source="test",
-        people="p1",
+        account_id="p1",
     )
     store.attest(made.id)
     return made

@@ -60,13 +60,13 @@ def slowly(admit: Any) -> Any:
     return decide
 
 
-def attempt(ledger: Ledger, people: str, plan: Plan, key: str, *, opens: bool) -> str:
+def attempt(ledger: Ledger, account_id: str, plan: Plan, key: str, *, opens: bool) -> str:
     """Pay once; the entry's name, "" where the ledger refused."""
     while True:
         try:
             if opens:
-                ledger.register(people, *LIMIT, n=N)
-            entry = pay(ledger, people, plan, key, domain=DOMAIN, allow_non_private=False)
+                ledger.register(account_id, *LIMIT, n=N)
+            entry = pay(ledger, account_id, plan, key, domain=DOMAIN, allow_non_private=False)
             return entry.id
         except OverBudgetError:
             return ""
@@ -91,14 +91,14 @@ def main() -> int:
             price(plan.charged, plan.budget.delta)
         began = time.monotonic()
         told, seen = {}, set[str]()
-        for people, plan, key in debits:
-            opens = people != DEFAULTED and (role == "server" or people not in seen)
-            seen.add(people)
-            told[key] = attempt(ledger, people, plans[plan], key, opens=opens)
+        for account_id, plan, key in debits:
+            opens = account_id != DEFAULTED and (role == "server" or account_id not in seen)
+            seen.add(account_id)
+            told[key] = attempt(ledger, account_id, plans[plan], key, opens=opens)
             if role == "server":
                 store.runs()
-                left = ledger.left(people)
-                assert flags or left.spent <= left.capacity, people
+                left = ledger.left(account_id)
+                assert flags or left.spent <= left.capacity, account_id
         print(json.dumps({"told": told, "seconds": time.monotonic() - began}), flush=True)
     return 0
 

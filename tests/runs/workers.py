@@ -42,7 +42,7 @@ def ended(store: RunStore, run_id: str) -> RunRecord:
 
 
 def releases(store: RunStore, table: TableRecord) -> int:
-    entries = store.ledger.entries(table.people)
+    entries = store.ledger.entries(table.account_id)
     return sum(entry.kind == "release" for entry in entries)
 
 

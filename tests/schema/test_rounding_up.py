@@ -44,7 +44,7 @@ def test_no_words_say_less_than_the_claim() -> None:
         model="pearl", n=1000, budget=Budget(epsilon=1, delta=1e-6), phases=(), guarantee=claim
     )
     paid = Entry(
-        seq=1, time=0.0, kind="release", people="p", run="r", model="pearl", plan="",
+        seq=1, time=0.0, kind="release", account_id="p", run="r", model="pearl", plan="",
         epsilon=1.0, delta=1e-6, rho=0.0, previous="",
     )  # fmt: skip
     certificate = make_privacy_certificate(

@@ -98,10 +98,10 @@ def test_a_table_is_the_same_however_it_comes_in(store: RunStore, tmp_path: Path
     file.write_bytes(parquet(frame).read())
     text = frame.to_csv(index=False).encode()
     made = [
-        imports.import_frame(store, frame, name="visits", source="test", people="a"),
-        bring(store, frame, people="b", progress=told.append),
-        imports.import_address(store, str(file), people="c"),
-        imports.import_file(store, io.BytesIO(text), name="v.csv", source="test", people="d"),
+        imports.import_frame(store, frame, name="visits", source="test", account_id="a"),
+        bring(store, frame, account_id="b", progress=told.append),
+        imports.import_address(store, str(file), account_id="c"),
+        imports.import_file(store, io.BytesIO(text), name="v.csv", source="test", account_id="d"),
     ]
     assert told[-1] == N
     first = made[0]
@@ -216,9 +216,9 @@ def test_the_same_people_are_recognised(
     first = bring(store, rows())
     mixed = rows().sample(frac=1.0, random_state=3).reset_index(drop=True)
     again, part = bring(store, mixed, "again"), bring(store, mixed.iloc[:1_400], "part")
-    assert again.people == part.people == first.people
+    assert again.account_id == part.account_id == first.account_id
     assert "All rows" in account_choice(store, again.id).linked[0].evidence
-    assert bring(store, rows(seed=9), "other").people != first.people
+    assert bring(store, rows(seed=9), "other").account_id != first.account_id
 
 
 def test_people_are_recognised_in_a_file_of_another_kind(store: RunStore) -> None:
@@ -231,7 +231,7 @@ def test_people_are_recognised_in_a_file_of_another_kind(store: RunStore) -> Non
     )[["cost", "age", "who", "name"]]
     content = io.BytesIO(written.to_csv(index=False, sep=";").encode())
     again = imports.import_file(store, content, name="visits.csv", source="test")
-    assert again.people == first.people
+    assert again.account_id == first.account_id
 
 
 @pytest.mark.usefixtures("never_whole")

@@ -91,7 +91,9 @@ class ChainReport(BaseModel):
         return self.sound
 
 
-def seal(key: bytes, *, seq: int, people: str, run: str | None, previous: str, body: str) -> str:
+def seal(
+    key: bytes, *, seq: int, account_id: str, run: str | None, previous: str, body: str
+) -> str:
     """The hash of an entry: HMAC-SHA-256 of its row and the hash before it, 64 hex digits.
 
     Args:
@@ -99,8 +101,8 @@ def seal(key: bytes, *, seq: int, people: str, run: str | None, previous: str, b
       seq, people, run, body: of the row, see `core.privacy.ledger.entries.Entry`.
       previous: hash of the entry before, `GENESIS` for the first.
     """
-    account, debit = len(people), "-" if run is None else len(run)  # no two rows read the same
-    return _hmac(key, f"{seq} {previous} {account} {debit} {people}{run or ''}{body}")
+    account, debit = len(account_id), "-" if run is None else len(run)  # no two rows read the same
+    return _hmac(key, f"{seq} {previous} {account} {debit} {account_id}{run or ''}{body}")
 
 
 def _hmac(key: bytes, text: str) -> str:
@@ -123,8 +125,8 @@ def check_chain(
         return ChainReport(sound=False, checked=False, entries=0, head=GENESIS, problem=NO_KEY)
     last, at_head = GENESIS, GENESIS
     head = Head(0, GENESIS) if kept is None else Head.read(key, kept)
-    for number, (seq, people, run, body, digest) in enumerate(rows, start=1):
-        sealed = seal(key, seq=number, people=people, run=run, previous=last, body=body)
+    for number, (seq, account_id, run, body, digest) in enumerate(rows, start=1):
+        sealed = seal(key, seq=number, account_id=account_id, run=run, previous=last, body=body)
         if seq != number or sealed != digest:
             problem = _problem(key, number, rows[number - 1])
             return ChainReport(sound=False, entries=number - 1, head=last, problem=problem)
@@ -137,18 +139,18 @@ def check_chain(
 
 def _problem(key: bytes, number: int, row: Sequence[Any]) -> str:
     """What is wrong with the first entry that does not hold."""
-    seq, people, run, body, digest = row
+    seq, account_id, run, body, digest = row
     if seq != number:
         return f"Entry {number} is missing; the next one is numbered {seq}."
     try:
         stated = json.loads(body)
         previous = str(stated["previous"])
-        own = (stated["people"], stated["run"])
+        own = (stated["account_id"], stated["run"])
     except (ValueError, TypeError, KeyError):
         return f"Entry {number} cannot be read."
-    if seal(key, seq=seq, people=people, run=run, previous=previous, body=body) == digest:
+    if seal(key, seq=seq, account_id=account_id, run=run, previous=previous, body=body) == digest:
         return f"Entry {number} does not follow the entry before it."
-    if own != (people, run):
+    if own != (account_id, run):
         return f"Entry {number} is filed under another account or run than it states."
     return (
         f"Entry {number} does not agree with its hash: it was changed after it was written, or "

@@ -20,7 +20,7 @@ entries_table = Table(
     "ledger",
     MetaData(),
     Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("people", String, nullable=False, index=False),
+    Column("account_id", String, nullable=False, index=False),
     Column("run", String, unique=True),
     Column("body", Text, nullable=False),
     Column("hash", String(64), nullable=False, unique=True),
@@ -38,7 +38,7 @@ class Entry(BaseModel):
         the privacy officer noted: that some of them have one, of another owner, "shift" settles the
         function by which its tagged releases of some groups, strength and declared domains are all
         shifted.
-      people: the account.
+      account_id: the account.
       run: key of a release, None for an account.
       model: registry id of what was released.
       plan: digest of the plan; of a shift, of its function.
@@ -66,7 +66,7 @@ class Entry(BaseModel):
     seq: int
     time: float
     kind: Literal["account", "release", "statement", "shared", "shift"]
-    people: str
+    account_id: str
     run: str | None
     model: str
     plan: str
@@ -113,12 +113,15 @@ class Entry(BaseModel):
 
     def sealed(self, key: bytes) -> Self:
         """This entry with its hash, by the key of the workspace."""
-        row = self.model_dump(include={"seq", "people", "run", "previous"})
+        row = self.model_dump(include={"seq", "account_id", "run", "previous"})
         return self.model_copy(update={"hash": seal(key, **row, body=self.body())})
 
     def row(self) -> dict[str, Any]:
         """The database's row."""
-        return {"body": self.body(), **self.model_dump(include={"seq", "people", "run", "hash"})}
+        return {
+            "body": self.body(),
+            **self.model_dump(include={"seq", "account_id", "run", "hash"}),
+        }
 
     @classmethod
     def read(cls, body: str, digest: str) -> Self:

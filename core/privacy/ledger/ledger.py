@@ -77,11 +77,11 @@ class Ledger:
         make_absent(engine, entries_table)
 
     @repeatable
-    def register(self, people: str, epsilon: float, delta: float, *, n: int) -> Entry:
+    def register(self, account_id: str, epsilon: float, delta: float, *, n: int) -> Entry:
         """Open an account; doing it again with the same limit changes nothing.
 
         Args:
-          people: who the account is about; the key of every debit.
+          account_id: who the account is about; the key of every debit.
           epsilon: ε_g > 0, finite: the limit for all releases together.
           delta: δ_g in (0, 1/n): at 1/n, publishing one person's record outright would pass.
           n: number of records (public), ≥ 1.
@@ -92,9 +92,9 @@ class Ledger:
         """
         check_limit(epsilon, delta, n)
         with self._chain.appending() as chain:
-            known = opening(_entries(chain.connection, people))
+            known = opening(_entries(chain.connection, account_id))
             if known is None:
-                return _open(chain, people, epsilon, delta, n=n)
+                return _open(chain, account_id, epsilon, delta, n=n)
             if (known.epsilon, known.delta) != (epsilon, delta):
                 raise LedgerError(
                     f"These people already have an account, with ε {known.epsilon:g} and "
@@ -105,7 +105,7 @@ class Ledger:
     @repeatable
     def debit(
         self,
-        people: str,
+        account_id: str,
         plan: Plan,
         run: str,
         *,
@@ -142,11 +142,11 @@ class Ledger:
         """
         epsilon = price_of(plan)  # takes longer than anybody should wait for the lock
         with self._chain.appending() as chain:
-            if (paid := _paid(chain.connection, people, plan, run)) is not None:
+            if (paid := _paid(chain.connection, account_id, plan, run)) is not None:
                 return paid
             return _release(
                 chain,
-                people,
+                account_id,
                 plan,
                 run,
                 epsilon=epsilon,
@@ -159,7 +159,7 @@ class Ledger:
 
     def rehearse(
         self,
-        people: str,
+        account_id: str,
         releases: Sequence[tuple[Plan, Domain]],
         *,
         words: str = "",
@@ -182,7 +182,7 @@ class Ledger:
             for epsilon, (plan, domain) in zip(prices, releases, strict=True):
                 _release(
                     chain,
-                    people,
+                    account_id,
                     plan,
                     f"rehearsal-{secrets.token_hex(8)}",
                     epsilon=epsilon,
@@ -196,7 +196,7 @@ class Ledger:
     @repeatable
     def declare(
         self,
-        people: str,
+        account_id: str,
         words: str,
         *,
         key: str,
@@ -207,7 +207,7 @@ class Ledger:
         Certificates of all later releases of the account repeat the declaration, not the words.
 
         Args:
-          people: the account; it may have no limit yet.
+          account_id: the account; it may have no limit yet.
           words: what the steward wrote, not blank.
           key: of the entry; declared twice under one key, it stands once.
           kind: see `Entry`.
@@ -218,25 +218,25 @@ class Ledger:
         if not words.strip():
             raise ValueError("A declaration needs words.")
         with self._chain.appending() as chain:
-            for entry in _entries(chain.connection, people):
+            for entry in _entries(chain.connection, account_id):
                 if entry.run == key:
                     return entry
             return chain.append(
                 kind=kind,
-                people=people,
+                account_id=account_id,
                 run=key,
                 epsilon=None,
                 delta=0.0,
                 words=" ".join(words.split())[:MAX_WORDS],
             )
 
-    def settled_shift(self, people: str, scope: ReleaseScope) -> Entry | None:
+    def settled_shift(self, account_id: str, scope: ReleaseScope) -> Entry | None:
         """The entry that settles the shift of an account's releases of a scope; None without."""
-        return next((one for one in self.entries(people) if scope.settles(one)), None)
+        return next((one for one in self.entries(account_id) if scope.settles(one)), None)
 
     @repeatable
     def settle_shift(
-        self, people: str, scope: ReleaseScope, digest: str, *, private: bool
+        self, account_id: str, scope: ReleaseScope, digest: str, *, private: bool
     ) -> Entry:
         """Settle by which function releases of a scope are shifted; whoever is first settles it.
 
@@ -246,12 +246,12 @@ class Ledger:
           private: whether it was found on a model with differential privacy.
         """
         with self._chain.appending() as chain:
-            for entry in _entries(chain.connection, people):
+            for entry in _entries(chain.connection, account_id):
                 if scope.settles(entry):
                     return entry
             return chain.append(
                 kind="shift",
-                people=people,
+                account_id=account_id,
                 plan=digest,
                 epsilon=0.0 if private else None,
                 delta=0.0,
@@ -260,18 +260,18 @@ class Ledger:
                 domain_digest=scope.domain_digest,
             )
 
-    def objection(self, people: str, plan: Plan, domain: Domain) -> str | None:
+    def objection(self, account_id: str, plan: Plan, domain: Domain) -> str | None:
         """Why a debit of this plan would need words about hidden distributions; None if not."""
-        return objection(self.entries(people), ReleaseScope.of(plan, domain))
+        return objection(self.entries(account_id), ReleaseScope.of(plan, domain))
 
-    def unit_objection(self, people: str, plan: Plan) -> str | None:
+    def unit_objection(self, account_id: str, plan: Plan) -> str | None:
         """Why a debit of this plan would need words about whom it protects; None if not."""
-        return unit_objection(self.entries(people), plan)
+        return unit_objection(self.entries(account_id), plan)
 
-    def entries(self, people: str | None = None) -> tuple[Entry, ...]:
+    def entries(self, account_id: str | None = None) -> tuple[Entry, ...]:
         """All entries in order, or those of one account."""
         with self._engine.connect() as connection:
-            return _entries(connection, people)
+            return _entries(connection, account_id)
 
     def newest(self) -> int:
         """Number of the newest entry; 0 before any."""
@@ -282,13 +282,13 @@ class Ledger:
         """The entries that opened an account, in order."""
         return tuple(entry for entry in self.entries() if entry.kind == "account")
 
-    def left(self, people: str) -> Left:
+    def left(self, account_id: str) -> Left:
         """What the account's limit still allows.
 
         Raises:
           LedgerError: no such account.
         """
-        known = self.entries(people)
+        known = self.entries(account_id)
         if opening(known) is None:
             raise LedgerError("These people have no account.")
         return left_of(known)
@@ -298,10 +298,10 @@ class Ledger:
         return self._chain.verify()
 
 
-def _entries(connection: Connection, people: str | None) -> tuple[Entry, ...]:
+def _entries(connection: Connection, account_id: str | None) -> tuple[Entry, ...]:
     query = select(entries_table.c.body, entries_table.c.hash).order_by(entries_table.c.seq)
-    if people is not None:
-        query = query.where(entries_table.c.people == people)
+    if account_id is not None:
+        query = query.where(entries_table.c.account_id == account_id)
     return tuple(Entry.read(body, digest) for body, digest in connection.execute(query))
 
 
@@ -322,7 +322,7 @@ class _Rehearsed(Exception):
 
 def _release(
     chain: Appending,
-    people: str,
+    account_id: str,
     plan: Plan,
     run: str,
     *,
@@ -334,15 +334,15 @@ def _release(
     limit: tuple[float, float] | None,
 ) -> Entry:
     """Charge a plan that nobody paid for yet; see `Ledger.debit`. ε is the plan's price."""
-    known = _entries(chain.connection, people)
+    known = _entries(chain.connection, account_id)
     if opening(known) is None and limit is not None:
-        known = (*known, _open(chain, people, *limit, n=plan.n))
+        known = (*known, _open(chain, account_id, *limit, n=plan.n))
     rho = admit(known, plan, epsilon, allow_non_private=allow_non_private)
     scope = ReleaseScope.of(plan, domain)
     return chain.append(
         before=known,
         kind="release",
-        people=people,
+        account_id=account_id,
         run=run,
         epsilon=epsilon if math.isfinite(epsilon) else None,
         rho=rho,
@@ -353,19 +353,19 @@ def _release(
     )
 
 
-def _open(chain: Appending, people: str, epsilon: float, delta: float, *, n: int) -> Entry:
+def _open(chain: Appending, account_id: str, epsilon: float, delta: float, *, n: int) -> Entry:
     check_limit(epsilon, delta, n)
-    return chain.append(kind="account", people=people, epsilon=epsilon, delta=delta)
+    return chain.append(kind="account", account_id=account_id, epsilon=epsilon, delta=delta)
 
 
-def _paid(connection: Connection, people: str, plan: Plan, run: str) -> Entry | None:
+def _paid(connection: Connection, account_id: str, plan: Plan, run: str) -> Entry | None:
     """What this key paid already, if for the same people and plan."""
     query = select(entries_table.c.body, entries_table.c.hash).where(entries_table.c.run == run)
     row = connection.execute(query).first()
     if row is None:
         return None
     entry = Entry.read(row.body, row.hash)
-    if (entry.people, entry.plan) != (people, plan.digest):
+    if (entry.account_id, entry.plan) != (account_id, plan.digest):
         raise LedgerError(
             f"The key '{run}' already paid for another plan. Nothing more was spent. "
             "Start a new run."

@@ -59,7 +59,7 @@ def default_limit(n: int) -> tuple[float, float]:
 
 def pay(
     ledger: Ledger,
-    people: str,
+    account_id: str,
     plan: Plan,
     key: str,
     *,
@@ -80,7 +80,7 @@ def pay(
       LedgerError: as `Ledger.debit`; nothing was spent.
     """
     entry = ledger.debit(
-        people,
+        account_id,
         plan,
         key,
         allow_non_private=allow_non_private,
@@ -97,7 +97,7 @@ def pay(
 
 def require_words(
     ledger: Ledger,
-    people: str,
+    account_id: str,
     plan: Plan,
     *,
     domain: Domain,
@@ -112,10 +112,10 @@ def require_words(
     Raises:
       HiddenError, MixedUnitsError: words are needed; nothing was spent.
     """
-    hidden = ledger.objection(people, plan, domain)
+    hidden = ledger.objection(account_id, plan, domain)
     if hidden is not None and not shift_words.strip():
         raise HiddenError(hidden)
-    mixed = ledger.unit_objection(people, plan)
+    mixed = ledger.unit_objection(account_id, plan)
     if mixed is not None and not unit_words.strip():
         raise MixedUnitsError(mixed)
 
@@ -132,7 +132,7 @@ def debits_of(entries: Iterable[Entry], run: RunRecord) -> tuple[Entry, ...]:
 
 def charges(store: RunStore, run: RunRecord) -> int:
     """How often the ledger was debited for a run: at most once for each of its attempts."""
-    found = len(debits_of(store.ledger.entries(run.people), run))
+    found = len(debits_of(store.ledger.entries(run.account_id), run))
     return max(found, int(run.debit is not None))
 
 
@@ -151,14 +151,14 @@ class Account:
     """What the ledger knows of a table's people.
 
     Attributes:
-      people: the account's name.
+      account_id: the account's name.
       limit, delta: (ε_g, δ_g) for all releases together; None without one: before a first release,
         or when an older version opened the account.
       left: what the limit still allows; None without a limit.
       entries: the account's ledger entries, oldest first.
     """
 
-    people: str
+    account_id: str
     limit: float | None
     delta: float | None
     left: Left | None
@@ -167,13 +167,13 @@ class Account:
 
 def table_account(store: RunStore, table_id: str) -> Account:
     """The ledger account of a table's people, which may have no entry yet."""
-    people = store.table(table_id).people
+    account_id = store.table(table_id).account_id
     ledger = store.ledger
-    entries = ledger.entries(people)
+    entries = ledger.entries(account_id)
     opened = opening(entries)
     if opened is None or not limited(opened):
-        return Account(people, None, None, None, entries)
-    return Account(people, opened.limit, opened.delta, ledger.left(people), entries)
+        return Account(account_id, None, None, None, entries)
+    return Account(account_id, opened.limit, opened.delta, ledger.left(account_id), entries)
 
 
 def set_limit(
@@ -195,12 +195,12 @@ def set_limit(
             "noise is left in what is released. Nothing was changed. Choose a smaller limit."
         )
     table, ledger = store.table(table_id), store.ledger
-    known = opening(ledger.entries(table.people))
+    known = opening(ledger.entries(table.account_id))
     if known is not None and not limited(known):
         raise LedgerError(
             "A release without a limit was made about these people, so none can be set any more. "
             "Nothing was changed. Set the limit of a table before its first release."
         )
     delta = default_limit(table.training_n)[1] if delta is None else delta
-    ledger.register(table.people, epsilon, delta, n=table.training_n)
+    ledger.register(table.account_id, epsilon, delta, n=table.training_n)
     return table_account(store, table_id)

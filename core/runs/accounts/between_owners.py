@@ -62,18 +62,18 @@ def shared_people(store: RunStore) -> list[SharedPeople]:
     keys = {entry.run for entry in store.ledger.entries() if entry.kind == "shared"}
     found = []
     for earlier, later in combinations(rows, 2):
-        if earlier.owner == later.owner or earlier.people == later.people:
+        if earlier.owner == later.owner or earlier.account_id == later.account_id:
             continue
         shared = shared_rows(earlier, later)
         if shared:
-            pair = (earlier.people, later.people)
+            pair = (earlier.account_id, later.account_id)
             found.append(
                 SharedPeople(
                     titles=(earlier.title, later.title),
                     owners=(earlier.owner, later.owner),
                     accounts=pair,
                     rows=shared,
-                    noted=_key(*pair, earlier.people) in keys,
+                    noted=_key(*pair, earlier.account_id) in keys,
                 )
             )
     return sorted(found, key=lambda one: -one.rows)
@@ -92,7 +92,7 @@ def join_accounts(store: RunStore, one: str, other: str) -> str:
     ledger = store.ledger
     kept, gone = (other, one) if ledger.entries(other) else (one, other)
     with exclusive_transaction(store.engine, *LOCKED) as connection:
-        tables = select(TableRow.id).where(TableRow.people == gone)
+        tables = select(TableRow.id).where(TableRow.account_id == gone)
         runs = select(func.count()).where(RunRow.table_id.in_(tables))
         if ledger.entries(gone) or connection.execute(runs).scalar_one():
             raise RunStoreError(
@@ -101,16 +101,16 @@ def join_accounts(store: RunStore, one: str, other: str) -> str:
                 "people: later certificates of both then say so."
             )
         for rows in (TableRow, SketchRow):
-            connection.execute(update(rows).where(rows.people == gone).values(people=kept))
+            connection.execute(update(rows).where(rows.account_id == gone).values(account_id=kept))
     return kept
 
 
 def note_shared(store: RunStore, one: str, other: str, author: str) -> None:
     """Let later certificates of both accounts say that they share some of their people."""
-    for people in (one, other):
-        store.ledger.declare(people, author, key=_key(one, other, people), kind="shared")
+    for account_id in (one, other):
+        store.ledger.declare(account_id, author, key=_key(one, other, account_id), kind="shared")
 
 
-def _key(one: str, other: str, people: str) -> str:
-    """Of the ledger's entry in the account `people`, one of the two."""
-    return f"shared {' '.join(sorted((one, other)))} in {people}"
+def _key(one: str, other: str, account_id: str) -> str:
+    """Of the ledger's entry in one of the two accounts."""
+    return f"shared {' '.join(sorted((one, other)))} in {account_id}"

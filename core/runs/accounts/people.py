@@ -59,19 +59,19 @@ class AccountChoice:
     """Whose people a table is about.
 
     Attributes:
-      people: the account that pays.
+      account_id: the account that pays.
       linked: accounts that share rows with the table, the likeliest first; the first was proposed.
       words: what the steward wrote to keep these people apart from an account that shares rows.
     """
 
-    people: str
+    account_id: str
     linked: tuple[LinkedAccount, ...]
     words: str = ""
 
     @property
     def others(self) -> tuple[LinkedAccount, ...]:
         """Accounts that share rows with the table and do not pay for it."""
-        return tuple(one for one in self.linked if one.people != self.people)
+        return tuple(one for one in self.linked if one.account_id != self.account_id)
 
     @property
     def open(self) -> bool:
@@ -88,22 +88,22 @@ def account_names(
       without: a table that is left out, with the account that nothing else is known by.
       viewer: who sees; see `visible_sketches`. None, who runs the machine, sees every account.
     """
-    query = select(SketchRow.people, SketchRow.title, SketchRow.table_id, SketchRow.id)
+    query = select(SketchRow.account_id, SketchRow.title, SketchRow.table_id, SketchRow.id)
     names: dict[str, list[str]] = {}
     seen = set(visible_sketches(store, viewer))
     with store.engine.connect() as connection:
-        for people, title, table_id, number in connection.execute(
+        for account_id, title, table_id, number in connection.execute(
             query.order_by(SketchRow.id.desc())
         ):
             if number in seen and (without is None or table_id != without):
-                names.setdefault(people, []).append(f"'{title}'")
-    own = None if without is None else store.table(without).people
+                names.setdefault(account_id, []).append(f"'{title}'")
+    own = None if without is None else store.table(without).account_id
     for entry in store.ledger.accounts() if viewer is None else ():
-        if entry.people != own:
-            names.setdefault(entry.people, [])
+        if entry.account_id != own:
+            names.setdefault(entry.account_id, [])
     return {
-        people: ", ".join(dict.fromkeys(titles)) or f"account {people}"
-        for people, titles in names.items()
+        account_id: ", ".join(dict.fromkeys(titles)) or f"account {account_id}"
+        for account_id, titles in names.items()
     }
 
 
@@ -125,7 +125,7 @@ def choose_account(
     *,
     title: str,
     table_id: str | None = None,
-    people: str | None = None,
+    account_id: str | None = None,
     words: str = "",
     owner: str | None = None,
 ) -> AccountChoice:
@@ -135,8 +135,8 @@ def choose_account(
       frame: all rows of the table, n ≥ 1, those kept out of training too; or what is compared of
         a table that is larger than memory.
       table_id: of the table that will be stored; None for one that is not.
-      people: an account's name; one that is not there is opened, and `NEW` opens a fresh one. None
-        takes the account with the largest overlap, or a fresh one without any.
+      account_id: an account's name; one that is not there is opened, and `NEW` opens a fresh one.
+        None takes the account with the largest overlap, or a fresh one without any.
       words: why the table is to be kept apart from accounts that share rows.
       owner: who brings it in, and hears what is found; see `visible_sketches`.
 
@@ -150,8 +150,8 @@ def choose_account(
     fresh = secrets.token_hex(10)
     while True:
         linked = comparison.linked()
-        chosen = _chosen(people, linked, fresh)
-        answer = AccountChoice(chosen, linked, words.strip() if people is not None else "")
+        chosen = _chosen(account_id, linked, fresh)
+        answer = AccountChoice(chosen, linked, words.strip() if account_id is not None else "")
         if not answer.others:
             answer = AccountChoice(chosen, linked)
         row = comparison.table.sketch(
@@ -177,10 +177,10 @@ def account_choice(store: RunStore, table_id: str) -> AccountChoice:
         row = connection.execute(
             select(SketchRow.alike, SketchRow.words).where(SketchRow.table_id == table_id)
         ).first()
-    people = store.table(table_id).people
+    account_id = store.table(table_id).account_id
     if row is None:  # kept by an older version
-        return AccountChoice(people, ())
-    return AccountChoice(people, tuple(LinkedAccount(**one) for one in row.alike), row.words)
+        return AccountChoice(account_id, ())
+    return AccountChoice(account_id, tuple(LinkedAccount(**one) for one in row.alike), row.words)
 
 
 def require_account(store: RunStore, table_id: str) -> None:
@@ -196,24 +196,26 @@ def require_account(store: RunStore, table_id: str) -> None:
         )
 
 
-def change_account(store: RunStore, table_id: str, people: str, words: str = "") -> AccountChoice:
+def change_account(
+    store: RunStore, table_id: str, account_id: str, words: str = ""
+) -> AccountChoice:
     """Let another account pay for a stored table, before anything was released of it.
 
     Args:
-      people: an account, or `NEW`.
+      account_id: an account, or `NEW`.
       words: needed when another account shares rows with the table by now.
 
     Raises:
       RunStoreError: words are missing, or a run or release of the table is there already; nothing
         was changed.
     """
-    before, fresh = store.table(table_id).people, secrets.token_hex(10)
+    before, fresh = store.table(table_id).account_id, secrets.token_hex(10)
     while True:
         with store.engine.connect() as connection:
             seen = _newest(connection)
         # tables that came in since count too, or the first of two could leave without a word
         linked = link_anew(store, table_id)
-        chosen = _chosen(people, linked, fresh)
+        chosen = _chosen(account_id, linked, fresh)
         answer = AccountChoice(chosen, linked, words.strip())
         if answer.open:
             raise RunStoreError(
@@ -231,11 +233,11 @@ def change_account(store: RunStore, table_id: str, people: str, words: str = "")
                 continue  # another table came in meanwhile
             if before != chosen:
                 _movable(store, connection, table_id)
-            values = {"people": chosen, "words": answer.words}
+            values = {"account_id": chosen, "words": answer.words}
             mine = SketchRow.table_id == table_id
             connection.execute(update(SketchRow).where(mine).values(**values))
             connection.execute(
-                update(TableRow).where(TableRow.id == table_id).values(people=chosen)
+                update(TableRow).where(TableRow.id == table_id).values(account_id=chosen)
             )
         return answer
 
@@ -244,7 +246,7 @@ def _movable(store: RunStore, connection: Connection, table_id: str) -> None:
     """Refuse to move a table that something may have been released of."""
     table = store.table(table_id)
     runs = connection.execute(select(func.count()).where(RunRow.table_id == table_id)).scalar_one()
-    paid = [one for one in store.ledger.entries(table.people) if one.kind == "release"]
+    paid = [one for one in store.ledger.entries(table.account_id) if one.kind == "release"]
     before = table.profile.get(NEWEST)  # older versions kept only the time, which may be set back
     since = table.created.timestamp()
     if runs or any(one.time >= since if before is None else one.seq > before for one in paid):
@@ -254,10 +256,10 @@ def _movable(store: RunStore, connection: Connection, table_id: str) -> None:
         )
 
 
-def _chosen(people: str | None, linked: Sequence[LinkedAccount], fresh: str) -> str:
-    if people is None:
-        return linked[0].people if linked else fresh
-    name = people.strip()
+def _chosen(account_id: str | None, linked: Sequence[LinkedAccount], fresh: str) -> str:
+    if account_id is None:
+        return linked[0].account_id if linked else fresh
+    name = account_id.strip()
     if name == NEW:
         return fresh
     if not 0 < len(name) <= MOST_NAME or not name.isprintable():
@@ -272,8 +274,10 @@ def _declare(store: RunStore, answer: AccountChoice, *, key: str) -> None:
     if not answer.others or not answer.words:
         return
     ledger = store.ledger
-    for people in (answer.people, *(rival.people for rival in answer.others)):
-        ledger.declare(people, answer.words, key=f"people {key} {people} {answer.people}")
+    for account_id in (answer.account_id, *(rival.account_id for rival in answer.others)):
+        ledger.declare(
+            account_id, answer.words, key=f"people {key} {account_id} {answer.account_id}"
+        )
 
 
 def _newest(connection: Connection) -> int:

@@ -120,28 +120,32 @@ def _unit(person: Person | None) -> tuple[tuple[str, ...], int]:
     return ((), 1) if person is None else person.key
 
 
-def purchases(store: TableStore, people: str) -> tuple[PurchaseRecord, ...]:
+def purchases(store: TableStore, account_id: str) -> tuple[PurchaseRecord, ...]:
     """What was bought about an account's people, oldest first."""
-    query = select(PurchaseRow.body).where(PurchaseRow.people == people).order_by(PurchaseRow.id)
+    query = (
+        select(PurchaseRow.body)
+        .where(PurchaseRow.account_id == account_id)
+        .order_by(PurchaseRow.id)
+    )
     with store.engine.connect() as connection:
         bodies = connection.execute(query).scalars().all()
     return tuple(PurchaseRecord.model_validate_json(body) for body in bodies)
 
 
-def save_purchase(store: TableStore, people: str, record: PurchaseRecord) -> None:
+def save_purchase(store: TableStore, account_id: str, record: PurchaseRecord) -> None:
     """Keep what was bought; it stays when tables are deleted, as the ledger does."""
-    row = {"people": people, "entry": record.entry, "created": time.time()}
+    row = {"account_id": account_id, "entry": record.entry, "created": time.time()}
     with store.engine.begin() as connection:
         connection.execute(insert(PurchaseRow).values(**row, body=record.model_dump_json()))
 
 
-def lost_purchase(store: TableStore, people: str) -> Entry | None:
+def lost_purchase(store: TableStore, account_id: str) -> Entry | None:
     """The newest purchase that was paid for after the last one kept, and is not kept; or None.
 
     It was lost with the process that made it, or that process is at it now.
     """
-    kept = {record.entry for record in purchases(store, people)}
-    paid = [entry for entry in store.ledger.entries(people) if entry.purchase]
+    kept = {record.entry for record in purchases(store, account_id)}
+    paid = [entry for entry in store.ledger.entries(account_id) if entry.purchase]
     newest = paid[-1] if paid else None
     return None if newest is None or newest.id in kept else newest
 
@@ -168,7 +172,9 @@ def with_purchases(schema: Schema, records: Iterable[PurchaseRecord]) -> Schema:
     return schema
 
 
-def purchases_used(store: TableStore, people: str, schema: Schema) -> tuple[PurchaseRecord, ...]:
+def purchases_used(
+    store: TableStore, account_id: str, schema: Schema
+) -> tuple[PurchaseRecord, ...]:
     """The purchases that a schema rests on, oldest first.
 
     Args:
@@ -178,7 +184,7 @@ def purchases_used(store: TableStore, people: str, schema: Schema) -> tuple[Purc
       RunStoreError: it says of something that it was bought, and these people's account never
         paid for that, or paid while other rows were protected together.
     """
-    records = purchases(store, people)
+    records = purchases(store, account_id)
     used = {_paid_column(column, records) for column in schema.columns if column.purchase}
     used |= {_paid_rule(rule, records) for rule in schema.rules if getattr(rule, "bought", False)}
     resting = tuple(record for record in records if record.entry in used)
@@ -192,7 +198,7 @@ def purchases_used(store: TableStore, people: str, schema: Schema) -> tuple[Purc
 
 
 def declared_since(
-    store: TableStore, people: str, schema: Schema, used: Sequence[PurchaseRecord]
+    store: TableStore, account_id: str, schema: Schema, used: Sequence[PurchaseRecord]
 ) -> tuple[list[str], float]:
     """Columns that were bought about these people and are declared in the schema, and what for.
 
@@ -206,7 +212,7 @@ def declared_since(
     declared = {c.name for c in schema.columns if c.source is DomainSource.DECLARED}
     names: list[str] = []
     epsilons: list[float] = []
-    for record in purchases(store, people):
+    for record in purchases(store, account_id):
         here = [one.column.name for one in record.columns if one.column.name in declared]
         if record not in used and here:
             names += [name for name in here if name not in names]

@@ -53,12 +53,12 @@ class LinkedAccount:
     """An account whose people a table is probably about.
 
     Attributes:
-      people: the account.
+      account_id: the account.
       evidence: a sentence for the steward; it comes from rows and stays inside.
       strength: estimated share of rows shared, [0, 1].
     """
 
-    people: str
+    account_id: str
     evidence: str
     strength: float
 
@@ -117,7 +117,7 @@ class Compared:
 
     def sketch(
         self,
-        people: str,
+        account_id: str,
         *,
         title: str,
         table_id: str | None,
@@ -135,7 +135,7 @@ class Compared:
         """
         return {
             "table_id": table_id,
-            "people": people,
+            "account_id": account_id,
             "title": title,
             "created": time.time(),
             "exact": self.exact,
@@ -170,7 +170,7 @@ class Comparison:
         there = visible_sketches(self._store, None)
         seen = visible_sketches(self._store, self._viewer)
         for row in _read(self._store, [number for number in seen if number > self.seen]):
-            _add(self._linked, row.people, _shared(row, table, self.table.exact))
+            _add(self._linked, row.account_id, _shared(row, table, self.table.exact))
         self.seen = max((self.seen, *there))
         return _likeliest_first(self._linked)
 
@@ -211,10 +211,10 @@ def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
     with store.engine.connect() as connection:
         own = connection.execute(select(SketchRow).where(SketchRow.table_id == table_id)).one()
     mine = RecordSample.from_bytes(own.body)
-    found = {one["people"]: LinkedAccount(**one) for one in own.alike}
+    found = {one["account_id"]: LinkedAccount(**one) for one in own.alike}
     for row in _read(store, visible_sketches(store, own.owner)):
         if row.table_id != table_id:
-            _add(found, row.people, _shared(row, mine, own.exact))
+            _add(found, row.account_id, _shared(row, mine, own.exact))
     linked = _likeliest_first(found)
     with store.engine.begin() as connection:
         kept = [asdict(one) for one in linked]
@@ -247,11 +247,13 @@ def shared_rows(earlier: Any, later: Any) -> int:
     return max(1, round(overlap.of_new * new.n))
 
 
-def _add(linked: dict[str, LinkedAccount], people: str, evidence: tuple[str, float] | None) -> None:
+def _add(
+    linked: dict[str, LinkedAccount], account_id: str, evidence: tuple[str, float] | None
+) -> None:
     """Keep the strongest evidence for each account."""
-    best = linked.get(people)
+    best = linked.get(account_id)
     if evidence is not None and (best is None or evidence[1] > best.strength):
-        linked[people] = LinkedAccount(people, *evidence)
+        linked[account_id] = LinkedAccount(account_id, *evidence)
 
 
 def _likeliest_first(linked: dict[str, LinkedAccount]) -> tuple[LinkedAccount, ...]:
@@ -273,7 +275,7 @@ def _catch_up(store: RunStore, key: bytes) -> None:
         if table.id in there:
             continue
         row = _stored(store, table, key).sketch(
-            table.people,
+            table.account_id,
             title=table.name,
             table_id=table.id,
             owner=owners.get(table.id, ""),
@@ -326,7 +328,7 @@ def _many(share: float) -> str:
 def add_sketch(connection: Connection, row: dict[str, Any]) -> None:
     """Add a sketch, unless the same is there; the caller holds the lock."""
     same = select(SketchRow.id).where(
-        SketchRow.people == row["people"],
+        SketchRow.account_id == row["account_id"],
         SketchRow.exact == row["exact"],
         SketchRow.table_id.is_(None)
         if row["table_id"] is None

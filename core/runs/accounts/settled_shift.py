@@ -50,12 +50,12 @@ class SettledShift:
       RunStoreError: the key on disk is not whole, or as `kept`.
     """
 
-    def __init__(self, store: RunStore, people: str, plan: Plan, domain: Domain):
-        self.key = shift_key(store.workspace, people)
+    def __init__(self, store: RunStore, account_id: str, plan: Plan, domain: Domain):
+        self.key = shift_key(store.workspace, account_id)
         self._ledger, self._places = store.ledger, open_places(store.workspace)
-        self._people, self._plan = people, plan
+        self._account_id, self._plan = account_id, plan
         self._scope = ReleaseScope.of(plan, domain)
-        setting = [people, self._scope.groups, self._scope.shift, self._scope.domain_digest]
+        setting = [account_id, self._scope.groups, self._scope.shift, self._scope.domain_digest]
         self._name = f"shifts/{_digest(json.dumps(setting).encode())[:32]}.json"
         self.kept()
 
@@ -90,7 +90,7 @@ class SettledShift:
         content = self._places.settled(self._name)
         assert content is not None
         private = self._plan.budget.private
-        self._ledger.settle_shift(self._people, self._scope, _digest(content), private=private)
+        self._ledger.settle_shift(self._account_id, self._scope, _digest(content), private=private)
         self.kept()  # the ledger may hold another one since
         return content
 
@@ -102,7 +102,7 @@ class SettledShift:
         return (NOT_PRIVATE.format(entry=entry.id),)
 
     def _entry(self) -> Entry | None:
-        return self._ledger.settled_shift(self._people, self._scope)
+        return self._ledger.settled_shift(self._account_id, self._scope)
 
 
 def _digest(content: bytes) -> str:

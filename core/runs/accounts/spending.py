@@ -50,17 +50,17 @@ def claim_of(store: RunStore, run: RunRecord) -> Guarantee:
     It is the certificate's claim, and so the only ε that a list of runs, a comparison or a file's
     name may say.
     """
-    return run.guarantee or promised_claim(store, run.people, run.plan, run.schema)
+    return run.guarantee or promised_claim(store, run.account_id, run.plan, run.schema)
 
 
-def promised_claim(store: RunStore, people: str, plan: Plan, schema: Schema) -> Guarantee:
+def promised_claim(store: RunStore, account_id: str, plan: Plan, schema: Schema) -> Guarantee:
     """What a run of a plan will claim if all of it runs."""
     bought: Sequence[Paid] = ()
     if any(column.purchase for column in schema.columns) or any(
         getattr(rule, "bought", False) for rule in schema.rules
     ):
         try:
-            bought = purchases_used(store, people, schema)
+            bought = purchases_used(store, account_id, schema)
         except RunStoreError:  # such a run will not start; this is what its schema says
             bought = noted_purchases(schema)
     return with_purchases_added(plan.guarantee, bought)

@@ -37,7 +37,7 @@ __all__ = ["buy_schema"]
 
 def buy_schema(
     store: RunStore,
-    people: str,
+    account_id: str,
     schema: Schema,
     plan: Plan,
     load: Callable[[Sequence[str]], pd.DataFrame],
@@ -67,13 +67,13 @@ def buy_schema(
     """
     wanted = unbought(schema)
     _check_plan(plan, wanted, schema)
-    _check_lost(store, people, again=again)
+    _check_lost(store, account_id, again=again)
     if table_id is not None:
         require_account(store, table_id)
-    _same_account(store, table_id, people, "Nothing was spent.")
+    _same_account(store, table_id, account_id, "Nothing was spent.")
     entry = pay(
         store.ledger,
-        people,
+        account_id,
         plan,
         f"schema-{secrets.token_hex(8)}",  # its own: what is released again is paid for again
         domain=purchase_domain(schema),
@@ -82,20 +82,20 @@ def buy_schema(
         unit_words=unit_words,
     )
     # once more: now that its account paid, the table cannot be moved any more
-    _same_account(store, table_id, people, f"Nothing was read; ledger entry {entry.id} paid.")
+    _same_account(store, table_id, account_id, f"Nothing was read; ledger entry {entry.id} paid.")
     from core.privacy.discovery.release import release_schema  # torch; pages import this module
 
     meter = Meter(plan)
     who = () if plan.unit is None else plan.unit.columns
     rows = load(list(dict.fromkeys((*wanted.names, *who))))
     record = _record(schema, release_schema(rows, wanted, plan, meter), plan, meter, entry)
-    save_purchase(store, people, record)
+    save_purchase(store, account_id, record)
     return with_purchases(schema, [record])
 
 
-def _check_lost(store: RunStore, people: str, *, again: bool) -> None:
+def _check_lost(store: RunStore, account_id: str, *, again: bool) -> None:
     """Refuse to pay once more for what was paid for and lost, unless `again` is said."""
-    lost = lost_purchase(store, people)
+    lost = lost_purchase(store, account_id)
     if lost is not None and not again:
         raise RunStoreError(
             f"A purchase about these people was paid for (ledger entry {lost.id}, "
@@ -105,7 +105,7 @@ def _check_lost(store: RunStore, people: str, *, again: bool) -> None:
         )
 
 
-def _same_account(store: RunStore, table_id: str | None, people: str, spent: str) -> None:
+def _same_account(store: RunStore, table_id: str | None, account_id: str, spent: str) -> None:
     """Refuse to read a table that was moved to another account since its record was loaded.
 
     Args:
@@ -115,7 +115,7 @@ def _same_account(store: RunStore, table_id: str | None, people: str, spent: str
     Raises:
       RunStoreError: another account would have to pay.
     """
-    if table_id is not None and store.table(table_id).people != people:
+    if table_id is not None and store.table(table_id).account_id != account_id:
         raise RunStoreError(
             f"Meanwhile somebody said that this table is about other people. {spent} Load the "
             "page again, and buy from their account."

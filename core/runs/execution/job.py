@@ -44,7 +44,7 @@ class Job:
       seed: of data-free randomness; None draws one.
       device: "cpu" or "cuda", as `choose_device` answered.
       artefacts: where checkpoint, model, synthetic table and certificate go, with a folder.
-      people: the ledger account that pays, and whose releases are all shifted the same way.
+      account_id: the ledger account that pays, and whose releases are all shifted the same way.
       debit_key: of the debit; asked twice, it pays once.
       allow_non_private: whether the steward confirmed a run without differential privacy.
       shift_words: what the steward wrote to allow a release that betrays hidden distributions.
@@ -61,7 +61,7 @@ class Job:
     seed: int | None
     device: str
     artefacts: Workplace
-    people: str
+    account_id: str
     debit_key: str
     allow_non_private: bool
     shift_words: str

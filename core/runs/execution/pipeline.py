@@ -106,7 +106,7 @@ def execute(
     model = find(job.plan.model)
     layout = Layout(job.schema.domain())
     _check(job, layout)
-    shift = SettledShift(store, job.people, job.plan, layout.output)  # a lost one costs nothing
+    shift = SettledShift(store, job.account_id, job.plan, layout.output)  # a lost one costs nothing
     bought = _purchases(job, store)
     emitter = Emitter(observe)
     emitter.phase("debit", "Checking the ledger")
@@ -117,7 +117,7 @@ def execute(
         rows, layout, job.plan, job.schema.person, folder=job.folder, observe=observe
     )
     attempts = fit_attempts(job, model, layout, *records, shift=shift, observe=observe)
-    declared = declared_since(store, job.people, job.schema, bought)
+    declared = declared_since(store, job.account_id, job.schema, bought)
     claim = with_purchases_added(_claim(job, attempts, declared, shift.conditions()), bought)
     claim, opinion = _compared(claim, job, attempts, bought)
     Emitter(observe, obeys=(Wish.CANCEL,)).phase("sample", "Making the synthetic table")
@@ -163,7 +163,7 @@ def _purchases(job: Job, store: RunStore) -> tuple[PurchaseRecord, ...]:
       SchemaError: the δ of a claim with it would reach 1/n; nothing was spent. A run that goes on
         was admitted and paid for before.
     """
-    bought, plan = purchases_used(store, job.people, job.schema), job.plan
+    bought, plan = purchases_used(store, job.account_id, job.schema), job.plan
     before = math.fsum(one.delta for one in bought)
     too_large = (plan.budget.delta + before) * plan.n >= 1.0
     if bought and plan.budget.private and too_large and not job.resume:
@@ -181,7 +181,7 @@ def _debit(job: Job, store: RunStore) -> Entry:
         require_account(store, job.table_id)
     return pay(
         store.ledger,
-        job.people,
+        job.account_id,
         job.plan,
         job.debit_key,
         domain=job.schema.domain(),

@@ -154,7 +154,7 @@ class _Work:
             seed=run.seed,
             device=self.heart.device,
             artefacts=workplace,
-            people=run.people,
+            account_id=run.account_id,
             debit_key=run.debit_key,
             allow_non_private=bool(run.confirmation.strip()),
             shift_words=run.shift_words,

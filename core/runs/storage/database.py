@@ -78,7 +78,7 @@ class TableRow(Base):
     n: Mapped[int] = mapped_column(WIDE)
     source: Mapped[str]
     created: Mapped[float] = mapped_column(Float(53))
-    people: Mapped[str]
+    account_id: Mapped[str]
     schema: Mapped[str] = mapped_column(LongPlainText)
     profile: Mapped[dict[str, Any]] = mapped_column(JSON)
 
@@ -157,7 +157,7 @@ class SketchRow(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     table_id: Mapped[str | None] = mapped_column(index=True)
-    people: Mapped[str] = mapped_column(index=True)
+    account_id: Mapped[str] = mapped_column(index=True)
     title: Mapped[str]
     created: Mapped[float] = mapped_column(Float(53))
     exact: Mapped[str]
@@ -176,7 +176,7 @@ class PurchaseRow(Base):
     __tablename__ = "purchases"
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    people: Mapped[str] = mapped_column(index=True)
+    account_id: Mapped[str] = mapped_column(index=True)
     entry: Mapped[str] = mapped_column(unique=True)
     created: Mapped[float] = mapped_column(Float(53))
     body: Mapped[str] = mapped_column(LongPlainText)
@@ -224,5 +224,5 @@ class InsideViewRow(Base):
     run_id: Mapped[str] = mapped_column(primary_key=True)
     author: Mapped[str] = mapped_column(primary_key=True)
     table_id: Mapped[str] = mapped_column(index=True)
-    people: Mapped[str] = mapped_column(index=True)
+    account_id: Mapped[str] = mapped_column(index=True)
     time: Mapped[float] = mapped_column(Float(53))

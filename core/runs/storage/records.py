@@ -46,7 +46,7 @@ class TableRecord:
       created: time of import, UTC.
       schema: proposed, or as the steward confirmed it.
       profile: `core.proposing.profile.Profile` as a dict; pages read it instead of the rows.
-      people: the ledger account, see `core.runs.accounts.people`.
+      account_id: the ledger account, see `core.runs.accounts.people`.
     """
 
     id: str
@@ -57,7 +57,7 @@ class TableRecord:
     created: datetime
     schema: Schema
     profile: dict[str, Any]
-    people: str
+    account_id: str
 
     @classmethod
     def of(cls, row: TableRow) -> TableRecord:
@@ -72,7 +72,7 @@ class TableRecord:
             created=datetime.fromtimestamp(row.created, UTC),
             schema=schema,
             profile=row.profile,
-            people=row.people,
+            account_id=row.account_id,
         )
 
     @property
@@ -114,7 +114,7 @@ class RunRecord:
     Attributes:
       id: short and fit for a URL.
       table_id, table_name: which table.
-      people: the ledger account that pays.
+      account_id: the ledger account that pays.
       name: for people; may be empty.
       model: registry id.
       plan: what was asked for, fixed before data was touched.
@@ -140,7 +140,7 @@ class RunRecord:
     id: str
     table_id: str
     table_name: str
-    people: str
+    account_id: str
     name: str
     model: str
     plan: Plan
@@ -167,7 +167,7 @@ class RunRecord:
     resumable: bool
 
     @classmethod
-    def of(cls, row: RunRow, *, table_name: str, people: str, resumes_free: bool) -> RunRecord:
+    def of(cls, row: RunRow, *, table_name: str, account_id: str, resumes_free: bool) -> RunRecord:
         """The record of a row.
 
         Args:
@@ -178,7 +178,7 @@ class RunRecord:
             id=row.id,
             table_id=row.table_id,
             table_name=table_name,
-            people=people,
+            account_id=account_id,
             name=row.name,
             model=plan.model,
             plan=plan,

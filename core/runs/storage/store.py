@@ -164,7 +164,7 @@ class RunStore(TableStore):
         self, condition: Any = None, unmarked: Collection[str] = ()
     ) -> list[RunRecord]:
         """Runs, newest first; those in `unmarked` are lost, whatever the database says."""
-        query = select(RunRow, TableRow.name, TableRow.people).join(
+        query = select(RunRow, TableRow.name, TableRow.account_id).join(
             TableRow, TableRow.id == RunRow.table_id
         )
         if condition is not None:
@@ -178,11 +178,11 @@ class RunStore(TableStore):
                 RunRecord.of(
                     row,
                     table_name=name,
-                    people=people,
+                    account_id=account_id,
                     resumes_free=row.debit is None
                     or (row.state in RESUMABLE and self.resumes_free(row.id)),
                 )
-                for row, name, people in rows
+                for row, name, account_id in rows
             ]
 
     # -- what is there to go on from ---------------------------------------------------------------

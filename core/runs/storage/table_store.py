@@ -95,7 +95,7 @@ class TableStore:
         schema: Schema,
         profile: dict[str, Any],
         source: str,
-        people: str,
+        account_id: str,
         table_id: str | None = None,
         owner: str = "",
     ) -> TableRecord:
@@ -127,7 +127,7 @@ class TableStore:
                 profile=profile,
                 n=len(rows),
                 source=source,
-                people=people,
+                account_id=account_id,
                 owner=owner,
             )
 
@@ -140,7 +140,7 @@ class TableStore:
         profile: dict[str, Any],
         n: int,
         source: str,
-        people: str,
+        account_id: str,
         owner: str = "",
     ) -> TableRecord:
         """Keep a table whose rows are in their place; see `add_table`.
@@ -158,7 +158,7 @@ class TableStore:
             n=n,
             source=source,
             created=time.time(),
-            people=people,
+            account_id=account_id,
             schema=schema.model_dump_json(),
             profile=json_safe({**profile, NEWEST: self.ledger.newest()}),
         )
@@ -309,7 +309,7 @@ class TableStore:
                 raise RunStoreError("A run of this table is running. Cancel it first.")
             self.places.table(table_id).clear()
             # the ledger is asked last: whoever read rows has paid before, and now nobody can
-            if not self.ledger.entries(table.people):
+            if not self.ledger.entries(table.account_id):
                 connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))
 
     def _check_records(self, table_id: str, plan: Plan, schema: Schema) -> None:

@@ -24,7 +24,7 @@ _WITHOUT_COPY = {
 }
 
 
-def shift_key(workspace: Workspace, people: str) -> bytes:
+def shift_key(workspace: Workspace, account_id: str) -> bytes:
     """The secret that fixes the shifts of an account's tables; never shown.
 
     All releases about the same people are tilted the same way: were each tilted another way, their
@@ -40,7 +40,7 @@ def shift_key(workspace: Workspace, people: str) -> bytes:
     Raises:
       RunStoreError: the secret on disk is not whole.
     """
-    return hashlib.sha256(_secret(workspace, "shift.key") + people.encode()).digest()
+    return hashlib.sha256(_secret(workspace, "shift.key") + account_id.encode()).digest()
 
 
 def people_key(workspace: Workspace) -> bytes:

@@ -30,15 +30,15 @@ def test_the_first_of_two_tables_needs_words_as_the_second_does(
     first = bring(store, visits, "first.csv")
     assert people.account_choice(store, first.id).linked == ()
     second = bring(store, visits.iloc[9:].rename(columns=str.upper), "second.csv")
-    assert second.people == first.people
+    assert second.account_id == first.account_id
     with pytest.raises(RunStoreError, match="Say in words"):
         people.change_account(store, first.id, people.NEW)
-    assert store.table(first.id).people == second.people
+    assert store.table(first.id).account_id == second.account_id
     (link,) = people.account_choice(store, first.id).linked  # from now on the page asks
-    assert link.people == second.people and "'second.csv'" in link.evidence
+    assert link.account_id == second.account_id and "'second.csv'" in link.evidence
     answer = people.change_account(store, first.id, people.NEW, "another town")
-    said = {entry.people for entry in store.ledger.entries()}
-    assert said == {second.people, answer.people} and answer.people != second.people
+    said = {entry.account_id for entry in store.ledger.entries()}
+    assert said == {second.account_id, answer.account_id} and answer.account_id != second.account_id
 
 
 def test_a_table_that_comes_in_meanwhile_is_compared_too(
@@ -55,7 +55,7 @@ def test_a_table_that_comes_in_meanwhile_is_compared_too(
     monkeypatch.setattr(people, "link_anew", look_and_let_in)
     with pytest.raises(RunStoreError, match="Say in words"):
         people.change_account(store, first.id, people.NEW)
-    assert len({table.people for table in store.tables()}) == 1
+    assert len({table.account_id for table in store.tables()}) == 1
 
 
 def test_other_people_move_without_a_word(store: RunStore, visits: pd.DataFrame) -> None:
@@ -70,8 +70,8 @@ def test_a_table_of_few_values_is_known_with_its_columns_in_another_order(store:
     frame = pd.DataFrame({name: draws.integers(0, 2 + i, 400) for i, name in enumerate("abcd")})
     first = bring(store, frame, "first.csv")
     again = frame.iloc[::-1, [2, 0, 3, 1]].set_axis(list("wxyz"), axis=1)
-    assert bring(store, again, "again.csv").people == first.people
+    assert bring(store, again, "again.csv").account_id == first.account_id
     with pytest.raises(RunStoreError, match="Say in words"):
         people.change_account(store, first.id, people.NEW)
     other = pd.DataFrame({name: draws.integers(0, 2 + i, 400) for i, name in enumerate("abcd")})
-    assert bring(store, other, "other.csv").people != first.people
+    assert bring(store, other, "other.csv").account_id != first.account_id

@@ -55,7 +55,7 @@ def test_what_rests_on_a_column_is_said_before_it_is_paid_for(store, table):
              ("code", "name", "sex", "age")}  # fmt: skip
     assert rules == {"code": 2, "name": 1, "sex": 1, "age": 0}
     assert "If nothing is found in 'code', it is left out and is no target." in said
-    assert store.ledger.entries(table.people) == ()
+    assert store.ledger.entries(table.account_id) == ()
 
 
 def test_a_run_goes_on_without_the_rules_of_a_lost_column(store, table):
@@ -72,7 +72,7 @@ def test_a_run_goes_on_without_the_rules_of_a_lost_column(store, table):
     assert len(fallen) == 2 and all("nothing was found in 'code'" in one for one in fallen)
     assert any("'code' is no target any more" in sentence for sentence in told)
     assert not any("which every synthetic row keeps" in sentence for sentence in told)
-    (paid,) = [e for e in store.ledger.entries(table.people) if e.purchase]
+    (paid,) = [e for e in store.ledger.entries(table.account_id) if e.purchase]
     assert paid.epsilon == pytest.approx(EPSILON, rel=1e-3)
     assert "age" in made.schema.domain().columns[0].name  # what was found is used
 

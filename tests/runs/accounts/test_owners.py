@@ -56,7 +56,7 @@ def told(store: RunStore, frame: pd.DataFrame, owner: str) -> tuple[object, ...]
     moved = people.change_account(store, mine.id, people.NEW)  # likewise
     names = people.account_names(store, without=mine.id, viewer=owner)
     store.delete_table(mine.id)
-    return answer.linked, answer.words, moved.linked, len(mine.people), tuple(names.values())
+    return answer.linked, answer.words, moved.linked, len(mine.account_id), tuple(names.values())
 
 
 def test_members_and_strangers_are_told_apart_by_nothing(
@@ -65,7 +65,7 @@ def test_members_and_strangers_are_told_apart_by_nothing(
     answers = {told(store, frame, BOB) for _, frame in guesses(visits)}
     assert answers == {((), "", (), 20, ())}
     whole = bring(store, visits[:1000], "all.csv", BOB)  # nor by all rows at once
-    assert whole.people != clinic.people
+    assert whole.account_id != clinic.account_id
     assert people.account_choice(store, whole.id).linked == ()
 
 
@@ -100,32 +100,32 @@ def test_own_and_shared_tables_are_recognised(
     store: RunStore, clinic: TableRecord, visits: pd.DataFrame
 ) -> None:
     again = bring(store, visits[5:900], "again.csv", ANN)
-    assert again.people == clinic.people
+    assert again.account_id == clinic.account_id
     set_access(store, clinic.id, owner=ANN, shared=[BOB])
     shared = bring(store, visits[:700], "with bob.csv", BOB)
-    assert shared.people == clinic.people
-    assert "'again.csv'" not in people.account_names(store, viewer=BOB)[clinic.people]
+    assert shared.account_id == clinic.account_id
+    assert "'again.csv'" not in people.account_names(store, viewer=BOB)[clinic.account_id]
     set_access(store, clinic.id, owner=ANN)
     other = bring(store, visits[:700].rename(columns=str.upper), "later.csv", "cy@example.org")
-    assert other.people != clinic.people
+    assert other.account_id != clinic.account_id
 
 
 def test_a_table_without_an_owner_is_everybodys(store: RunStore, visits: pd.DataFrame) -> None:
     first = bring(store, visits[:300], "open.csv")
-    assert bring(store, visits[:250], "bobs.csv", BOB).people == first.people
-    assert bring(store, visits[:200], "open again.csv").people == first.people
+    assert bring(store, visits[:250], "bobs.csv", BOB).account_id == first.account_id
+    assert bring(store, visits[:200], "open again.csv").account_id == first.account_id
 
 
 def test_an_owner_recognises_people_of_a_table_that_is_gone(
     store: RunStore, clinic: TableRecord, visits: pd.DataFrame
 ) -> None:
     pay(
-        store.ledger, clinic.people, toy_plan(clinic), "k",
+        store.ledger, clinic.account_id, toy_plan(clinic), "k",
         domain=clinic.schema.domain(), allow_non_private=False,
     )  # fmt: skip
     store.delete_table(clinic.id)
-    assert bring(store, visits[:900], "bobs.csv", BOB).people != clinic.people
-    assert bring(store, visits[:900], "again.csv", ANN).people == clinic.people
+    assert bring(store, visits[:900], "bobs.csv", BOB).account_id != clinic.account_id
+    assert bring(store, visits[:900], "again.csv", ANN).account_id == clinic.account_id
 
 
 # -- the privacy officer ---------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_the_officer_sees_what_owners_share(
     mine = bring(store, visits[600:1200], "ward.csv", BOB)
     (one,) = between_owners.shared_people(store)
     assert (one.titles, one.owners) == (("HIV clinic.csv", "ward.csv"), (ANN, BOB))
-    assert one.accounts == (clinic.people, mine.people) and not one.noted
+    assert one.accounts == (clinic.account_id, mine.account_id) and not one.noted
     assert abs(one.rows - 400) < 60
 
 
@@ -149,13 +149,13 @@ def test_joined_accounts_pay_together(
 ) -> None:
     mine = bring(store, visits[:600], "ward.csv", BOB)
     pay(
-        store.ledger, mine.people, toy_plan(mine), "k",
+        store.ledger, mine.account_id, toy_plan(mine), "k",
         domain=mine.schema.domain(), allow_non_private=False,
     )  # fmt: skip
-    kept = between_owners.join_accounts(store, clinic.people, mine.people)
-    assert kept == mine.people == store.table(clinic.id).people, "the one that paid goes on"
+    kept = between_owners.join_accounts(store, clinic.account_id, mine.account_id)
+    assert kept == mine.account_id == store.table(clinic.id).account_id, "the one that paid goes on"
     assert between_owners.shared_people(store) == []
-    assert bring(store, visits[:900], "again.csv", ANN).people == kept
+    assert bring(store, visits[:900], "again.csv", ANN).account_id == kept
 
 
 def test_accounts_that_both_paid_are_noted_and_not_joined(
@@ -165,18 +165,18 @@ def test_accounts_that_both_paid_are_noted_and_not_joined(
     both = (clinic, mine)
     for table in both:
         pay(
-            store.ledger, table.people, toy_plan(table), table.id,
+            store.ledger, table.account_id, toy_plan(table), table.id,
             domain=table.schema.domain(), allow_non_private=False,
         )  # fmt: skip
     with pytest.raises(RunStoreError, match="Nothing was changed"):
-        between_owners.join_accounts(store, clinic.people, mine.people)
+        between_owners.join_accounts(store, clinic.account_id, mine.account_id)
     for _ in range(2):
-        between_owners.note_shared(store, mine.people, clinic.people, "Pat")
+        between_owners.note_shared(store, mine.account_id, clinic.account_id, "Pat")
     (one,) = between_owners.shared_people(store)
     assert one.noted and sum(e.kind == "shared" for e in store.ledger.entries()) == 2
     for table in both:
         entry = pay(
-            store.ledger, table.people, toy_plan(table), f"{table.id} 2",
+            store.ledger, table.account_id, toy_plan(table), f"{table.id} 2",
             domain=table.schema.domain(), allow_non_private=False,
         )  # fmt: skip
         assert ("people", SHARED_PEOPLE) in entry.statements
@@ -192,8 +192,8 @@ def test_a_table_with_runs_does_not_move_to_another_account(
             table.id, toy_plan(table), schema=table.schema, rows=5, seed=1, device="cpu"
         )
     with pytest.raises(RunStoreError, match="runs of their own"):
-        between_owners.join_accounts(store, clinic.people, mine.people)
-    assert store.table(mine.id).people == mine.people
+        between_owners.join_accounts(store, clinic.account_id, mine.account_id)
+    assert store.table(mine.id).account_id == mine.account_id
 
 
 @pytest.mark.usefixtures("here")

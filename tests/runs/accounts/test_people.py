@@ -70,17 +70,19 @@ def test_a_changed_table_is_proposed_for_the_same_account(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
     first, second = bring(store, visits), bring(store, changed(visits), "again.csv")
-    assert second.people == first.people
+    assert second.account_id == first.account_id
     (link,) = people.account_choice(store, second.id).linked
     assert link.evidence.startswith("Nearly all rows of this table are also in 'visits.csv' (")
     part = bring(store, pd.concat([visits[:60], sample_table(500)[300:]]), "part.csv")
-    assert part.people == first.people
+    assert part.account_id == first.account_id
 
 
 def test_other_people_get_an_account_of_their_own(store: RunStore, visits: pd.DataFrame) -> None:
     first = bring(store, visits)
     other = bring(store, sample_table(300), "other.csv")  # other draws from the same law
-    assert other.people != first.people and people.account_choice(store, other.id).linked == ()
+    assert (
+        other.account_id != first.account_id and people.account_choice(store, other.id).linked == ()
+    )
 
 
 def test_of_a_large_table_a_part_is_compared(
@@ -88,9 +90,9 @@ def test_of_a_large_table_a_part_is_compared(
 ) -> None:
     first = bring(store, visits)
     monkeypatch.setattr("core.importing.record_stream.COMPARED", 150)
-    assert bring(store, changed(visits)).people == first.people
-    assert bring(store, visits.sample(frac=1.0, random_state=3)).people == first.people
-    assert bring(store, sample_table(300)).people != first.people
+    assert bring(store, changed(visits)).account_id == first.account_id
+    assert bring(store, visits.sample(frac=1.0, random_state=3)).account_id == first.account_id
+    assert bring(store, sample_table(300)).account_id != first.account_id
 
 
 def test_what_is_kept_out_belongs_to_the_same_account(
@@ -99,7 +101,7 @@ def test_what_is_kept_out_belongs_to_the_same_account(
     first = tables.change_holdout(store, bring(store, visits), 0.25)
     _, held = store.load_split(first.id, first.schema, first.columns)
     assert len(held) == 150
-    assert bring(store, held, "held.csv").people == first.people
+    assert bring(store, held, "held.csv").account_id == first.account_id
 
 
 def test_people_are_recognised_after_their_table_is_gone(
@@ -107,14 +109,14 @@ def test_people_are_recognised_after_their_table_is_gone(
 ) -> None:
     first = bring(store, visits)
     pay(
-        store.ledger, first.people, gaussian(1.0, 1e-6, 600), "k",
+        store.ledger, first.account_id, gaussian(1.0, 1e-6, 600), "k",
         domain=first.schema.domain(), allow_non_private=False,
     )  # fmt: skip
     store.delete_table(first.id)
-    assert bring(store, changed(visits)).people == first.people
+    assert bring(store, changed(visits)).account_id == first.account_id
     untouched = bring(store, sample_table(300), "other.csv")
     store.delete_table(untouched.id)  # nothing was released, so nothing needs recognising
-    assert bring(store, sample_table(300)).people != untouched.people
+    assert bring(store, sample_table(300)).account_id != untouched.account_id
 
 
 def test_people_are_forgotten_only_when_nothing_can_be_released_any_more(
@@ -131,7 +133,7 @@ def test_people_are_forgotten_only_when_nothing_can_be_released_any_more(
 
     monkeypatch.setattr(Ledger, "entries", looked)
     store.delete_table(table.id)
-    assert looks == [table.people]
+    assert looks == [table.account_id]
 
 
 def test_two_imports_at_once_end_in_one_account(tmp_path: Path, visits: pd.DataFrame) -> None:
@@ -141,7 +143,7 @@ def test_two_imports_at_once_end_in_one_account(tmp_path: Path, visits: pd.DataF
     def work() -> None:
         with RunStore(Workspace(tmp_path)) as store:
             begin.wait()
-            records.append(bring(store, visits).people)
+            records.append(bring(store, visits).account_id)
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
@@ -168,15 +170,15 @@ def test_people_are_kept_apart_only_in_words_that_certificates_repeat(
     first, second = bring(store, visits), bring(store, visits, "again.csv")
     with pytest.raises(RunStoreError, match="Nothing was changed"):
         people.change_account(store, second.id, people.NEW)
-    assert store.table(second.id).people == first.people
+    assert store.table(second.id).account_id == first.account_id
     people.change_account(store, second.id, people.NEW, "two towns with one numbering")
     second = store.table(second.id)
-    assert second.people != first.people
+    assert second.account_id != first.account_id
     assert people.account_choice(store, second.id).words == "two towns with one numbering"
     plan = gaussian(1.0, 1e-6, 600)
     for table in (first, second):  # the claim of either account hangs on it
         entry = pay(
-            store.ledger, table.people, plan, table.id,
+            store.ledger, table.account_id, plan, table.id,
             domain=table.schema.domain(), allow_non_private=False,
         )  # fmt: skip
         paper = make_privacy_certificate(
@@ -190,16 +192,16 @@ def test_people_are_kept_apart_only_in_words_that_certificates_repeat(
 def test_a_table_of_two_accounts_waits_for_an_answer(store: RunStore) -> None:
     one, two = sample_table(300), sample_table(400)
     first, second = bring(store, one, "one.csv"), bring(store, two, "two.csv")
-    assert first.people != second.people
+    assert first.account_id != second.account_id
     both = bring(store, pd.concat([one, two], ignore_index=True), "both.csv")
     answer = people.account_choice(store, both.id)
-    assert {link.people for link in answer.linked} == {first.people, second.people}
+    assert {link.account_id for link in answer.linked} == {first.account_id, second.account_id}
     assert answer.open
     store.attest(both.id)
     plan = planning.make_plan(both.schema, both.n, planning.PlanRequest(model="pearl", epsilon=1.0))
     with pytest.raises(RunStoreError, match="Say on the Tables page whose people"):
         runs.start(store, Idle(), table_id=both.id, plan=plan)  # type: ignore[arg-type]
-    people.change_account(store, both.id, both.people, "the others are dead")
+    people.change_account(store, both.id, both.account_id, "the others are dead")
     people.require_account(store, both.id)
 
 
@@ -208,7 +210,7 @@ def test_a_table_moves_only_before_anything_is_released(
 ) -> None:
     table = bring(store, visits)
     people.change_account(store, table.id, "clinic")
-    assert store.table(table.id).people == "clinic"
+    assert store.table(table.id).account_id == "clinic"
     with pytest.raises(RunStoreError, match="1 to 60 characters"):
         people.change_account(store, table.id, "two\nlines")
     store.attest(table.id)
@@ -263,7 +265,7 @@ def test_a_limit_that_protects_nobody_is_refused(store: RunStore, visits: pd.Dat
     for epsilon in (100.1, 1e6, math.inf):
         with pytest.raises(ValueError, match=r"protects nobody.*Nothing was changed"):
             set_limit(store, table.id, epsilon=epsilon)
-    assert store.ledger.entries(table.people) == ()
+    assert store.ledger.entries(table.account_id) == ()
     assert set_limit(store, table.id, epsilon=LARGEST_EPSILON).limit == LARGEST_EPSILON
 
 
@@ -283,7 +285,7 @@ def test_another_strength_of_a_changed_table_needs_words(
             store, Idle(), table_id=table.id, plan=plan, shift_words=words,  # type: ignore[arg-type]
         )  # fmt: skip
         pay(
-            store.ledger, run.people, plan, run.id, domain=run.schema.domain(),
+            store.ledger, run.account_id, plan, run.id, domain=run.schema.domain(),
             allow_non_private=False, shift_words=store.run(run.id).shift_words,
         )  # fmt: skip
 
@@ -293,7 +295,7 @@ def test_another_strength_of_a_changed_table_needs_words(
         start(again, 0.95)
     start(again, 0.4)
     start(again, 0.95, "the board knows")
-    (entry,) = [e for e in store.ledger.entries(again.people) if e.words]
+    (entry,) = [e for e in store.ledger.entries(again.account_id) if e.words]
     assert entry.shift == 0.95 and entry.words == "the board knows"
 
 
@@ -321,7 +323,7 @@ def synth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 def paying(tmp_path: Path) -> list[str]:
     with RunStore(Workspace(tmp_path / "cli")) as store:
-        return [e.people for e in store.ledger.entries() if e.kind == "release"]
+        return [e.account_id for e in store.ledger.entries() if e.kind == "release"]
 
 
 def test_the_command_line_finds_the_account_and_says_so(
@@ -331,7 +333,7 @@ def test_the_command_line_finds_the_account_and_says_so(
     status, found, spoken = synth(changed(visits))
     assert status == 0 and len(set(paying(tmp_path))) == 1
     assert "Nearly all rows of this table are also in 't.csv'" in spoken
-    assert spoken.count("\n") == 1 and "--people says otherwise" in spoken
+    assert spoken.count("\n") == 1 and "choose another with --people" in spoken
     assert NO_OTHER_ACCOUNT not in found["conditions"]
 
     status, found, spoken = synth(changed(visits), "--people", "another clinic")

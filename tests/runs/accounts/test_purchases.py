@@ -39,9 +39,9 @@ ROWS = 600
 EPSILON = 4.0
 
 
-def imported(store, *, people=None, rows=ROWS, marked=True):
+def imported(store, *, account_id=None, rows=ROWS, marked=True):
     frame = sample_table(rows)
-    table = imports.import_frame(store, frame, name="t", source="test", people=people)
+    table = imports.import_frame(store, frame, name="t", source="test", account_id=account_id)
     return store.save_schema(table.id, as_bought(table.schema)) if marked else table
 
 
@@ -59,15 +59,15 @@ def made(store, table):
     return buying.buy(store, table, planned(table), buying.to_buy(store, table))
 
 
-def spent(store, people):
-    return [entry for entry in store.ledger.entries(people) if entry.kind == "release"]
+def spent(store, account_id):
+    return [entry for entry in store.ledger.entries(account_id) if entry.kind == "release"]
 
 
 def test_a_purchase_is_paid_for_kept_and_said(store, table, made):
-    (entry,) = spent(store, table.people)
+    (entry,) = spent(store, table.account_id)
     assert entry.purchase and entry.epsilon == pytest.approx(EPSILON, rel=1e-6)
     assert 0.0 < entry.failure < entry.delta == pytest.approx(0.25e-6)
-    (record,) = purchases(store, table.people)
+    (record,) = purchases(store, table.account_id)
     assert record.entry == entry.id and record.epsilon == entry.epsilon
     for column in made.schema.columns:
         if column.modelled:
@@ -82,27 +82,27 @@ def test_a_purchase_is_paid_for_kept_and_said(store, table, made):
 
 def test_it_is_used_again_at_no_cost_by_tables_about_the_same_people(store, table, made):
     again = imported(store)
-    assert again.people == table.people and unbought(again.schema).names
+    assert again.account_id == table.account_id and unbought(again.schema).names
     known = buying.to_buy(store, again)
     assert known.domain() == made.schema.domain()
     with pytest.raises(SchemaError, match="Nothing is to be bought"):
         planned(again, known)
-    assert len(spent(store, table.people)) == 1
+    assert len(spent(store, table.account_id)) == 1
 
 
 def test_other_people_pay_for_themselves(store, table, made):
-    other = imported(store, people="others", rows=640)
-    assert other.people != table.people
+    other = imported(store, account_id="others", rows=640)
+    assert other.account_id != table.account_id
     assert buying.to_buy(store, other) == other.schema
     with pytest.raises(RunStoreError, match="never paid for it"):
-        purchases_used(store, other.people, made.schema)
+        purchases_used(store, other.account_id, made.schema)
     buying.buy(store, other, planned(other), buying.to_buy(store, other))
-    assert len(spent(store, other.people)) == 1
+    assert len(spent(store, other.account_id)) == 1
 
 
 def test_a_table_that_was_moved_meanwhile_is_paid_for_by_nobody_else(store, table, monkeypatch):
     schema = buying.to_buy(store, table)
-    before = table.people
+    before = table.account_id
     move = partial(change_account, store, table.id, NEW, "they are other people")
     paid = execution.pay
 
@@ -129,10 +129,10 @@ def test_a_forged_domain_is_no_purchase(store, table, made):
     )
     assert forged.provenance is Provenance.BOUGHT  # as far as the schema can tell
     with pytest.raises(RunStoreError, match="'age' is marked as bought"):
-        purchases_used(store, table.people, made.schema.replace(forged))
+        purchases_used(store, table.account_id, made.schema.replace(forged))
     rule = Determines(source="ward", result="smoker", mapping={}, bought=True)
     with pytest.raises(RunStoreError, match="smoker <- ward"):
-        purchases_used(store, table.people, made.schema.model_copy(update={"rules": (rule,)}))
+        purchases_used(store, table.account_id, made.schema.model_copy(update={"rules": (rule,)}))
 
 
 def test_what_the_steward_changes_is_the_stewards(store, table, made):
@@ -152,30 +152,30 @@ def test_what_the_steward_changes_is_the_stewards(store, table, made):
 
 def test_rows_are_read_after_the_debit_and_a_crash_leaves_it_spent(store, table, monkeypatch):
     def dies(rows, *_):
-        assert len(spent(store, table.people)) == 1  # paid before anything was read
+        assert len(spent(store, table.account_id)) == 1  # paid before anything was read
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(release, "release_schema", dies)
         with pytest.raises(KeyboardInterrupt):
             buying.buy(store, table, planned(table), buying.to_buy(store, table))
-    assert purchases(store, table.people) == () and buying.to_buy(store, table) == table.schema
+    assert purchases(store, table.account_id) == () and buying.to_buy(store, table) == table.schema
     with pytest.raises(RunStoreError, match="paid for .* confirm that another"):
         buying.buy(store, table, planned(table), buying.to_buy(store, table))
-    assert len(spent(store, table.people)) == 1
+    assert len(spent(store, table.account_id)) == 1
     buying.buy(store, table, planned(table), buying.to_buy(store, table), again=True)
-    assert len(spent(store, table.people)) == 2
-    assert len(purchases(store, table.people)) == 1  # and the lost one is not asked about again
+    assert len(spent(store, table.account_id)) == 2
+    assert len(purchases(store, table.account_id)) == 1  # and the lost one is not asked about again
     keyed = as_bought(table.schema, ["ward"])
     assert unbought(buying.to_buy(store, store.table(table.id)).replace(keyed["ward"])).names
 
 
 def test_nothing_is_loaded_where_the_ledger_refuses(store, table, monkeypatch):
     monkeypatch.setattr(type(store), "load_split", None)
-    store.ledger.register(table.people, 1.0, 1e-6, n=ROWS)
+    store.ledger.register(table.account_id, 1.0, 1e-6, n=ROWS)
     with pytest.raises(OverBudgetError):
         buying.buy(store, table, planned(table), buying.to_buy(store, table))
-    assert spent(store, table.people) == []
+    assert spent(store, table.account_id) == []
     other = planned(table).model_copy(update={"settings": {"columns": [], "rules": []}})
     with pytest.raises(ValueError, match="something else"):
         buying.buy(store, table, other, buying.to_buy(store, table))
@@ -217,17 +217,19 @@ def test_tagged_columns_are_not_bought_and_a_purchase_settles_no_tags(store):
     made = buying.buy(store, table, planned(table), buying.to_buy(store, table))
     request = PlanRequest(model="pearl", epsilon=1.0)
     plan = make_plan(made.schema, ROWS, request)
-    assert store.ledger.objection(table.people, plan, made.schema.domain()) is None
+    assert store.ledger.objection(table.account_id, plan, made.schema.domain()) is None
     shown = made.schema.model_copy(update={"sensitive": {"g": ("age",)}})
-    words = store.ledger.objection(table.people, make_plan(shown, ROWS, request), shown.domain())
+    words = store.ledger.objection(
+        table.account_id, make_plan(shown, ROWS, request), shown.domain()
+    )
     assert words is not None and "shows age without a shift" in words
-    store.ledger.debit(table.people, plan, "run", domain=made.schema.domain())
+    store.ledger.debit(table.account_id, plan, "run", domain=made.schema.domain())
     fresh = as_bought(sample_schema()).model_copy(update={"sensitive": {}})
     renamed = fresh["age"].model_copy(update={"name": "years"})
     only = Schema(columns=(renamed,))
     with pytest.raises(HiddenError):
         store.ledger.debit(
-            table.people, buying.plan_purchase(only, ROWS, 1.0), "new", domain=only_domain(only)
+            table.account_id, buying.plan_purchase(only, ROWS, 1.0), "new", domain=only_domain(only)
         )
 
 
@@ -265,26 +267,27 @@ def test_what_was_bought_and_a_run_stay_below_one_over_n_together(store, table, 
     request = PlanRequest(model="pearl", epsilon=1.0, delta=0.9999 / table.training_n)
     job = Job(
         table="t", plan=make_plan(made.schema, table.training_n, request), schema=made.schema,
-        rows=9, seed=1, device="cpu", artefacts=LocalArtefacts(tmp_path), people=table.people,
+        rows=9, seed=1, device="cpu", artefacts=LocalArtefacts(tmp_path),
+        account_id=table.account_id,
         debit_key="k", allow_non_private=False, shift_words="",
     )  # fmt: skip
     with pytest.raises(SchemaError, match=r"too large together for 600 records.*Nothing was spent"):
         execute(job, None, store=store, observe=lambda _: 0)
-    assert len(spent(store, table.people)) == 1  # the purchase
+    assert len(spent(store, table.account_id)) == 1  # the purchase
 
 
 def test_what_is_declared_after_it_was_bought_is_said(store, table, made):
     """Who bought bounds and then sets them by hand has looked, whatever this run's ε says."""
-    used = purchases_used(store, table.people, made.schema)
-    assert declared_since(store, table.people, made.schema, used) == ([], 0.0)
+    used = purchases_used(store, table.account_id, made.schema)
+    assert declared_since(store, table.account_id, made.schema, used) == ([], 0.0)
     by_hand = {"source": DomainSource.DECLARED, "purchase": None}
     columns = [
         c.model_copy(update=by_hand) if c.source is DomainSource.BOUGHT else c
         for c in made.schema.columns
     ]
     declared = made.schema.model_copy(update={"columns": tuple(columns)})
-    assert purchases_used(store, table.people, declared) == ()
-    names, epsilon = declared_since(store, table.people, declared, ())
+    assert purchases_used(store, table.account_id, declared) == ()
+    names, epsilon = declared_since(store, table.account_id, declared, ())
     assert "age" in names and epsilon == used[0].epsilon
     (sentence,) = _set_since(names, epsilon)
     assert "age" in sentence and "this ε does not include" in sentence and _set_since([], 0) == ()

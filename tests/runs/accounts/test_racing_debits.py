@@ -44,10 +44,10 @@ def shares(plans: dict[str, Plan]) -> list[list[tuple[str, str, str]]]:
     own = DEBITS - len(ROLES) * len(shared)
     lists: list[list[tuple[str, str, str]]] = [list(shared) for _ in ROLES]
     for number in range(own):
-        people = turn[(number // len(ROLES)) % len(turn)]
-        if people == "quiet" and number % 4:
-            people = "crowded"
-        debit = (people, plans[people].model_dump_json(), f"{number}")
+        account_id = turn[(number // len(ROLES)) % len(turn)]
+        if account_id == "quiet" and number % 4:
+            account_id = "crowded"
+        debit = (account_id, plans[account_id].model_dump_json(), f"{number}")
         lists[number % len(ROLES)].append(debit)
     return lists
 
@@ -95,7 +95,7 @@ def _pay(processes: list[subprocess.Popen[str]], lists: list[list[tuple[str, str
     said = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0] * len(ROLES), said
     answers: list[dict[str, Any]] = [json.loads(out) for out, _ in said]
-    asked = {key: people for debits in lists for people, _, key in debits}
+    asked = {key: account_id for debits in lists for account_id, _, key in debits}
     return Race(asked, [one["told"] for one in answers], max(one["seconds"] for one in answers))
 
 
@@ -114,30 +114,30 @@ def problems(entries: tuple[Entry, ...], plans: dict[str, Plan], told: Race) -> 
         wrong.append("what was told is not what was written")
     if any(one.get(key) not in (None, name) for one in told.told for key, name in admitted.items()):
         wrong.append("one key was told two things")
-    for people, plan in plans.items():
-        opened = [e for e in entries if e.kind == "account" and e.people == people]
+    for account_id, plan in plans.items():
+        opened = [e for e in entries if e.kind == "account" and e.account_id == account_id]
         if len(opened) != 1:
-            wrong.append(f"{people}: opened {len(opened)} times")
+            wrong.append(f"{account_id}: opened {len(opened)} times")
             continue
         (phase,) = plan.phases
         order, room = capacity(opened[0].limit, opened[0].delta)
         each = phase.count * order / (2.0 * phase.noise_multiplier**2)  # a Gaussian's divergence
-        count = sum(entry.people == people for entry in debits)
+        count = sum(entry.account_id == account_id for entry in debits)
         most = math.floor(room / each)
-        asked = sum(account == people for account in told.asked.values())
+        asked = sum(account == account_id for account in told.asked.values())
         if count > most:
-            wrong.append(f"{people}: over the limit, {count} debits where {most} have room")
+            wrong.append(f"{account_id}: over the limit, {count} debits where {most} have room")
         elif count < min(most, asked):
-            wrong.append(f"{people}: {count} debits where {min(most, asked)} have room")
+            wrong.append(f"{account_id}: {count} debits where {min(most, asked)} have room")
         together = [phase.model_copy(update={"count": phase.count * count})]
         if count and epsilon(together, opened[0].delta)[0] > opened[0].limit:
-            wrong.append(f"{people}: over the limit by the accountant")
+            wrong.append(f"{account_id}: over the limit by the accountant")
     return wrong
 
 
 @pytest.fixture(scope="module")
 def plans() -> dict[str, Plan]:
-    return {people: plan_of(wanted) for people, wanted in ACCOUNTS.items()}
+    return {account_id: plan_of(wanted) for account_id, wanted in ACCOUNTS.items()}
 
 
 @BOTH
@@ -152,7 +152,7 @@ def test_no_account_goes_over_its_limit(
         assert problems(entries, plans, told) == []
         report = ledger.verify()
     assert report and report.entries == len(entries)
-    by_name = {entry.people: entry for entry in entries if entry.kind == "account"}
+    by_name = {entry.account_id: entry for entry in entries if entry.kind == "account"}
     assert (by_name["crowded"].limit, by_name["crowded"].delta) == LIMIT
     assert (by_name[DEFAULTED].limit, by_name[DEFAULTED].delta) == default_limit(N)
     asked = sum(len(one) for one in told.told)

@@ -74,7 +74,7 @@ def test_every_later_release_is_shifted_by_the_function_of_the_first(store):
     # another account, and another strength that was confirmed in words, have their own
     assert not torch.equal(weights(first), weights(function_of(store, People(), "q")))
     assert not torch.equal(weights(first), weights(function_of(store, People(), shift=0.4)))
-    kinds = [(entry.people, entry.kind, entry.shift) for entry in store.ledger.entries()]
+    kinds = [(entry.account_id, entry.kind, entry.shift) for entry in store.ledger.entries()]
     assert kinds == [("p", "shift", 0.75), ("q", "shift", 0.75), ("p", "shift", 0.4)]
     assert store.ledger.verify()
 

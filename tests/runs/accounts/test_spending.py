@@ -42,13 +42,13 @@ def table(store):
 
 def debit(store, table, run, *, open_ended=False):
     pay(
-        store.ledger, run.people, run.plan, run.debit_key,
+        store.ledger, run.account_id, run.plan, run.debit_key,
         domain=table.schema.domain(), allow_non_private=open_ended,
     )  # fmt: skip
 
 
 def said(store, table, run=None):
-    entries = store.ledger.entries(table.people)
+    entries = store.ledger.entries(table.account_id)
     account = account_spending(entries, store.runs(table.id)).sentences
     return account if run is None else (account, run_spending(entries, store.run(run.id)).sentence)
 
@@ -141,7 +141,7 @@ def test_every_place_says_the_epsilon_that_the_certificate_claims(store, table):
 def test_shares_of_a_limit_add_up_to_what_is_used(store, table):
     for _ in range(3):
         debit(store, table, queued(store, table, toy_plan(table)))
-    entries = store.ledger.entries(table.people)
+    entries = store.ledger.entries(table.account_id)
     left = left_of(entries)
     total = math.fsum(share_of(left, entry) for entry in entries)
     assert total == pytest.approx(1.0 - left.share)

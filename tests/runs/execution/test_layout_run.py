@@ -41,7 +41,7 @@ def test_a_run_keeps_rules_and_counts_what_was_bought(store: RunStore) -> None:
         schema=SCHEMA,
         profile={"n": 240},
         source="test",
-        people="p1",
+        account_id="p1",
     )
     table = declarations.change_rules(store, table, SCHEMA.rules)
     assert set(declarations.broken_rules(table).values()) == {0}

@@ -90,7 +90,7 @@ class Summing(toy.Toy):
 def job_of(store, tmp_path, schema, plan):
     return Job(
         table="visits", plan=plan, schema=schema, rows=20, seed=1, device="cpu",
-        artefacts=LocalArtefacts(tmp_path / "run"), people="p1", debit_key="k",
+        artefacts=LocalArtefacts(tmp_path / "run"), account_id="p1", debit_key="k",
         allow_non_private=False, shift_words="",
     )  # fmt: skip
 
@@ -128,7 +128,7 @@ def test_rows_reach_the_model_by_person_and_the_certificate_says_so(
 def test_the_relation_says_what_stays(person, words, schema):
     plan = plan_for(schema.model_copy(update={"person": person}), PEOPLE)
     debit = Entry(
-        seq=1, time=0.0, kind="release", people="p", run="r", model="toy", plan="", epsilon=1.0,
+        seq=1, time=0.0, kind="release", account_id="p", run="r", model="toy", plan="", epsilon=1.0,
         delta=1e-6, rho=0.0, previous="",
     )  # fmt: skip
     paper = make_privacy_certificate(

@@ -74,7 +74,7 @@ def run(rows, schema, plan, folder: Path, *, resume=False, observe=None):
     with RunStore(Workspace(folder / "home")) as store:
         job = Job(
             table="t", plan=plan, schema=schema, rows=N, seed=1, device="cpu",
-            artefacts=LocalArtefacts(folder / "run"), people="p", debit_key="k",
+            artefacts=LocalArtefacts(folder / "run"), account_id="p", debit_key="k",
             allow_non_private=True, shift_words="", resume=resume,
         )  # fmt: skip
         outcome = execute(job, FrameRows(rows), store=store, observe=observe or Heard())
@@ -242,7 +242,7 @@ def test_a_run_whose_function_is_lost_spends_nothing(rows, tagged, tmp_path, mon
         before = len(store.ledger.entries("p"))
         job = Job(
             table="t", plan=plan, schema=tagged, rows=N, seed=1, device="cpu",
-            artefacts=LocalArtefacts(tmp_path / "run"), people="p", debit_key="second",
+            artefacts=LocalArtefacts(tmp_path / "run"), account_id="p", debit_key="second",
             allow_non_private=False, shift_words="",
         )  # fmt: skip
         with pytest.raises(RunStoreError, match="is gone.*Nothing was read or spent"):
@@ -278,7 +278,7 @@ def test_a_crash_in_the_second_attempt_goes_on_with_it(rows, tagged, tmp_path, m
 
 def test_one_secret_a_table_that_only_its_owner_can_read(tmp_path):
     home = Workspace(tmp_path / "home")
-    one, again, other = (shift_key(home, people) for people in ("a", "a", "b"))
+    one, again, other = (shift_key(home, account_id) for account_id in ("a", "a", "b"))
     assert one == again != other
     assert len(one) == 32
     assert stat.S_IMODE((home.home / "shift.key").stat().st_mode) == 0o600

@@ -25,7 +25,7 @@ def run(store, schema, frame, tmp_path, epsilon=1.0, **budget) -> Outcome:
     (tmp_path / "run").mkdir()
     job = Job(
         table="t", plan=plan.model_copy(update=budget), schema=schema, rows=5, seed=1,
-        device="cpu", artefacts=LocalArtefacts(tmp_path / "run"), people="p1", debit_key="k",
+        device="cpu", artefacts=LocalArtefacts(tmp_path / "run"), account_id="p1", debit_key="k",
         allow_non_private=True, shift_words="",
     )  # fmt: skip
     rows = FrameRows(frame)

@@ -95,10 +95,10 @@ def test_a_look_is_kept_once_a_person_with_its_first_time(store, done):
     see(store, run, " Ada  L ")
     see(store, run, "Ada L")
     see(store, run, "")
-    first, second = recorded_views(store, run.people)
+    first, second = recorded_views(store, run.account_id)
     assert (first.run_id, first.author, second.author) == (run.id, "Ada L", SOMEBODY)
     assert first.time <= second.time and first.recorded and second.recorded
-    assert viewed_runs(store, run.people) == {run.id}
+    assert viewed_runs(store, run.account_id) == {run.id}
     assert viewed_runs(store, "others") == frozenset()
 
 
@@ -106,7 +106,7 @@ def test_what_the_product_computes_by_itself_is_no_look(store, done):
     run = done()
     assert store.artefacts(run.id).exists("report.json")
     reviews.report(store, run.id)  # reading is not showing; pages show through one function
-    assert recorded_views(store, run.people) == ()
+    assert recorded_views(store, run.account_id) == ()
 
 
 def test_words_written_inside_are_looks_and_those_outside_are_not(store, done):
@@ -119,7 +119,7 @@ def test_words_written_inside_are_looks_and_those_outside_are_not(store, done):
     notes.decide(store, **where(second), decision=Decision.APPROVE)
     notes.comment(store, **where(third), about="pca", text="x", view="outside")
     notes.decide(store, **where(third), decision=Decision.APPROVE, view="outside")
-    assert viewed_runs(store, first.people) == {first.id, second.id}
+    assert viewed_runs(store, first.account_id) == {first.id, second.id}
 
 
 # -- the condition ------------------------------------------------------------------------------
@@ -164,9 +164,14 @@ def test_other_tables_of_the_same_people_count_and_those_of_others_do_not(
 ):
     one = done()
     see(store, one)
-    for people, expected in (("others", ""), ("p1", UNPAID.format(2))):
+    for account_id, expected in (("others", ""), ("p1", UNPAID.format(2))):
         copy = store.add_table(
-            raw_frame(frame), name="x", schema=schema, profile={}, source="test", people=people
+            raw_frame(frame),
+            name="x",
+            schema=schema,
+            profile={},
+            source="test",
+            account_id=account_id,
         )
         run = queued(store, copy, schema)
         record_view(store, table_id=copy.id, run_id=run.id, author="Ada")
@@ -233,7 +238,7 @@ def test_runs_of_an_old_workspace_count_as_seen_and_the_certificate_says_why(sto
         connection.exec_driver_sql("DROP TABLE alembic_version")
     store.close()
     with RunStore(Workspace(store.workspace.home)) as again:
-        found = recorded_views(again, one.people)
+        found = recorded_views(again, one.account_id)
         assert {look.run_id for look in found} == {one.id, other.id}
         assert not any(look.recorded for look in found)
         assert said(again, one) == (
@@ -243,7 +248,7 @@ def test_runs_of_an_old_workspace_count_as_seen_and_the_certificate_says_why(sto
         see(again, other)
         assert said(again, one) == UNPAID.format(2)
     with RunStore(Workspace(store.workspace.home)) as third:  # counted once, not at every opening
-        assert len(recorded_views(third, one.people)) == 3
+        assert len(recorded_views(third, one.account_id)) == 3
 
 
 def test_a_pick_that_an_older_version_kept_is_no_pick_by_scores(store, done):
@@ -293,7 +298,7 @@ def test_a_pick_by_scores_is_covered_by_what_everything_cost_together(store, don
     aside = done()  # not compared, but which were compared may depend on it
     best, ranked = reviews.pick_by_scores(store, runs, author="Ada")
     assert best == ranked.best and notes.picked(store, aside.table_id) == (best, "Ada")
-    releases = [e for e in store.ledger.entries(aside.people) if e.kind == "release"]
+    releases = [e for e in store.ledger.entries(aside.account_id) if e.kind == "release"]
     assert len(releases) == 4
     total, delta = sum(e.limit for e in releases), sum(e.delta for e in releases)
     words = said(store, store.run(best))

@@ -46,7 +46,7 @@ STATES = {
 }
 ROWS = {
     "tables": {"id": "t1", "name": "visits", "n": 40, "source": "a file", "created": 1.7e9 + 0.125,
-               "people": "p1", "schema": "{}", "profile": '{"n": 40}'},
+               "account_id": "p1", "schema": "{}", "profile": '{"n": 40}'},
     "runs": {"id": "r1", "table_id": "t1", "name": "", "plan": "{}", "schema": "{}", "rows": 5,
              "device": "cpu", "confirmation": "", "state": "done", "wish": "go on",
              "message": "Done.", "created": 1.7e9 + 0.5, "queued": 1.7e9, "attempt": 1,
@@ -54,9 +54,9 @@ ROWS = {
     "events": {"run_id": "r1", "seq": 1, "time": 1.7e9, "kind": "state", "data": '{"a": 1}'},
     "notes": {"table_id": "t1", "run_id": "r1", "time": 1.7e9, "author": "Ada", "kind": "comment",
               "view": "inside", "about": "", "text": "Good."},
-    "sketches": {"table_id": "t1", "people": "p1", "title": "visits", "created": 1.7e9,
+    "sketches": {"table_id": "t1", "account_id": "p1", "title": "visits", "created": 1.7e9,
                  "exact": "e", "body": b"\x00\x01", "alike": "[]", "words": ""},
-    "ledger": {"seq": 1, "people": "p1", "run": "r1", "body": "{}", "hash": "f" * 64},
+    "ledger": {"seq": 1, "account_id": "p1", "run": "r1", "body": "{}", "hash": "f" * 64},
 }  # fmt: skip
 
 ENDS = pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_an_earlier_database_becomes_what_the_models_say(
     after = content(engine)
     assert {name: after[name] for name in before} == before
     with engine.connect() as connection:
-        looks = connection.exec_driver_sql("SELECT run_id, author, people FROM looks").all()
+        looks = connection.exec_driver_sql("SELECT run_id, author, account_id FROM looks").all()
         words = connection.exec_driver_sql(f"SELECT {WORDS} FROM runs").scalars().all()
     # a run that ended before looks were recorded counts as looked at; later ones do not
     assert [tuple(look) for look in looks] == ([("r1", "", "p1")] if "looks" in lacks else [])

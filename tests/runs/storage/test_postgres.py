@@ -73,7 +73,7 @@ def test_the_whole_line_on_a_server(store):
     assert not store.journal.series(run.id).empty
     assert runs.progress(store, run.id).elapsed_seconds > 0
     ledger = store.ledger
-    (debit,) = (entry for entry in ledger.entries(table.people) if entry.kind == "release")
+    (debit,) = (entry for entry in ledger.entries(table.account_id) if entry.kind == "release")
     assert debit.id == done.debit and ledger.verify()
     sample = SampleRequest(rows=7, seed=1)
     assert runs.generate_rows(store, launcher, run.id, sample).read_text().count("\n") == 8

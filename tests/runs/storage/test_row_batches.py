@@ -80,7 +80,7 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept(store: RunStore, rows: pa.Table, schema: Schema) -> TableRecord:
-    return store.add_table(rows, name="t", schema=schema, profile={}, source="", people="p")
+    return store.add_table(rows, name="t", schema=schema, profile={}, source="", account_id="p")
 
 
 @pytest.mark.usefixtures("few_rows")

@@ -100,7 +100,7 @@ def test_a_schema_for_other_columns_is_refused(store: RunStore, table: TableReco
 def test_an_empty_table_is_refused(store: RunStore, schema: Schema, frame: pd.DataFrame) -> None:
     with pytest.raises(RunStoreError, match="no records"):
         store.add_table(
-            raw_frame(frame[:0]), name="", schema=schema, profile={}, source="", people="p"
+            raw_frame(frame[:0]), name="", schema=schema, profile={}, source="", account_id="p"
         )
     assert store.tables() == []
 
@@ -234,7 +234,7 @@ def _timed(call: object) -> float:
 def test_a_new_run_waits(store: RunStore, table: TableRecord, plan: Plan) -> None:
     run = make_run(store, table, plan)
     assert (run.state, run.debit, run.guarantee, run.resumable) == (State.QUEUED, None, None, False)
-    assert (run.table_name, run.people, run.plan, run.model) == ("people", "p1", plan, "toy")
+    assert (run.table_name, run.account_id, run.plan, run.model) == ("people", "p1", plan, "toy")
     assert store.run(run.id) == run
 
 

@@ -57,7 +57,7 @@ def record_view(store: TableStore, *, table_id: str, run_id: str, author: str) -
         run_id=run_id,
         author=name,
         table_id=table_id,
-        people=store.table(table_id).people,
+        account_id=store.table(table_id).account_id,
         time=time.time(),
     )
     try:
@@ -67,12 +67,12 @@ def record_view(store: TableStore, *, table_id: str, run_id: str, author: str) -
         return
 
 
-def recorded_views(store: TableStore, people: str) -> tuple[InsideView, ...]:
+def recorded_views(store: TableStore, account_id: str) -> tuple[InsideView, ...]:
     """Every look at a run about these people, oldest first, those at deleted runs too."""
-    theirs = select(TableRow.id).where(TableRow.people == people)
+    theirs = select(TableRow.id).where(TableRow.account_id == account_id)
     query = (
         select(InsideViewRow.run_id, InsideViewRow.author, InsideViewRow.time)
-        .where(or_(InsideViewRow.people == people, InsideViewRow.table_id.in_(theirs)))
+        .where(or_(InsideViewRow.account_id == account_id, InsideViewRow.table_id.in_(theirs)))
         .order_by(InsideViewRow.time)
     )
     with store.engine.connect() as connection:
@@ -82,6 +82,6 @@ def recorded_views(store: TableStore, people: str) -> tuple[InsideView, ...]:
         )
 
 
-def viewed_runs(store: TableStore, people: str) -> frozenset[str]:
+def viewed_runs(store: TableStore, account_id: str) -> frozenset[str]:
     """Ids of the runs about these people whose inside view was open."""
-    return frozenset(one.run_id for one in recorded_views(store, people))
+    return frozenset(one.run_id for one in recorded_views(store, account_id))

@@ -30,7 +30,7 @@ Table(
     Column("n", Integer, nullable=False),
     Column("source", String, nullable=False),
     Column("created", DOUBLE, nullable=False),
-    Column("people", String, nullable=False),
+    Column("account_id", String, nullable=False),
     Column("schema", Text, nullable=False),
     Column("profile", JSON, nullable=False),
 )
@@ -80,7 +80,7 @@ Table(
     METADATA,
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("table_id", String, index=True),
-    Column("people", String, nullable=False, index=True),
+    Column("account_id", String, nullable=False, index=True),
     Column("title", String, nullable=False),
     Column("created", DOUBLE, nullable=False),
     Column("exact", String, nullable=False),
@@ -92,7 +92,7 @@ Table(
     "purchases",
     METADATA,
     Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("people", String, nullable=False, index=True),
+    Column("account_id", String, nullable=False, index=True),
     Column("entry", String, nullable=False, unique=True),
     Column("created", DOUBLE, nullable=False),
     Column("body", Text, nullable=False),
@@ -126,14 +126,14 @@ Table(
     Column("run_id", String, primary_key=True),
     Column("author", String, primary_key=True),
     Column("table_id", String, nullable=False, index=True),
-    Column("people", String, nullable=False, index=True),
+    Column("account_id", String, nullable=False, index=True),
     Column("time", DOUBLE, nullable=False),
 )
 Table(
     "ledger",
     METADATA,
     Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("people", String, nullable=False),
+    Column("account_id", String, nullable=False),
     Column("run", String, unique=True),
     Column("body", Text, nullable=False),
     Column("hash", String(64), nullable=False, unique=True),
@@ -168,8 +168,8 @@ def _count_older_runs() -> None:
     """
     op.execute(
         sa.text(
-            "INSERT INTO looks (run_id, author, table_id, people, time) "
-            "SELECT runs.id, :author, runs.table_id, tables.people, runs.created "
+            "INSERT INTO looks (run_id, author, table_id, account_id, time) "
+            "SELECT runs.id, :author, runs.table_id, tables.account_id, runs.created "
             "FROM runs JOIN tables ON tables.id = runs.table_id "
             "WHERE runs.guarantee IS NOT NULL"
         ).bindparams(author=UNRECORDED)
