@@ -37,7 +37,7 @@ WORK = """
 import json, statistics, sys, time
 from pathlib import Path
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.services.sample_tables import sample_table
 
 try:

@@ -99,7 +99,7 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
     from core.runs.execution.reports import make_reports
     from core.runs.execution.training_rows import StoredRows
     from core.runs.storage.store import RunStore
-    from core.runs.storage.workspace import Workspace
+    from core.runs.workspace import Workspace
     from core.services.export import reviewed_file
     from core.services.planning import PlanRequest, make_plan
 

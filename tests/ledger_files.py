@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.runs.storage.storages import LocalPlaces
-from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles
+from core.runs.workspace import Workspace
 
 __all__ = ["ledger_files"]
 

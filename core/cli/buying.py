@@ -19,7 +19,7 @@ from core.runs.accounts.people import linked_accounts
 from core.runs.accounts.purchases import purchases, with_purchases
 from core.runs.execution.buying import buy_schema, purchase_domain
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.schema import Schema, SchemaError
 from core.services.purchases import DELTA_SHARE, at_stake, forecast, plan_purchase
 

@@ -14,7 +14,7 @@ from core.runs.accounts.account import limited
 from core.runs.accounts.people import account_names
 from core.runs.accounts.spending import left_words
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.rounding_up import round_up
 
 __all__ = ["ledger"]

@@ -36,7 +36,7 @@ from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts, load_json
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.schema import Schema
 from core.services.planning import PlanRequest, make_plan
 from core.services.reviews import inside_view_words

@@ -11,7 +11,7 @@ from core.cli.common import CommandError
 from core.privacy.plan import Plan
 from core.runs.accounts import people
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.schema import Schema
 
 __all__ = ["account_for", "foresee"]

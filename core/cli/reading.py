@@ -32,7 +32,7 @@ from core.reading.raw_cells import is_written
 from core.reading.tally import Tally, count_cells
 from core.reading.typed_cells import typed_rows, typed_tally
 from core.reading.typed_frames import UNREAD
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.column import Column
 from core.schema.form import FileForm
 from core.schema.schema import Kind, Schema

@@ -21,7 +21,7 @@ from core.runs.execution.review_histograms import REVIEW
 from core.runs.storage.artefacts import MODEL, load_json
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace, private_folder
+from core.runs.workspace import Workspace, private_folder
 from core.schema.form import Delimiter
 from core.schema.schema import Domain, Schema, SchemaColumn
 from core.services.export import certificate_text

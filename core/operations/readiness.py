@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from core.runs.execution.launcher import Launcher
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 
 __all__ = ["readiness"]
 

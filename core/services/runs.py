@@ -26,7 +26,7 @@ from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.storages import forget_logs
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.schema import Schema
 
 __all__ = [

@@ -23,7 +23,7 @@ from typing import Any
 from streamlit import config
 
 from core.runs import operations_log
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from pages.shared.language import to_say
 
 OPEN = "sign_in"  # `sign_in = false` at the top of a secrets file: nobody is asked

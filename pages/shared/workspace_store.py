@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.services.runs import open_store
 
 

@@ -13,7 +13,7 @@ from core import api
 from core.cli.main import main
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.workspace import PROJECT_ROOT
 from core.schema.form import Form
 from core.schema.schema import DomainSource, Kind, Schema
 from core.services.sample_tables import SAMPLE_TARGET, sample_table

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from core.cli.main import main
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.workspace import PROJECT_ROOT
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
 
 FEW = ["--settings", "steps=40", "frequencies=200", "batch=64", "hidden=16"]

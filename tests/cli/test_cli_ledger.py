@@ -10,7 +10,7 @@ from sqlalchemy import create_engine
 
 from core.cli.main import main
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.person import Person
 from tests.privacy.test_units import plan
 

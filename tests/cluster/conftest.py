@@ -14,7 +14,7 @@ from core.runs.execution import children, ray_launcher
 from core.runs.execution.cluster import VARIABLE, Cluster
 from core.runs.execution.ray_launcher import RayLauncher
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT, Workspace
+from core.runs.workspace import PROJECT_ROOT, Workspace
 from tests.cluster import toy_node
 from tests.runs import workers
 from tests.runs.conftest import frame, schema, table  # noqa: F401

@@ -38,7 +38,7 @@ from core.runs.execution.launcher import SampleRequest, facts_name
 from core.runs.execution.reporter import Pace
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.schema import Column, Domain, Kind, Schema
 from core.services import export, imports, planning, recipe, reviews, tables
 from core.services.shaping import DrawnTable

@@ -30,7 +30,7 @@ from core.privacy.summation import Summation
 from core.reading.typed_cells import typed_rows
 from core.runs.execution import attempts
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.column import Column
 from core.schema.schema import Domain, Schema, SchemaColumn
 from tests.contract.fits import QUICK

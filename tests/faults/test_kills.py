@@ -18,7 +18,7 @@ from core.runs.accounts.account import set_limit
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT, Workspace
+from core.runs.workspace import PROJECT_ROOT, Workspace
 from core.services import imports, planning, reviews, runs, tables
 from core.services.sample_tables import sample_table
 from tests.contract.test_contract import QUICK

@@ -21,7 +21,7 @@ from core.runs.storage.database import RunRow
 from core.runs.storage.events import State
 from core.runs.storage.processes import clock, process
 from core.runs.storage.processes.process import held_by_nobody
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.workspace import PROJECT_ROOT
 from tests.faults.ledger import paid_for
 from tests.runs import toy
 from tests.runs.workers import ended, queued, stepping, toy_plan, until

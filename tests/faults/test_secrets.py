@@ -14,8 +14,8 @@ from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.storages import LocalPlaces
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles, people_key, shift_key
+from core.runs.workspace import Workspace
 from tests.runs.workers import HereLauncher, releases, start, toy_plan
 
 SECRETS = {

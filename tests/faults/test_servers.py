@@ -22,7 +22,7 @@ from core.runs.storage.events import State
 from core.runs.storage.processes import process
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.workspace import PROJECT_ROOT
 from core.services import runs
 from tests.faults.ledger import paid_for
 from tests.postgres_server import BOTH

@@ -94,7 +94,7 @@ def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def store(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[RunStore]:
     """A store whose artefacts lie in the object store that the test asked for."""
-    from core.runs.storage.workspace import Workspace
+    from core.runs.workspace import Workspace
 
     assert {"storage", "bucket"} & set(request.fixturenames)
     for name in ("storage", "bucket"):

@@ -28,7 +28,7 @@ from core.runs.storage.objects.artefacts import _ObjectWorkplace
 from core.runs.storage.objects.bucket import AWAY, Bucket
 from core.runs.storage.storages import open_places
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.services import imports
 from core.services.sample_tables import sample_table
 from tests.runs import toy

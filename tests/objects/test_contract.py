@@ -16,7 +16,7 @@ import pytest
 from core.runs.errors import NotFoundError
 from core.runs.storage.artefacts import CHECKPOINT, METER, MODEL, ArtefactStore, LocalArtefacts
 from core.runs.storage.storages import open_places
-from core.runs.storage.workspace import Workspace, private_folder
+from core.runs.workspace import Workspace, private_folder
 
 LARGE = 3 * 2**14  # more than a manifest holds itself
 

@@ -17,7 +17,7 @@ from core.runs.storage.events import State
 from core.runs.storage.objects.artefacts import _ObjectWorkplace
 from core.runs.storage.objects.bucket import Bucket
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from tests.runs import toy
 from tests.runs.conftest import ROWS
 from tests.runs.workers import queued, releases, toy_plan, work

@@ -7,7 +7,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.runs.storage.events import State
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.workspace import PROJECT_ROOT
 from core.services import imports, planning, runs
 from core.services.sample_tables import sample_table
 from pages.shared import widgets as shared

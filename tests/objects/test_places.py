@@ -19,8 +19,8 @@ from core.runs.storage.artefacts import METER, LocalArtefacts
 from core.runs.storage.objects.bucket import AWAY, REFUSED, Bucket
 from core.runs.storage.storages import forget_logs, open_places
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles, people_key, shift_key
+from core.runs.workspace import Workspace
 
 SECRET_URL = "s3://someone:hunter2@bucket/prefix"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.runs.storage.scratch import Scratch
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.workspace import PROJECT_ROOT
 
 HOLD = """
 import sys, time

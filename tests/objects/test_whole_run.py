@@ -20,8 +20,8 @@ from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import people_key, shift_key
+from core.runs.workspace import Workspace
 from core.services import export, imports, planning, reviews, runs
 from core.services.sample_tables import SAMPLE_NAME, sample_table
 

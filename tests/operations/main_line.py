@@ -19,7 +19,7 @@ from core.operations.readiness import readiness
 from core.runs import operations_log
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.services import imports, planning, runs, tables
 from pages.server import faults
 from pages.shared import downloads

@@ -13,7 +13,7 @@ import streamlit as st
 from starlette.applications import Starlette
 
 from core.operations import readiness as checks
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from pages.server import endpoints
 from pages.server import middleware as doorway
 from pages.shared import widgets as shared

@@ -20,7 +20,7 @@ from core.runs import operations_log
 from core.runs.operations_log import FIELDS, JsonLines
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT, Workspace
+from core.runs.workspace import PROJECT_ROOT, Workspace
 from core.services import imports
 from pages.shared import downloads
 from tests.operations.main_line import CANARIES

@@ -12,7 +12,7 @@ from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.schema import Column, Kind, Schema
 from tests.runs import toy
 from tests.runs.workers import until

@@ -29,7 +29,7 @@ from core.privacy.ledger.ledger import Ledger, LedgerError, OverBudgetError
 from core.privacy.plan import Plan
 from core.runs.accounts.account import pay
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.schema import Column, Kind, Schema
 
 __all__ = ["DOMAIN", "LIMIT", "N", "main"]

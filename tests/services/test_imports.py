@@ -23,7 +23,7 @@ from core.runs.errors import StorageError
 from core.runs.storage.processes.unfinished import NOTHING_KEPT
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.workspace import PROJECT_ROOT
 from core.schema.form import FileForm
 from core.schema.person import Person
 from core.schema.rules.rules import Determines
@@ -140,7 +140,7 @@ import io, os, secrets, signal, sys
 from pathlib import Path
 import core.services.imports as imports
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from tests.services.test_imports import parquet, rows
 secrets.token_hex = lambda length: "0123456789"
 def die(*_, **__):

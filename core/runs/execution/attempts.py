@@ -33,7 +33,7 @@ from core.runs.execution.noisy_scores import release_cells
 from core.runs.execution.ray_summation import configured_summation
 from core.runs.execution.review_histograms import release_histograms
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, METER, MODEL
-from core.runs.storage.workspace import private_folder
+from core.runs.workspace import private_folder
 from core.writing.whole_files import replacing
 
 __all__ = ["Attempts", "fit_attempts"]

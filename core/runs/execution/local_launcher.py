@@ -20,7 +20,7 @@ from core.runs.storage.engine import can_write
 from core.runs.storage.events import State
 from core.runs.storage.records import RESUMABLE
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT, private_folder
+from core.runs.workspace import PROJECT_ROOT, private_folder
 
 __all__ = ["LocalLauncher"]
 

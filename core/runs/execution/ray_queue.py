@@ -35,7 +35,7 @@ from core.runs.execution.ray_words import (
 )
 from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT, Workspace
+from core.runs.workspace import PROJECT_ROOT, Workspace
 
 __all__ = ["NAMESPACE", "environment_of_workers", "main"]
 

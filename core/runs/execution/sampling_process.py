@@ -23,7 +23,7 @@ from core.runs.execution.launcher import REFUSED, SampleRequest, facts_name
 from core.runs.execution.threads import limit_threads
 from core.runs.storage.artefacts import MODEL, save_json
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.column import SchemaError
 from core.schema.surrogates import check_room
 from core.writing.tables import write_csv_parts, write_parquet_parts

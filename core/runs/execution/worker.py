@@ -38,7 +38,7 @@ from core.runs.storage.artefacts import CHECKPOINT, METER, ROWS, ROWS_DIGEST, Wo
 from core.runs.storage.events import State
 from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.schema import SchemaError
 
 __all__ = ["main"]

@@ -18,7 +18,7 @@ from typing import BinaryIO, Protocol, TypeAlias, TypeVar
 from pydantic import BaseModel
 
 from core.runs.errors import NotFoundError
-from core.runs.storage.workspace import private_folder
+from core.runs.workspace import private_folder
 from core.writing.whole_files import replacing
 
 __all__ = [

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from core.runs.errors import StorageError
-from core.runs.storage.workspace import private_folder
+from core.runs.workspace import private_folder
 
 __all__ = ["Scratch", "held_folder", "remove_leftovers"]
 

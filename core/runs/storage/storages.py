@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from core.runs.errors import StorageError
 from core.runs.storage.artefacts import ArtefactStore, LocalArtefacts
-from core.runs.storage.workspace import Workspace, private_folder
+from core.runs.workspace import Workspace, private_folder
 from core.writing.whole_files import replacing
 
 __all__ = ["LocalPlaces", "Places", "forget_logs", "open_places"]

@@ -40,7 +40,7 @@ from core.runs.storage.processes.holding import held_by, to_adopt, to_beat, to_c
 from core.runs.storage.processes.process import LostHold, held_by_nobody, started_since_boot
 from core.runs.storage.records import RESUMABLE, RunRecord
 from core.runs.storage.table_store import TableStore
-from core.runs.storage.workspace import Workspace, private_folder
+from core.runs.workspace import Workspace, private_folder
 from core.schema.schema import Schema
 
 __all__ = ["RunStore"]

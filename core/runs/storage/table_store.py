@@ -39,8 +39,8 @@ from core.runs.storage.records import (
 )
 from core.runs.storage.row_batches import table_batches
 from core.runs.storage.storages import open_places
-from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles
+from core.runs.workspace import Workspace
 from core.schema.schema import Schema, SchemaColumn
 
 __all__ = ["TableStore"]

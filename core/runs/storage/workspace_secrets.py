@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.runs.errors import RunStoreError
 from core.runs.storage.storages import Places, open_places
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 
 __all__ = ["WorkspaceLedgerFiles", "people_key", "shift_key"]
 

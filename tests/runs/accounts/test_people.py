@@ -29,8 +29,8 @@ from core.runs.errors import RunStoreError
 from core.runs.execution.privacy_certificate import make_privacy_certificate
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import people_key
+from core.runs.workspace import Workspace
 from core.services import imports, planning, runs, tables
 from core.services.sample_tables import sample_table
 from tests.privacy import toys

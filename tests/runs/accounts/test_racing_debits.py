@@ -22,7 +22,7 @@ from core.privacy.accounting.accountant import epsilon
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Budget, Plan
 from core.runs.accounts.account import default_limit
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.workspace import PROJECT_ROOT
 from core.services import runs
 from tests.postgres_server import BOTH
 from tests.runs import toy

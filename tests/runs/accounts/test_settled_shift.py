@@ -18,7 +18,7 @@ from core.runs.accounts.settled_shift import SettledShift
 from core.runs.errors import RunStoreError
 from core.runs.execution.lmdp_certificate import shifted
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from tests.lmdp.worlds import DOMAIN, People, coded, people
 from tests.privacy import toys
 

@@ -22,8 +22,8 @@ from core.runs.execution.pipeline import execute
 from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
 from core.runs.storage.workspace_secrets import shift_key
+from core.runs.workspace import Workspace
 from core.schema.schema import Schema
 from core.services import planning
 from core.services.sample_tables import sample_table

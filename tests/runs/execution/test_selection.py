@@ -31,7 +31,7 @@ from core.runs.storage.reviews.inside_views import (
 )
 from core.runs.storage.reviews.notes import Decision
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.services import reviews
 from tests.runs import toy
 

@@ -19,7 +19,7 @@ from core.runs.storage.database import RunRow
 from core.runs.storage.events import State
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.workspace import PROJECT_ROOT
 from tests.runs import toy
 from tests.runs.workers import PATIENCE, queued, releases, toy_plan, until
 

@@ -20,7 +20,7 @@ from core.runs.storage.events import State
 from core.runs.storage.processes.process import STALE_SECONDS
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.workspace import PROJECT_ROOT
 from core.services import reviews, runs
 from tests.runs import toy
 from tests.runs.workers import (

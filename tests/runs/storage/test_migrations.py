@@ -26,7 +26,7 @@ from core.runs.storage.engine import open_engine
 from core.runs.storage.migrations import current
 from core.runs.storage.migrations.current import HEAD, METADATA, bring_up_to_date, migrating
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import PROJECT_ROOT, Workspace
+from core.runs.workspace import PROJECT_ROOT, Workspace
 from core.services import runs
 from tests.postgres_server import BOTH
 
@@ -261,7 +261,7 @@ OPENED = """
 import sys, time
 from pathlib import Path
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 sys.stdin.readline()
 with RunStore(Workspace(Path(sys.argv[1]))) as store:
     print(len(store.runs()))
@@ -316,7 +316,7 @@ def test_processes_that_open_it_at_once_all_find_it_done(
 def test_alembic_is_imported_only_where_a_step_is_needed(engine: Engine, tmp_path: Path) -> None:
     look = (
         "import sys; from pathlib import Path; from core.runs.storage.store import RunStore;"
-        "from core.runs.storage.workspace import Workspace;"
+        "from core.runs.workspace import Workspace;"
         "RunStore(Workspace(Path(sys.argv[1]))).close(); print('alembic' in sys.modules)"
     )
 

@@ -17,7 +17,7 @@ from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.engine import open_engine
 from core.runs.storage.events import State
 from core.runs.storage.reviews import notes
-from core.runs.storage.workspace import PROJECT_ROOT
+from core.runs.workspace import PROJECT_ROOT
 from core.services import imports, planning, reviews, runs, tables
 from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.postgres_server import PASSWORD

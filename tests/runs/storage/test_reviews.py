@@ -6,7 +6,7 @@ from core.runs.errors import RunStoreError
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.notes import Decision, Rule
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 
 
 @pytest.fixture

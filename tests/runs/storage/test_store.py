@@ -21,7 +21,7 @@ from core.runs.storage import store as store_module
 from core.runs.storage.events import RunEvent, State, json_safe
 from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 from core.schema.schema import Column, Kind, Schema
 from core.writing.whole_files import replacing
 from tests.postgres_server import BOTH

@@ -30,7 +30,7 @@ from core.runs.storage.objects.published_folder import (
     top_names,
 )
 from core.runs.storage.scratch import Scratch
-from core.runs.storage.workspace import private_folder
+from core.runs.workspace import private_folder
 
 __all__ = ["ObjectArtefacts"]
 

@@ -11,7 +11,7 @@ from core.runs.errors import StorageError
 from core.runs.storage.objects.artefacts import ObjectArtefacts
 from core.runs.storage.objects.bucket import Bucket
 from core.runs.storage.scratch import Scratch
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 
 __all__ = ["ObjectPlaces", "object_places"]
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 
 from core.runs.errors import StorageError
 from core.runs.storage.objects.bucket import Bucket
-from core.runs.storage.workspace import private_folder
+from core.runs.workspace import private_folder
 from core.writing.whole_files import replacing
 
 __all__ = ["Manifest", "PublishedFolder", "Publisher", "top_names"]

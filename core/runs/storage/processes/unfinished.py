@@ -20,7 +20,7 @@ from core.runs.storage.artefacts import ArtefactStore
 from core.runs.storage.database import SketchRow, TableRow
 from core.runs.storage.scratch import held_folder, remove_leftovers
 from core.runs.storage.storages import Places
-from core.runs.storage.workspace import Workspace, private_folder
+from core.runs.workspace import Workspace, private_folder
 
 __all__ = ["NOTHING_KEPT", "UnfinishedTables"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 __all__ = ["PROJECT_ROOT", "Workspace", "private_folder"]
 
-PROJECT_ROOT = Path(__file__).resolve().parents[3]
+PROJECT_ROOT = Path(__file__).resolve().parents[2]
 
 
 def private_folder(path: Path) -> Path:
