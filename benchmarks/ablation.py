@@ -37,7 +37,7 @@ limit_threads()
 from benchmarks.named_tables import NamedTable, load  # noqa: E402
 from benchmarks.utility import TREES  # noqa: E402
 from core.encoding.codec import Codec  # noqa: E402
-from core.models.events import FitEvent, Wish  # noqa: E402
+from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.planning import plan_fit  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
 from core.models.shared.counting.calibrated import SHARE  # noqa: E402
@@ -106,7 +106,7 @@ class Trial:
         codes = Codec(domain).encode(self.table.train)
         rows = PrivateTable(codes, domain, plan)
         with tempfile.TemporaryDirectory() as folder:
-            context = FitContext(observe=_quiet, folder=Path(folder), seed=self.seed)
+            context = FitContext(on_event=_quiet, folder=Path(folder), seed=self.seed)
             counts = count(rows, plan, context) if share else None
             inner = synthesizer(model).trainer().fit(rows, plan, context)
         assert isinstance(inner, FittedModel)
@@ -138,8 +138,8 @@ class Trial:
         }
 
 
-def _quiet(event: FitEvent) -> Wish:
-    return Wish.GO_ON
+def _quiet(event: FitEvent) -> Signal:
+    return Signal.GO_ON
 
 
 def ablate(trial: Trial, model: str, share: float) -> dict[str, Figures]:

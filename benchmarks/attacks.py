@@ -46,7 +46,7 @@ from core.audit.watched_table import altered  # noqa: E402
 from core.encoding.codec import Codec  # noqa: E402
 from core.encoding.holdout import split_rows  # noqa: E402
 from core.encoding.layout.layout import Layout  # noqa: E402
-from core.models.events import FitEvent, Wish  # noqa: E402
+from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.laid_out import laid_out  # noqa: E402
 from core.models.planning import plan_fit  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
@@ -147,14 +147,14 @@ def fitted_trial(
     codes = Codec(layout.domain).encode(layout.to_model(trial.train))
     table = PrivateTable(codes, layout.domain, altered(plan, noise=noise))
     with tempfile.TemporaryDirectory() as folder:
-        context = FitContext(observe=_go_on, folder=Path(folder), seed=seed)
+        context = FitContext(on_event=_go_on, folder=Path(folder), seed=seed)
         fitted = synthesizer(model).fit(table, altered(plan, noise=noise), context)
     synthetic = laid_out(fitted, layout).sample(n, seed=seed)
     return Trial(trial.train, trial.holdout, synthetic, trial.schema, trial.target)
 
 
-def _go_on(_: FitEvent) -> Wish:
-    return Wish.GO_ON
+def _go_on(_: FitEvent) -> Signal:
+    return Signal.GO_ON
 
 
 # -- the former rule ----------------------------------------------------------------------------

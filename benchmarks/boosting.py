@@ -38,7 +38,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 
 from core.cli.making import settings_of  # noqa: E402
 from core.encoding.codec import Codec  # noqa: E402
-from core.models.events import FitEvent, Wish  # noqa: E402
+from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
 from core.models.shared.counting.calibrated import SHARE  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
@@ -112,7 +112,7 @@ class Trial:
         start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             fitted = synthesizer(model).fit(
-                table, plan, FitContext(observe=_quiet, folder=Path(folder), seed=seed)
+                table, plan, FitContext(on_event=_quiet, folder=Path(folder), seed=seed)
             )
         print(f"{model}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
         return fitted
@@ -134,8 +134,8 @@ class Trial:
         return out | {TVD: pair_mean(two_way(real, fake))}
 
 
-def _quiet(event: FitEvent) -> Wish:
-    return Wish.GO_ON
+def _quiet(event: FitEvent) -> Signal:
+    return Signal.GO_ON
 
 
 def summary(runs: list[dict[str, dict[str, float]]]) -> tuple[pd.DataFrame, dict[str, int]]:

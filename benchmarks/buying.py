@@ -34,7 +34,7 @@ from utility import Bench, read, schema_of  # noqa: E402 - threads are set befor
 
 from core.cli.making import settings_of  # noqa: E402
 from core.encoding.codec import Codec  # noqa: E402
-from core.models.events import FitEvent, Wish  # noqa: E402
+from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
 from core.models.synthesizer import FitContext  # noqa: E402
 from core.privacy.discovery.release import release_schema  # noqa: E402
@@ -139,7 +139,7 @@ class Trial:
         codec = Codec(schema.domain())
         table = PrivateTable(codec.encode(self.rows), codec.domain, plan)
         with tempfile.TemporaryDirectory() as folder:
-            context = FitContext(observe=_quiet, folder=Path(folder), seed=seed)
+            context = FitContext(on_event=_quiet, folder=Path(folder), seed=seed)
             fitted: Any = synthesizer(MODEL).fit(table, plan, context)
         made = fitted.sample(len(self.rows), seed=seed)
         for name in self.rows.columns:  # a column that was left out holds nothing
@@ -151,8 +151,8 @@ class Trial:
         return found | coverage(schema, self.rows, self.schema) | judged
 
 
-def _quiet(event: FitEvent) -> Wish:
-    return Wish.GO_ON
+def _quiet(event: FitEvent) -> Signal:
+    return Signal.GO_ON
 
 
 def measured(trial: Trial, share: float, seeds: int) -> dict[str, Any]:

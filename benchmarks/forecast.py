@@ -42,7 +42,7 @@ from scipy.optimize import isotonic_regression
 
 from benchmarks.generated_tables import TUNING, GeneratedTable, make
 from core.encoding.codec import Codec
-from core.models.events import FitEvent, PhaseStarted, Wish
+from core.models.events import FitEvent, PhaseStarted, Signal
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.models.synthesizer import FitContext, Fitted
@@ -80,12 +80,12 @@ class Clock:
         self.seconds: dict[str, float] = {}
         self._phase, self._start = "start", time.process_time()
 
-    def __call__(self, event: FitEvent) -> Wish:
-        """See `core.models.events.Observe`."""
+    def __call__(self, event: FitEvent) -> Signal:
+        """See `core.models.events.OnEvent`."""
         if isinstance(event, PhaseStarted):
             self.stop()
             self._phase = event.name
-        return Wish.GO_ON
+        return Signal.GO_ON
 
     def stop(self) -> None:
         """Count what the present phase took."""
@@ -110,7 +110,7 @@ def fitted(
     plan = plan_fit(synthesizer(model), codec.domain, n, budget, settings)
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
-        context = FitContext(observe=clock, folder=Path(folder), seed=0)
+        context = FitContext(on_event=clock, folder=Path(folder), seed=0)
         door = PrivateTable(codec.encode(table.train), codec.domain, plan)
         model_fitted = synthesizer(model).fit(door, plan, context)
     clock.stop()

@@ -38,7 +38,7 @@ import torch  # noqa: E402 - threads are set first
 
 from core.cli.making import settings_of  # noqa: E402
 from core.encoding.codec import Codec  # noqa: E402
-from core.models.events import FitEvent, Wish  # noqa: E402
+from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.pgb.fitted import BoostedFitted  # noqa: E402
 from core.models.pgb.multiplicative_weights import REJECTION  # noqa: E402
 from core.models.pgb.plan import Pgb  # noqa: E402
@@ -106,11 +106,11 @@ def fit(epsilon: float, seed: int, settings: dict[str, Any]) -> BoostedFitted:
     plan = plan_fit(Pgb(), DOMAIN, len(frame), budget, {"count_share": 0.0, **settings})
     table = PrivateTable(Codec(DOMAIN).encode(frame), DOMAIN, plan)
     with tempfile.TemporaryDirectory() as folder:
-        return Pgb().fit(table, plan, FitContext(observe=_quiet, folder=Path(folder), seed=seed))
+        return Pgb().fit(table, plan, FitContext(on_event=_quiet, folder=Path(folder), seed=seed))
 
 
-def _quiet(event: FitEvent) -> Wish:
-    return Wish.GO_ON
+def _quiet(event: FitEvent) -> Signal:
+    return Signal.GO_ON
 
 
 def main() -> int:

@@ -25,7 +25,7 @@ import torch
 
 from benchmarks import dpsgd
 from core.encoding.codec import Codec
-from core.models.events import FitEvent, PhaseStarted, Progress, Wish
+from core.models.events import FitEvent, PhaseStarted, Progress, Signal
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.models.synthesizer import FitContext
@@ -62,13 +62,13 @@ class Clock:
     _phase: str = ""
     _since: float = 0.0
 
-    def __call__(self, event: FitEvent) -> Wish:
-        """See `Observe`."""
+    def __call__(self, event: FitEvent) -> Signal:
+        """See `OnEvent`."""
         if isinstance(event, PhaseStarted):
             self.enter(event.name)
         elif isinstance(event, Progress):
             self.steps[event.phase] = event.step
-        return Wish.GO_ON
+        return Signal.GO_ON
 
     def enter(self, phase: str) -> None:
         """End the present phase, begin another."""
@@ -89,7 +89,7 @@ def run(model: str, rows: int, device: str) -> Clock:
     plan = plan_fit(synthesizer(model), domain, rows, budget, SHORT[model])
     table, clock = PrivateTable(Codec(domain).encode(frame), domain, plan), Clock(device)
     with tempfile.TemporaryDirectory() as folder:
-        context = FitContext(observe=clock, folder=Path(folder), seed=0, device=device)
+        context = FitContext(on_event=clock, folder=Path(folder), seed=0, device=device)
         synthesizer(model).fit(table, plan, context)
     clock.enter("")
     return clock

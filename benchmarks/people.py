@@ -34,7 +34,7 @@ from core.cli.making import settings_of
 from core.encoding.holdout import people_trained_on, split_rows
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
-from core.models.events import FitEvent, Wish
+from core.models.events import FitEvent, Signal
 from core.models.laid_out import laid_out
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
@@ -122,13 +122,13 @@ def fitted_table(
     codes, people = encoded_records(trained, layout, person)
     table = PrivateTable(codes, layout.domain, plan, people=people)
     with tempfile.TemporaryDirectory() as folder:
-        context = FitContext(observe=_go_on, folder=Path(folder), seed=options.seed)
+        context = FitContext(on_event=_go_on, folder=Path(folder), seed=options.seed)
         fitted = synthesizer(model).fit(table, plan, context)
     return laid_out(fitted, layout).sample(len(trained), seed=options.seed), plan
 
 
-def _go_on(_: FitEvent) -> Wish:
-    return Wish.GO_ON
+def _go_on(_: FitEvent) -> Signal:
+    return Signal.GO_ON
 
 
 def judged(synthetic: pd.DataFrame, kept: pd.DataFrame, seed: int) -> dict[str, float | None]:

@@ -41,7 +41,7 @@ from core.cli.making import settings_of  # noqa: E402
 from core.encoding.codec import Codec, Codes  # noqa: E402
 from core.lmdp.inside import inside_check  # noqa: E402
 from core.lmdp.shift import Shift, Shifted  # noqa: E402
-from core.models.events import FitEvent, Wish  # noqa: E402
+from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Plan  # noqa: E402
@@ -108,7 +108,7 @@ class Trial:
         start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             fitted: Any = synthesizer(model).fit(
-                table, plan, FitContext(observe=_quiet, folder=Path(folder), seed=seed)
+                table, plan, FitContext(on_event=_quiet, folder=Path(folder), seed=seed)
             )
         seconds = time.perf_counter() - start
         row: dict[str, Any] = {"model": model, "seed": seed, "epsilon": plan.budget.epsilon}
@@ -129,7 +129,7 @@ class Trial:
             row |= self._judged(released, "shifted ")
             row |= self._checked(codec, codes, released, plan, seed, "")
         if plan.added:
-            for verdict in certify(table, fitted, plan, observe=_quiet):
+            for verdict in certify(table, fitted, plan, on_event=_quiet):
                 row[f"{verdict['group']} certificate"] = (
                     f"{verdict['count']:.0f} of {verdict['groups']} (> {verdict['threshold']:.1f})"
                 )
@@ -166,8 +166,8 @@ class Trial:
         return {f"{label}AUROC": found["auroc_logistic"], f"{label}2-way": found["tvd_2way"]}
 
 
-def _quiet(event: FitEvent) -> Wish:
-    return Wish.GO_ON
+def _quiet(event: FitEvent) -> Signal:
+    return Signal.GO_ON
 
 
 def main() -> int:

@@ -40,7 +40,7 @@ from core.lmdp.recovery import (  # noqa: E402
     recovered_shares,
 )
 from core.lmdp.shift import Shift, Shifted  # noqa: E402
-from core.models.events import FitEvent, Wish  # noqa: E402
+from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.registry import cards, synthesizer  # noqa: E402
 from core.models.synthesizer import FitContext  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
@@ -112,7 +112,7 @@ def trial(model: str, options: argparse.Namespace) -> dict[str, Any]:
     real = codec.encode(frame)
     table, start = PrivateTable(real, codec.domain, plan), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        context = FitContext(observe=_quiet, folder=Path(folder), seed=options.seed)
+        context = FitContext(on_event=_quiet, folder=Path(folder), seed=options.seed)
         fitted: Any = synthesizer(model).fit(table, plan, context)
     seconds = time.perf_counter() - start
     assert plan.protection is not None and plan.shift is not None
@@ -140,8 +140,8 @@ def trial(model: str, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _quiet(event: FitEvent) -> Wish:
-    return Wish.GO_ON
+def _quiet(event: FitEvent) -> Signal:
+    return Signal.GO_ON
 
 
 def main() -> int:

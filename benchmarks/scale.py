@@ -120,13 +120,13 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
                 device="cpu", artefacts=workplace, account_id=table.account_id,
                 debit_key=run.debit_key, allow_non_private=False, shift_words="",
             )  # fmt: skip
-            execute(job, rows, store=store, observe=watch, find=synthesizer)
+            execute(job, rows, store=store, on_event=watch, find=synthesizer)
         if not options.no_csv:
             watch.enter("csv")
             reviewed_file(store, run, format="csv")
         if options.report:
             watch.enter("report")
-            make_reports(store, store.run(run.id), observe=lambda *_: None)
+            make_reports(store, store.run(run.id), on_progress=lambda *_: None)
         watch.enter(None)
     return {
         "model": options.model,
@@ -167,11 +167,11 @@ class _Watch:
         self._now, self._since, self._used = stage, now, used
 
     def __call__(self, event: Any) -> Any:
-        from core.models.events import Wish
+        from core.models.events import Signal
 
         if event.kind == "phase":
             self.enter(event.data["name"])
-        return Wish.GO_ON
+        return Signal.GO_ON
 
 
 def _take_in(store: Any, file: Path, schema: Schema) -> Any:

@@ -29,7 +29,7 @@ from core.cli.places import place
 from core.cli.reading import all_columns, read_file, say_misfits, typed_frame, with_schema
 from core.cli.saved_runs import trained_model
 from core.models.card import Card
-from core.models.events import FitEvent, Wish
+from core.models.events import FitEvent, Signal
 from core.models.registry import cards, load_fitted
 from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
 from core.privacy.plan import Guarantee, Plan
@@ -202,7 +202,7 @@ def synthesize(
     """
     parsed = _options("synth", {"epsilon": epsilon, "model": model, **options}, schema)
     check_options(parsed)
-    synthesis = make(parsed, *_typed(parsed, frame), observe=_go_on)
+    synthesis = make(parsed, *_typed(parsed, frame), on_event=_go_on)
     outcome = synthesis.outcome
     return Synthetic(
         table=outcome.tables.synthetic,
@@ -325,8 +325,8 @@ def _rows(frame: pd.DataFrame, schema: Schema | None) -> tuple[pa.Table | pd.Dat
     return frame.assign(**frame_as_declared(frame[names], added)), schema
 
 
-def _go_on(event: FitEvent) -> Wish:
-    return Wish.GO_ON
+def _go_on(event: FitEvent) -> Signal:
+    return Signal.GO_ON
 
 
 def _options(

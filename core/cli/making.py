@@ -21,7 +21,7 @@ from core.cli.people import account_for
 from core.cli.saved_runs import check_save, save_run
 from core.encoding.holdout import people_trained_on, split_rows
 from core.encoding.layout.layout import Layout
-from core.models.events import Observe
+from core.models.events import OnEvent
 from core.privacy.discovery.unbought import stand_in, unbought
 from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Ledger
@@ -107,7 +107,7 @@ def check_options(options: argparse.Namespace) -> None:
 
 
 def make(
-    options: argparse.Namespace, frame: pd.DataFrame, schema: Schema, *, observe: Observe
+    options: argparse.Namespace, frame: pd.DataFrame, schema: Schema, *, on_event: OnEvent
 ) -> Synthesis:
     """Pay for, train and sample, in this process.
 
@@ -146,7 +146,7 @@ def make(
             job = _job(
                 options, schema, plan, device=device, account_id=account_id, folder=Path(folder)
             )
-            outcome = execute(job, FrameRows(trained), store=store, observe=observe)
+            outcome = execute(job, FrameRows(trained), store=store, on_event=on_event)
             synthesis = Synthesis(
                 plan=plan,
                 schema=schema,

@@ -57,13 +57,13 @@ def review(options: argparse.Namespace) -> int:
     if test is None and share:
         real, test = split_rows(real, share, schema.person)
 
-    def hear(stage: str, fraction: float) -> None:
+    def on_progress(stage: str, fraction: float) -> None:
         print(f"{fraction:4.0%}  {stage}", file=sys.stderr, flush=True)
 
     if options.view == "outside":
         report = outside_report(synthetic, schema)
     else:
-        report = build_report(real, synthetic, schema, test=test, observe=hear)
+        report = build_report(real, synthetic, schema, test=test, on_progress=on_progress)
     title = options.synthetic.name
     if options.view == "inside":
         title += f" against {options.real.name}"

@@ -25,7 +25,7 @@ from core.cli.making import check_amounts, check_options, foreseen, make
 from core.cli.people import foresee
 from core.cli.places import files
 from core.cli.reading import read_with_schema
-from core.models.events import FitEvent, Wish
+from core.models.events import FitEvent, Signal
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyScore
 from core.runs.accounts.spending import epsilon_text, noted_purchases, with_purchases_added
@@ -91,7 +91,7 @@ class _Console:
         self._pace = Pace(SPEAK_SECONDS)
         self._quiet = quiet
 
-    def __call__(self, event: FitEvent) -> Wish:
+    def __call__(self, event: FitEvent) -> Signal:
         data = event.data
         if event.kind == "phase":
             self.watch.enter(data["name"])
@@ -100,7 +100,7 @@ class _Console:
             self._say(data["text"])
         elif event.kind == "progress" and self._pace.due():
             self._say(f"  step {data['step']} of {data['steps']}")
-        return Wish.GO_ON
+        return Signal.GO_ON
 
     def _say(self, line: str) -> None:
         if not self._quiet:
@@ -115,7 +115,7 @@ def synth(options: argparse.Namespace) -> int:
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
     frame, schema = read_with_schema(options)
-    synthesis = make(options, frame, schema, observe=console)
+    synthesis = make(options, frame, schema, on_event=console)
     outcome = synthesis.outcome
     console.watch.enter("write")
     if not outcome.guarantee.private:

@@ -17,16 +17,16 @@ __all__ = [
     "Interaction",
     "Metrics",
     "Note",
-    "Observe",
+    "OnEvent",
     "PhaseStarted",
     "Preview",
     "Progress",
     "StoodOut",
-    "Wish",
+    "Signal",
 ]
 
 
-class Wish(StrEnum):
+class Signal(StrEnum):
     """What a person asks of a running fit."""
 
     GO_ON = "go_on"
@@ -134,26 +134,26 @@ class StoodOut(FitEvent):
         return self.model_dump(mode="json")
 
 
-Observe = Callable[[FitEvent], Wish]
+OnEvent = Callable[[FitEvent], Signal]
 
 
 class Emitter:
-    """Sends events to an observer and does as it wishes.
+    """Sends events to an observer and does as it asks.
 
     Args:
-      observe: hears of each event and brings the wish back.
-      keep: writes the checkpoint before a wish to stop is followed.
-      obeys: wishes that are followed; where stopping would lose a release that is paid for, fewer.
+      on_event: hears of each event and brings the signal back.
+      keep: writes the checkpoint before a signal to stop is followed.
+      obeys: signals that are followed; where stopping would lose a release that is paid for, fewer.
     """
 
     def __init__(
         self,
-        observe: Observe,
+        on_event: OnEvent,
         *,
         keep: Callable[[], None] | None = None,
-        obeys: Collection[Wish] = (Wish.PAUSE, Wish.CANCEL),
+        obeys: Collection[Signal] = (Signal.PAUSE, Signal.CANCEL),
     ):
-        self._observe = observe
+        self._on_event = on_event
         self._keep = keep
         self._obeys = frozenset(obeys)
 
@@ -161,14 +161,14 @@ class Emitter:
         """Tell the observer.
 
         Raises:
-          FitCancelled, FitPaused: its wish was followed, after the checkpoint was written.
+          FitCancelled, FitPaused: its signal was followed, after the checkpoint was written.
         """
-        wish = self._observe(event)
-        if wish not in self._obeys:
+        signal = self._on_event(event)
+        if signal not in self._obeys:
             return
         if self._keep is not None:
             self._keep()
-        raise FitCancelled if wish is Wish.CANCEL else FitPaused
+        raise FitCancelled if signal is Signal.CANCEL else FitPaused
 
     def phase(self, name: str, title: str, *, private: bool = False) -> None:
         """A phase begins; see `PhaseStarted` and `send`.
@@ -188,11 +188,11 @@ class Emitter:
         """Tells of (rows done, rows in all) while the table is read; see `Progress`.
 
         Args:
-          pausable: whether to follow a wish to pause here too. A release is charged before it reads
-            and kept after, so it would be lost; the next event brings the wish again.
+          pausable: whether to follow a signal to pause here too. A release is charged before it
+            reads and kept after, so it would be lost; the next event brings the signal again.
         """
-        obeys = self._obeys if pausable else self._obeys - {Wish.PAUSE}
-        reading = Emitter(self._observe, keep=self._keep, obeys=obeys)
+        obeys = self._obeys if pausable else self._obeys - {Signal.PAUSE}
+        reading = Emitter(self._on_event, keep=self._keep, obeys=obeys)
 
         def tick(done: int, total: int) -> None:
             reading.send(Progress(step=done, steps=total, phase=phase, unit="rows"))

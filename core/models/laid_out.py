@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from core.encoding.layout.layout import Layout
-from core.models.events import FitEvent, Observe, Preview, Wish
+from core.models.events import FitEvent, OnEvent, Preview, Signal
 from core.models.synthesizer import Fitted
 from core.schema.schema import Domain
 
@@ -68,16 +68,16 @@ def with_layout(inner: Fitted, folder: Path) -> Fitted:
     return LaidOut(inner, Layout(Domain.model_validate_json(file.read_bytes())))
 
 
-def previewed(observe: Observe, layout: Layout) -> Observe:
+def previewed(on_event: OnEvent, layout: Layout) -> OnEvent:
     """An observer that sees previews as rows of the table, not as models see them."""
     if layout.same:
-        return observe
+        return on_event
 
-    def told(event: FitEvent) -> Wish:
+    def told(event: FitEvent) -> Signal:
         if isinstance(event, Preview) and event.rows:
             drawn = pd.DataFrame(event.rows, dtype=object)
             table = layout.from_model(drawn, seed=0)
             event = Preview(rows=json.loads(table.to_json(orient="records", date_format="iso")))
-        return observe(event)
+        return on_event(event)
 
     return told

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cas
 from pydantic import BaseModel
 
 from core.models.card import Card
-from core.models.events import Observe
+from core.models.events import OnEvent
 from core.privacy.plan import Budget, Phase, Plan
 from core.schema.schema import Domain
 
@@ -32,14 +32,14 @@ class FitContext:
     """What a fit is told beside the table and the plan.
 
     Attributes:
-      observe: hears of events and brings wishes back.
+      on_event: hears of events and brings signals back.
       folder: where checkpoints go; with `resume`, where one lies.
       seed: seeds data-free randomness only (initial weights, latents), never noise; None draws one.
       device: "cpu" or "cuda".
       resume: whether to go on from the checkpoint in the folder.
     """
 
-    observe: Observe
+    on_event: OnEvent
     folder: Path
     seed: int | None = None
     device: str = "cpu"
@@ -140,7 +140,7 @@ class Synthesizer(Generic[S]):
           context: who watches, where checkpoints go, and how to begin.
 
         Raises:
-          FitCancelled, FitPaused: the observer's wish was followed.
+          FitCancelled, FitPaused: the observer's signal was followed.
         """
         return self.trainer().fit(table, plan, context)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.models.events import Wish
+from core.models.events import Signal
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.plan import Plan, certificate_phase
 from core.runs.accounts.account import charges, require_words
@@ -186,7 +186,7 @@ def pause(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Run
     message = "Paused before it went on." if charges(store, run) else "Paused before it started."
     message = f"{message} {kept_spent(store, run)}"
     if not store.set_state(run_id, State.PAUSED, message, expect=(State.QUEUED,)):
-        _ask(store, run_id, Wish.PAUSE)
+        _ask(store, run_id, Signal.PAUSE)
     elif launcher is not None:
         launcher.withdraw(run_id)
     return store.run(run_id)
@@ -206,17 +206,17 @@ def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Ru
         spent = kept_spent(store, run)
         ended, message = State.CANCELLED, f"Cancelled. {spent}"
     if not store.set_state(run_id, ended, message, expect=waiting):
-        _ask(store, run_id, Wish.CANCEL)
+        _ask(store, run_id, Signal.CANCEL)
     elif launcher is not None:
         launcher.withdraw(run_id)
     return store.run(run_id)
 
 
-def _ask(store: RunStore, run_id: str, wish: Wish) -> None:
+def _ask(store: RunStore, run_id: str, signal: Signal) -> None:
     state = store.run(run_id).state
     if state is not State.RUNNING:
         raise RunStoreError(f"A run that is {state.value} cannot be stopped.")
-    store.request(run_id, wish)
+    store.request(run_id, signal)
 
 
 def _epsilon_words(run: RunRecord) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.models.events import Observe
+from core.models.events import OnEvent
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.models.synthesizer import FitContext, Fitted
@@ -79,10 +79,10 @@ def planned(
 
 
 def fit(
-    table: PrivateTable, plan: Plan, folder: Path, observe: Observe | None = None, **more: Any
+    table: PrivateTable, plan: Plan, folder: Path, on_event: OnEvent | None = None, **more: Any
 ) -> Fitted:
     """A fit as a worker begins it; `more` goes into its context."""
-    context = FitContext(observe=observe or Watcher(), folder=folder, **({"seed": 1} | more))
+    context = FitContext(on_event=on_event or Watcher(), folder=folder, **({"seed": 1} | more))
     return synthesizer(plan.model).fit(table, plan, context)
 
 

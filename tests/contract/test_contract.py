@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.models.events import FitCancelled, FitPaused, Wish
+from core.models.events import FitCancelled, FitPaused, Signal
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
 from core.models.shared import training_loop
@@ -95,15 +95,17 @@ def fast_clock(monkeypatch):
 
 
 @pytest.mark.parametrize("model", IDS)
-@pytest.mark.parametrize(("wish", "stop"), [(Wish.PAUSE, FitPaused), (Wish.CANCEL, FitCancelled)])
+@pytest.mark.parametrize(
+    ("signal", "stop"), [(Signal.PAUSE, FitPaused), (Signal.CANCEL, FitCancelled)]
+)
 def test_resumed_fit_releases_nothing_twice_and_claims_the_same(
-    model, wish, stop, tmp_path, fast_clock
+    model, signal, stop, tmp_path, fast_clock
 ):
     last = synthesizer(model).card.stages[-1].name
     plan = planned(model, long=True)
     table = door(plan)
     with pytest.raises(stop):
-        fit(table, plan, tmp_path, Watcher(wish, phase=last, step=1))
+        fit(table, plan, tmp_path, Watcher(signal, phase=last, step=1))
     meter = Meter.from_json(table.meter.to_json(), plan)
     codec, codes = coded(N)
     later = PrivateTable(codes, codec.domain, plan, meter=meter)
@@ -120,20 +122,20 @@ def test_a_pause_wherever_it_is_followed_loses_nothing_that_was_paid_for(model, 
     """Each private phase is asked to pause when it begins and at its progress, until it does."""
     plan, (codec, codes) = planned(model), coded(N)
     private = {phase.name for phase in plan.phases}
-    followed, wished = set(), []
+    followed, asked = set(), []
 
-    def observe(event):
+    def on_event(event):
         name = event.data.get("name") or event.data.get("phase")
-        wished[:] = [(event.kind, name)] if name in private else []
-        return Wish.PAUSE if wished and not followed.issuperset(wished) else Wish.GO_ON
+        asked[:] = [(event.kind, name)] if name in private else []
+        return Signal.PAUSE if asked and not followed.issuperset(asked) else Signal.GO_ON
 
     meter, fitted = Meter(plan), None
     while fitted is None:
         table = PrivateTable(codes, codec.domain, plan, meter=meter)
         try:
-            fitted = fit(table, plan, tmp_path, observe, resume=bool(followed))
+            fitted = fit(table, plan, tmp_path, on_event, resume=bool(followed))
         except FitPaused:
-            followed |= set(wished)
+            followed |= set(asked)
             meter = Meter.from_json(table.meter.to_json(), plan)
     assert table.meter.executed == plan.phases
     assert followed or model == "pearl"  # whose releases are kept together
@@ -157,14 +159,14 @@ def test_a_fit_goes_on_after_a_kill_and_claims_what_an_undisturbed_one_does(
     table = PrivateTable(codes, codec.domain, plan, meter=meter)
     watcher = Watcher()
 
-    def observe(event):
-        wish = watcher(event)
+    def on_event(event):
+        signal = watcher(event)
         if event.kind == "progress" and event.data["phase"] == last and event.data["step"] > at:
             raise Killed
-        return wish
+        return signal
 
     with pytest.raises(Killed):
-        fit(table, plan, tmp_path, observe)
+        fit(table, plan, tmp_path, on_event)
     written = Meter.from_json(disk[-1], plan)
     for phase in plan.phases:
         assert meter.runs(phase.name) <= written.runs(phase.name)  # nothing is forgotten

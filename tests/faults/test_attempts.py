@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.models.events import Emitter, FitEvent, Wish
+from core.models.events import Emitter, FitEvent, Signal
 from core.models.planning import plan_fit
 from core.privacy.plan import Budget, Plan, Protection
 from core.runs.accounts.account import set_limit
@@ -60,7 +60,7 @@ class TwoPart(toy.Toy):
 
     def fit(self, table, plan, context):
         checkpoint = context.folder / "step.json"
-        Emitter(context.observe).phase("fit", "Fitting")
+        Emitter(context.on_event).phase("fit", "Fitting")
         if not (context.resume and checkpoint.exists()):
             table.meter.charge("sum")  # from here to the checkpoint a crash loses the release
             half = checkpoint.with_suffix(".half")
@@ -134,7 +134,7 @@ def kills(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kills]:
         kills.step(f"after {place}")
         return made
 
-    def told(self: Reporter, event: FitEvent) -> Wish:
+    def told(self: Reporter, event: FitEvent) -> Signal:
         kills.step(f"{event.kind} {event.data.get('name', '')}")
         return report(self, event)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import update
 
-from core.models.events import Wish
+from core.models.events import Signal
 from core.runs.execution import reporter as reporting
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.reporter import Reporter
@@ -128,16 +128,16 @@ def test_after_the_server_was_away_workers_have_time_to_speak(
 def test_who_cannot_say_whose_run_it_is_waits(store, held):
     """A worker that had no sign of life through for long may have lost its run to another one."""
     reporter = Reporter(store, held.id)
-    assert reporter.wish() is Wish.GO_ON
+    assert reporter.signal() is Signal.GO_ON
     reporter.confirm(clock.elapsed() - 50.0)
     began = clock.elapsed()
     timer = threading.Timer(1.0, lambda: reporter.confirm(clock.elapsed()))
     timer.start()
-    assert reporter.wish() is Wish.GO_ON and clock.elapsed() - began > 0.9
+    assert reporter.signal() is Signal.GO_ON and clock.elapsed() - began > 0.9
     reporter.confirm(clock.elapsed() - 50.0)
     timer = threading.Timer(0.5, reporter.supersede)
     timer.start()
-    assert reporter.wish() is Wish.CANCEL
+    assert reporter.signal() is Signal.CANCEL
     timer.join()
 
 
@@ -152,7 +152,7 @@ def test_who_slept_asks_whose_run_it_is(store, held, monkeypatch):
         return awake(which) + (8 * 3600.0 if which == time.CLOCK_BOOTTIME else 0.0)
 
     monkeypatch.setattr(time, "clock_gettime", after_a_night)
-    assert reporter.wish() is Wish.CANCEL and reporter.superseded
+    assert reporter.signal() is Signal.CANCEL and reporter.superseded
 
 
 def test_who_waits_for_a_database_that_is_gone_for_good_gives_up(store, held, monkeypatch):
@@ -160,7 +160,7 @@ def test_who_waits_for_a_database_that_is_gone_for_good_gives_up(store, held, mo
     reporter = Reporter(store, held.id)
     began = clock.elapsed()
     reporter.confirm(began - 50.0)
-    assert reporter.wish() is Wish.CANCEL and reporter.superseded
+    assert reporter.signal() is Signal.CANCEL and reporter.superseded
     assert clock.elapsed() - began >= 1.0
 
 

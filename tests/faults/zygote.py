@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 import core.runs.execution.lmdp_certificate  # noqa: F401  what workers import as they go
-from core.models.events import FitEvent, Wish
+from core.models.events import FitEvent, Signal
 from core.models.registry import cards, synthesizer
 from core.runs.execution import worker
 from core.runs.execution.reporter import Reporter
@@ -49,7 +49,7 @@ def work(asked: dict[str, Any]) -> None:
         os.dup2(file.fileno(), 2)
     report, told = Reporter.__call__, 0
 
-    def deadly(self: Reporter, event: FitEvent) -> Wish:
+    def deadly(self: Reporter, event: FitEvent) -> Signal:
         nonlocal told
         told += 1
         named = event.kind == "phase" and event.data["name"] == asked.get("phase")

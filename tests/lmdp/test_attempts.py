@@ -59,7 +59,7 @@ def certified(plan, rng, rate=level.GROUP_LEVEL):
 
     table = SimpleNamespace(n=N, meter=SimpleNamespace(runs=lambda _: 0), release=release)
     fitted = SimpleNamespace(domain=CODEC.domain, sample=lambda n: None)
-    (result,) = lmdp_certificate.certify(table, fitted, plan, observe=lambda _: None)
+    (result,) = lmdp_certificate.certify(table, fitted, plan, on_event=lambda _: None)
     return result["granted"]
 
 

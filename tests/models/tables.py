@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from core.encoding.codec import Codec, Codes
-from core.models.events import FitEvent, Wish
+from core.models.events import FitEvent, Signal
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.plan import Plan
@@ -79,16 +79,16 @@ def door(
 
 
 class Watcher:
-    """An observer that keeps events and wishes something once a phase has gone far enough."""
+    """An observer that keeps events and asks for something once a phase has gone far enough."""
 
-    def __init__(self, wish: Wish = Wish.GO_ON, phase: str = "", step: int = 0):
+    def __init__(self, signal: Signal = Signal.GO_ON, phase: str = "", step: int = 0):
         self.events: list[FitEvent] = []
-        self.wish, self.phase, self.step = wish, phase, step
+        self.signal, self.phase, self.step = signal, phase, step
 
-    def __call__(self, event: FitEvent) -> Wish:
+    def __call__(self, event: FitEvent) -> Signal:
         self.events.append(event)
         here = event.kind == "progress" and event.data["phase"] == self.phase
-        return self.wish if here and event.data["step"] >= self.step else Wish.GO_ON
+        return self.signal if here and event.data["step"] >= self.step else Signal.GO_ON
 
     def kinds(self) -> set[str]:
         return {event.kind for event in self.events}

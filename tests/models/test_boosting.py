@@ -265,7 +265,7 @@ def test_any_adversarial_model_can_be_boosted(base, tags, tmp_path):
     settings = {**SMALL, **OWN[base], "base": base}
     plan = plan_fit(Pgb(), where, 300, Budget(epsilon=1.0, delta=1e-5), settings)
     table = PrivateTable(CODES, where, plan)
-    fitted = Pgb().fit(table, plan, FitContext(observe=Watcher(), folder=tmp_path, seed=1))
+    fitted = Pgb().fit(table, plan, FitContext(on_event=Watcher(), folder=tmp_path, seed=1))
     assert {phase.name: table.meter.runs(phase.name) for phase in plan.phases} == {
         phase.name: phase.count for phase in plan.phases
     }

@@ -128,7 +128,7 @@ def factors_after(folder: Path, seed: int, *, leak: bool = False) -> np.ndarray:
     """λ of a fit that goes on from the releases in a folder, with the rows of that seed."""
     plan = planned("p3gm")
     table = guarded(plan, seed=seed)
-    context = FitContext(observe=Watcher(), folder=folder, seed=1, resume=True)
+    context = FitContext(on_event=Watcher(), folder=folder, seed=1, resume=True)
     counts = count(table, plan, context)
     if leak:
         counts = from_true_counts(counts, coded(N, seed)[1])
@@ -173,7 +173,7 @@ def test_a_count_that_is_not_in_the_plan_is_refused(tmp_path, monkeypatch):
 def test_what_was_released_is_never_released_again(tmp_path):
     plan = planned("p3gm")
     table = guarded(plan)
-    context = FitContext(observe=Watcher(), folder=tmp_path, seed=1)
+    context = FitContext(on_event=Watcher(), folder=tmp_path, seed=1)
     first = count(table, plan, context)
     runs = {phase.name: table.meter.runs(phase.name) for phase in plan.phases}
     again = count(table, plan, dataclasses.replace(context, resume=True))
@@ -188,7 +188,7 @@ def test_what_was_released_is_never_released_again(tmp_path):
 def test_what_stood_out_is_told(tmp_path):
     plan = planned("p3gm")
     watcher = Watcher()
-    count(guarded(plan), plan, FitContext(observe=watcher, folder=tmp_path, seed=1))
+    count(guarded(plan), plan, FitContext(on_event=watcher, folder=tmp_path, seed=1))
     assert [e for e in watcher.events if isinstance(e, StoodOut)]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.models.events import FitPaused, Progress, Wish
+from core.models.events import FitPaused, Progress, Signal
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.models.scan_focus import plan as plan_module
@@ -121,12 +121,12 @@ class Steps:
         self.seen: list[tuple[int, int]] = []
         self.pause = pause
 
-    def __call__(self, event: object) -> Wish:
+    def __call__(self, event: object) -> Signal:
         if isinstance(event, Progress) and event.phase == "training":
             self.seen.append((event.step, event.steps))
             if self.pause is not None and event.step >= self.pause:
-                return Wish.PAUSE
-        return Wish.GO_ON
+                return Signal.PAUSE
+        return Signal.GO_ON
 
 
 def fit(tmp_path, epsilon: float, watch: Steps, *, resume: bool = False, **settings):
@@ -135,7 +135,7 @@ def fit(tmp_path, epsilon: float, watch: Steps, *, resume: bool = False, **setti
     budget = Budget(epsilon=epsilon, delta=1e-5)
     plan = plan_fit(model, codec.domain, ROWS, budget, QUICK | settings)
     table = PrivateTable(codes, codec.domain, plan, noise_source=DeterministicNoise(1))
-    context = FitContext(observe=watch, folder=tmp_path, seed=1, resume=resume)
+    context = FitContext(on_event=watch, folder=tmp_path, seed=1, resume=resume)
     return model.fit(table, plan, context)
 
 
@@ -184,5 +184,5 @@ def test_a_plan_of_an_earlier_version_trains_once(tmp_path, few_steps):
     plan = plan.model_copy(update={"settings": older})
     watch = Steps()
     table = PrivateTable(codes, codec.domain, plan, noise_source=DeterministicNoise(1))
-    model.fit(table, plan, FitContext(observe=watch, folder=tmp_path, seed=1))
+    model.fit(table, plan, FitContext(on_event=watch, folder=tmp_path, seed=1))
     assert watch.seen[-1] == (STEPS, STEPS)

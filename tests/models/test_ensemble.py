@@ -124,7 +124,7 @@ def test_a_model_holds_the_components_of_all(settings, components, tmp_path):
     model = synthesizer("scan_focus")
     plan = plan_fit(model, codec.domain, 400, Budget(epsilon=1.0, delta=1e-5), QUICK | settings)
     table = PrivateTable(codes, codec.domain, plan, noise_source=DeterministicNoise(1))
-    fitted = model.fit(table, plan, FitContext(observe=Watcher(), folder=tmp_path, seed=1))
+    fitted = model.fit(table, plan, FitContext(on_event=Watcher(), folder=tmp_path, seed=1))
     assert components_of(fitted, tmp_path) == components
 
 
@@ -136,7 +136,7 @@ def test_a_plan_of_an_earlier_version_is_for_one_mixture(tmp_path):
     assert ScanFocusSettings(**older).members == 0
     plan = plan.model_copy(update={"settings": older})
     table = PrivateTable(codes, codec.domain, plan, noise_source=DeterministicNoise(1))
-    fitted = model.fit(table, plan, FitContext(observe=Watcher(), folder=tmp_path, seed=1))
+    fitted = model.fit(table, plan, FitContext(on_event=Watcher(), folder=tmp_path, seed=1))
     assert components_of(fitted, tmp_path) == 16
 
 

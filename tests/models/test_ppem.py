@@ -46,7 +46,7 @@ def test_without_tags_there_is_one_phase_and_no_penalty(tmp_path):
     assert [phase.name for phase in plan.phases] == [MARGINAL]
     table = PrivateTable(coded(N)[1], plain, plan)
     watcher = Watcher()
-    fitted = Ppem().fit(table, plan, FitContext(observe=watcher, folder=tmp_path, seed=1))
+    fitted = Ppem().fit(table, plan, FitContext(on_event=watcher, folder=tmp_path, seed=1))
     assert list(fitted.sample(20).columns) == ["key", "age", "cost", "ward", "day", "ill"]
     assert not any(STATISTIC in event.data for event in watcher.events)
 
@@ -77,7 +77,7 @@ def test_the_conditional_generator_never_sees_a_real_record():
 def test_the_live_statistic_comes_with_its_critical_value(tmp_path):
     watcher = Watcher()
     plan = plan_for(domain())
-    Ppem().fit(door(plan), plan, FitContext(observe=watcher, folder=tmp_path, seed=1))
+    Ppem().fit(door(plan), plan, FitContext(on_event=watcher, folder=tmp_path, seed=1))
     metrics = [e.data for e in watcher.events if e.kind == "metrics" and STATISTIC in e.data]
     assert metrics
     assert metrics[0][CRITICAL] == pytest.approx(3.84, abs=0.01)
@@ -112,7 +112,7 @@ def checked(penalty, seed, folder):
     )
     assert [phase.name for phase in plan.phases] == [MARGINAL]
     table = PrivateTable(codes, EASY, plan, noise_source=DeterministicNoise(seed))  # fixed batches
-    fitted = Ppem().fit(table, plan, FitContext(observe=Watcher(), folder=folder, seed=seed))
+    fitted = Ppem().fit(table, plan, FitContext(on_event=Watcher(), folder=folder, seed=seed))
     released = codec.encode(fitted.sample(6000, seed=1))
     return inside_check(codec, ("x",), real=codes, released=released, permutations=299)
 

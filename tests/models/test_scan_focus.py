@@ -200,7 +200,7 @@ def test_a_parity_of_three_is_learned(tmp_path):
     }
     plan = plan_fit(model, domain, len(frame), Budget(epsilon=3.0, delta=1e-5), settings)
     table = PrivateTable(codec.encode(frame), domain, plan, noise_source=DeterministicNoise(1))
-    context = FitContext(observe=Watcher(), folder=tmp_path, seed=1)
+    context = FitContext(on_event=Watcher(), folder=tmp_path, seed=1)
     drawn = model.fit(table, plan, context).sample(8000, seed=1)
     trees = HistGradientBoostingClassifier(random_state=0, early_stopping=False)
     trees.fit(drawn.drop(columns="class"), drawn["class"])

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from core.encoding.codec import Codec
-from core.models.events import FitEvent, PhaseStarted, StoodOut, Wish
+from core.models.events import FitEvent, PhaseStarted, Signal, StoodOut
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
 from core.models.shared.counting.scan import beyond_luck
@@ -32,12 +32,12 @@ class Ear:
     heard: list[StoodOut] = field(default_factory=list)
     phases: list[str] = field(default_factory=list)
 
-    def __call__(self, event: FitEvent) -> Wish:
+    def __call__(self, event: FitEvent) -> Signal:
         if isinstance(event, PhaseStarted):
             self.phases.append(event.data["name"])
         if isinstance(event, StoodOut):
             self.heard.append(event)
-        return Wish.GO_ON
+        return Signal.GO_ON
 
 
 def fit(folder: Path, *, parity: bool, epsilon: float = 2.0, tagged: str = "",
@@ -65,7 +65,7 @@ def fit_flags(folder: Path, cells: dict[str, Any], budget: Budget, *, tagged: st
         plan = plan.model_copy(update={"protection": Protection(groups={"g": (tagged,)})})
     noise = DeterministicNoise(seed)
     table = PrivateTable(codec.encode(rows), codec.domain, plan, noise_source=noise)
-    fitted = model.fit(table, plan, FitContext(observe=ear, folder=folder, seed=0))
+    fitted = model.fit(table, plan, FitContext(on_event=ear, folder=folder, seed=0))
     fitted.save(folder / "model")
     return ear
 

@@ -9,7 +9,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.models.events import Wish
+from core.models.events import Signal
 from core.runs.errors import RunStoreError
 from core.runs.storage.access import set_access
 from core.runs.storage.records import TableRecord
@@ -73,7 +73,7 @@ def test_a_live_page_left_open_shows_and_does_nothing_more(store, start, roles, 
     assert "Pause" in buttons(at)
     taken_away(store, run, roles, how)
     press(at, "Pause")
-    assert store.wish(run.id) is Wish.GO_ON
+    assert store.signal(run.id) is Signal.GO_ON
     assert not buttons(at) and not words(at)
 
 

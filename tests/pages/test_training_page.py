@@ -7,7 +7,7 @@ import math
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.models.events import Metrics, PhaseStarted, Preview, Progress, Wish
+from core.models.events import Metrics, PhaseStarted, Preview, Progress, Signal
 from core.privacy.accounting.accountant import epsilon
 from core.runs.errors import RunStoreError
 from core.runs.execution.ray_words import WAITS
@@ -76,21 +76,21 @@ def test_a_graphics_card_is_named(store, live, show):
 
 def test_pause_reaches_the_worker(store, live, show):
     at = whole(press(show("training", run=live.id), "Pause"))
-    assert store.wish(live.id) is Wish.PAUSE and not at.error
+    assert store.signal(live.id) is Signal.PAUSE and not at.error
     assert len(at.toast) == 1
 
 
 def test_cancel_asks_first_and_says_what_is_lost(store, live, show):
     spent(store, live, checkpoint=False)
     at = whole(press(show("training", run=live.id), "Cancel …"))
-    assert store.wish(live.id) is Wish.GO_ON  # one press ends nothing
+    assert store.signal(live.id) is Signal.GO_ON  # one press ends nothing
     epsilon = f"ε = {live.plan.guarantee.epsilon:.3g}"
     assert epsilon in words(at) and "stays spent" in words(at)
     whole(press(at, "Leave it as it is"))
-    assert store.wish(live.id) is Wish.GO_ON and "for good" not in words(at)
+    assert store.signal(live.id) is Signal.GO_ON and "for good" not in words(at)
     whole(press(at, "Cancel …"))
     whole(press(at, "End it for good"))
-    assert store.wish(live.id) is Wish.CANCEL
+    assert store.signal(live.id) is Signal.CANCEL
 
 
 def test_pause_is_offered_instead_of_the_end(store, live, show):
@@ -98,7 +98,7 @@ def test_pause_is_offered_instead_of_the_end(store, live, show):
     assert "the ledger is charged for it at this moment" in words(at)
     assert "Nothing was spent" not in words(at) and "Nothing is lost" not in words(at)
     whole(press(at, "Pause instead"))
-    assert store.wish(live.id) is Wish.PAUSE and "End it for good" not in buttons(at)
+    assert store.signal(live.id) is Signal.PAUSE and "End it for good" not in buttons(at)
 
 
 def test_ending_a_comparison_loses_no_table(store, start, show):

@@ -46,7 +46,9 @@ def fit(model, plan, folder, patch, *, skip_parts=False):
     with leaving_out(patch, skip_parts=skip_parts) as (streams, kind):
         table = OmittingTable(codes, codec.domain, plan, noise_source=DeterministicNoise(3))
         table.streams, table.checked = streams, set()
-        synthesizer(model).fit(table, plan, FitContext(observe=Watcher(), folder=folder, seed=SEED))
+        synthesizer(model).fit(
+            table, plan, FitContext(on_event=Watcher(), folder=folder, seed=SEED)
+        )
         return table.checked, kind.checks, kind.worst
 
 
@@ -94,7 +96,9 @@ def states_after(model, plan, folder, patch, present):
         source = DeterministicNoise(3)
         table = PrivateTable(codes, codec.domain, plan, noise_source=source, present=present)
         torch.manual_seed(0)
-        synthesizer(model).fit(table, plan, FitContext(observe=Watcher(), folder=folder, seed=SEED))
+        synthesizer(model).fit(
+            table, plan, FitContext(on_event=Watcher(), folder=folder, seed=SEED)
+        )
         return [*streams.states(), source.generator().bit_generator.state]
 
 
@@ -150,7 +154,7 @@ def test_the_table_itself_refuses_draws_by_place(model, owner, name, mutant, tmp
     table = PrivateTable(codes, codec.domain, plan)
     with pytest.raises(NotAdditiveError, match="not the sum of its parts"):
         synthesizer(model).fit(
-            table, plan, FitContext(observe=Watcher(), folder=tmp_path, seed=SEED)
+            table, plan, FitContext(on_event=Watcher(), folder=tmp_path, seed=SEED)
         )
 
 
@@ -224,7 +228,7 @@ def test_two_fits_of_one_seed_draw_differently_for_their_records(tmp_path, monke
     for name in "ab":
         table = PrivateTable(codes, codec.domain, plan)
         synthesizer("p3gm").fit(
-            table, plan, FitContext(observe=Watcher(), folder=tmp_path / name, seed=SEED)
+            table, plan, FitContext(on_event=Watcher(), folder=tmp_path / name, seed=SEED)
         )
     everything = torch.cat([drawn for drawn in logged if len(drawn)])
     assert len(logged) == 2 * plan.phase("decoder").count

@@ -106,7 +106,7 @@ def fit(model, folder, patch):
         source = DeterministicNoise(3)
         table = OmittingPeople(codes, codec.domain, plan, people=people, noise_source=source)
         table.streams, table.phases = streams, set()
-        synthesizer(model).fit(table, plan, FitContext(observe=Watcher(), folder=folder, seed=7))
+        synthesizer(model).fit(table, plan, FitContext(on_event=Watcher(), folder=folder, seed=7))
     return plan, table.phases, kind
 
 

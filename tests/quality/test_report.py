@@ -47,7 +47,7 @@ def small(schema, tables):
         tables["real"].head(200),
         tables["fresh"].head(200),
         schema,
-        observe=lambda text, part: heard.append((text, part)),
+        on_progress=lambda text, part: heard.append((text, part)),
         save=saved.append,
         seed=4,
     )
@@ -84,7 +84,7 @@ def test_a_new_metric_is_one_function(schema, tables, monkeypatch):
 
     heard = []
     arguments = tables["real"].head(9), tables["fresh"].head(9), schema
-    report = build_report(*arguments, observe=lambda *one: heard.append(one))
+    report = build_report(*arguments, on_progress=lambda *one: heard.append(one))
     assert [(score.key, score.value) for score in report.scores] == [("beauty", 0.25)]
     start, text = READING_COST / (READING_COST + 3.0), "Looking at rich"
     assert heard[1:3] == [(text, start), ("Half of it", pytest.approx((1 + start) / 2))]

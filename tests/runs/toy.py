@@ -70,7 +70,7 @@ class Toy(Synthesizer[ToySettings]):
             checkpoint.write_text('{"step": 0}')
             table.meter.settle()  # as with every checkpoint: both outlive the machine together
         steps = int(plan.settings["steps"])
-        emitter = Emitter(context.observe)
+        emitter = Emitter(context.on_event)
         emitter.phase("fit", "Fitting")
         while step < steps:
             if step == plan.settings["fail_at"]:

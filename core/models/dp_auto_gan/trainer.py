@@ -86,7 +86,7 @@ def _train_autoencoder(
             checkpoint=checkpoint,
             key="descent",
             preview=list,
-            observe=context.observe,
+            on_event=context.on_event,
         )
     networks.load(optimizer.average)
 

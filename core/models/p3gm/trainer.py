@@ -42,7 +42,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     heads = Heads(Codec(table.domain), device=context.device)
     checkpoint = Checkpoint.open(context, "p3gm.pt", table.meter)
     trainer = P3gmTrainer(heads, settings, device=context.device)
-    trainer.encode(table, checkpoint, Emitter(context.observe))
+    trainer.encode(table, checkpoint, Emitter(context.on_event))
     optimizer = trainer.decoder_optimizer(table, plan, checkpoint.state)
     train(
         private(plan.phase(DECODER)),
@@ -51,7 +51,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
         checkpoint=checkpoint,
         key="descent",
         preview=lambda: trainer.fitted(optimizer.average, checkpoint.state).preview(),
-        observe=context.observe,
+        on_event=context.on_event,
     )
     return trainer.fitted(optimizer.average, checkpoint.state)
 

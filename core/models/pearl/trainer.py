@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.models.events import Emitter, PhaseStarted, Wish
+from core.models.events import Emitter, PhaseStarted, Signal
 from core.models.pearl.design import condition_block
 from core.models.pearl.matching import EmbeddingMatcher
 from core.models.pearl.mixture_generator import MixtureGenerator
@@ -45,7 +45,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
             frequencies=settings.frequencies,
             seed=checkpoint.seed,
             device=context.device,
-            emitter=Emitter(context.observe, obeys=(Wish.CANCEL,)),  # kept when all is released
+            emitter=Emitter(context.on_event, obeys=(Signal.CANCEL,)),  # kept when all is released
         )
         checkpoint.keep(**embedding)
     matcher = _matcher(codec, settings, checkpoint.state, device=context.device)
@@ -57,7 +57,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
         checkpoint=checkpoint,
         key="matcher",
         preview=lambda: _fitted(codec, settings, matcher.generator, shares).preview(),
-        observe=context.observe,
+        on_event=context.on_event,
     )
     return _fitted(codec, settings, matcher.generator.to("cpu").eval(), shares)
 

@@ -127,8 +127,8 @@ class Pgb(Calibrated[BoostedSettings]):
         """See `Calibrated.own_phases`: those of the base."""
         return BASES[settings.own.base].own_phases(domain, n, settings.base, scale)
 
-    def bends_tagged(self, settings: BoostedSettings) -> bool:
-        """See `Calibrated.bends_tagged`: whether its base does."""
+    def protects_sensitive(self, settings: BoostedSettings) -> bool:
+        """See `Calibrated.protects_sensitive`: whether its base does."""
         return BASES[settings.own.base].card.protects
 
     def fixed_phases(self, budget: Budget, settings: BoostedSettings) -> tuple[Phase, ...]:

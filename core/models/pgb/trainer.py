@@ -64,7 +64,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> BoostedFitted:
     candidates = ensemble.heads.critic_input(torch.cat(drawn))
     critics = CalibratedCritics.calibrate(ensemble, candidates, queries_for(ensemble, own))
     phase = plan.phase(BOOST)
-    watching = Emitter(context.observe, obeys=())  # a wish to stop is followed after the round
+    watching = Emitter(context.on_event, obeys=())  # a signal to stop is followed after the round
     selection = table.selection(BOOST, critics, tick=watching.release(phase))
     state = WeightsState(**checkpoint.state.get("rounds", {}))
     done = table.meter.runs(BOOST)
@@ -80,7 +80,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> BoostedFitted:
         checkpoint=checkpoint,
         key="rounds",
         preview=lambda: boosted().preview(),
-        observe=context.observe,
+        on_event=context.on_event,
     )
     return boosted()
 

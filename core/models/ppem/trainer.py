@@ -42,7 +42,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
             checkpoint=checkpoint,
             key=name,
             preview=lambda: model.fitted().preview() if model.complete else [],
-            observe=context.observe,
+            on_event=context.on_event,
         )
 
     marginal = model.marginal(table)

@@ -34,7 +34,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     settings, codec = ScanFocusSettings(**plan.settings), Codec(table.domain)
     checkpoint = Checkpoint.open(context, "scan_focus.pt", table.meter)
     design = Design.of(codec, settings.most_together)
-    emitter = Emitter(context.observe, keep=checkpoint.keep)
+    emitter = Emitter(context.on_event, keep=checkpoint.keep)
     known = FocusedReleases(table, plan, codec, design, checkpoint, emitter, context.device)
     targets = known.targets()
 
@@ -52,7 +52,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
                 checkpoint=checkpoint,
                 key=phase.name,
                 preview=lambda: fitted(ensemble).preview(),
-                observe=context.observe,
+                on_event=context.on_event,
             )
 
     stuck: frozenset[int] = frozenset()

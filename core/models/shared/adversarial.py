@@ -139,7 +139,7 @@ class AdversarialTrainer(ABC):
             decay = warm_decay(config.averaging, self.done)
             parameters = [p.detach() for p in self.generator.parameters()]
             torch._foreach_lerp_(self.averaged, parameters, 1.0 - decay)
-        self.snapshots.observe(self.done, self.generator, self.critic.flat)
+        self.snapshots.add_if_due(self.done, self.generator, self.critic.flat)
 
     def metrics(self) -> dict[str, float]:
         """What the private steps tell; see `DPAdam.metrics`."""

@@ -172,7 +172,7 @@ def train_gan(
         checkpoint=checkpoint,
         key="game",
         preview=lambda: fitted(trainer.weights(), {}).preview(),
-        observe=context.observe,
+        on_event=context.on_event,
     )
     return fitted(trainer.weights(), trainer.history())
 

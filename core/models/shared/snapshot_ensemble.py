@@ -37,7 +37,7 @@ class Snapshots:
         self._count, self._steps = count, steps
         self.pairs: list[tuple[Tensor, Tensor]] = []
 
-    def observe(self, done: int, generator: nn.Module, critic: Tensor) -> None:
+    def add_if_due(self, done: int, generator: nn.Module, critic: Tensor) -> None:
         """Keep both if it is time."""
         if not self._count or done * 4 <= 3 * self._steps:
             return

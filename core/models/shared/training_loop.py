@@ -1,4 +1,4 @@
-"""The training loop: events by the clock, wishes followed, checkpoints never half-written.
+"""The training loop: events by the clock, signals followed, checkpoints never half-written.
 
 Knows nothing of any model: a model hands in what is trained and what to show of it.
 """
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import torch
 
-from core.models.events import Emitter, Metrics, Observe, PhaseStarted, Preview, Progress
+from core.models.events import Emitter, Metrics, OnEvent, PhaseStarted, Preview, Progress
 from core.models.synthesizer import FitContext
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase
@@ -56,7 +56,7 @@ def train(
     checkpoint: Checkpoint,
     key: str,
     preview: Callable[[], list[dict[str, Any]]],
-    observe: Observe,
+    on_event: OnEvent,
 ) -> None:
     """Do all steps of a phase that are left.
 
@@ -64,16 +64,16 @@ def train(
       phase: what is told as it begins.
       steps: in all; one may run the phase's mechanism more than once.
       preview: a few synthetic rows as records; none while there is nothing to see.
-      observe: hears of events by the clock, but of `POINTS` metrics at least.
+      on_event: hears of events by the clock, but of `POINTS` metrics at least.
 
     Raises:
-      FitCancelled, FitPaused: the observer's wish, after the checkpoint is written.
+      FitCancelled, FitPaused: the observer's signal, after the checkpoint is written.
     """
 
     def keep() -> None:
         checkpoint.keep(**{key: trained.state_dict()})
 
-    emitter = Emitter(observe, keep=keep)
+    emitter = Emitter(on_event, keep=keep)
     emitter.send(phase)
     keep()  # from here on a crash leaves something to go on from
     reported = previewed = saved = time.monotonic()

@@ -64,7 +64,7 @@ def dimension_prediction(
     test: AlignedTable,
     *,
     seed: int = 0,
-    observe: Callable[[float], None] | None = None,
+    on_progress: Callable[[float], None] | None = None,
 ) -> list[PredictionPoint]:
     """One point per column; scores in [0, 1], a worse-than-guessing R² counts as 0.
 
@@ -80,8 +80,8 @@ def dimension_prediction(
     for done, name in enumerate(features.names):
         with one_thread():
             points.append(_point(Task(features, name), real, synthetic, test, seed))
-        if observe is not None:
-            observe((done + 1) / len(features))
+        if on_progress is not None:
+            on_progress((done + 1) / len(features))
     return points
 
 
@@ -108,7 +108,7 @@ def column_predictions(tables: Comparison, step: Step) -> Measured:
         tables.synthetic,
         tables.test,
         seed=tables.seed,
-        observe=lambda done: step("Predicting each column from the others", done),
+        on_progress=lambda done: step("Predicting each column from the others", done),
     )
     gap = prediction_gap(points)
     note = "No column can be predicted from the others, even by real rows." if gap is None else ""

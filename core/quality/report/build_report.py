@@ -30,7 +30,7 @@ def build_report(
     schema: Schema,
     *,
     test: pd.DataFrame | None = None,
-    observe: Callable[[str, float], None] | None = None,
+    on_progress: Callable[[str, float], None] | None = None,
     save: Callable[[Report], None] | None = None,
     seed: int = 0,
     alpha: float = 0.05,
@@ -45,7 +45,7 @@ def build_report(
       schema: says which columns are compared (identifiers and text are left out) and the target.
       test: real rows the synthesizer never saw. Without it every fourth real row is kept for
         testing, and the report says so.
-      observe: told what is being measured and the fraction done, in [0, 1].
+      on_progress: told what is being measured and the fraction done, in [0, 1].
       save: called with the report so far after each family; single columns come first.
       alpha: level of the tests of tagged columns, in (0, 1/2).
       before: what the trained model draws by itself, where rows are chosen afterwards.
@@ -56,10 +56,10 @@ def build_report(
     """
     if not len(real) or not len(synthetic):
         raise ValueError("A report needs at least one real and one synthetic row.")
-    observe, save = observe or _ignore, save or _ignore
+    on_progress, save = on_progress or _ignore, save or _ignore
     if save is not _ignore and (look := _first_look(real, synthetic, schema, seed=seed)):
         save(_sampled_of(look, real, synthetic, rows))
-    observe("Reading both tables", 0.0)
+    on_progress("Reading both tables", 0.0)
     tables = Comparison.open(
         real, synthetic, schema, test=test, before=before, seed=seed, alpha=alpha
     )
@@ -73,13 +73,13 @@ def build_report(
         if family not in applied:
             report = _with(report, notes=[*report.notes, *filter(None, [family.otherwise])])
             continue
-        step = _steps(observe, start=done / whole, share=family.cost / whole)
+        step = _steps(on_progress, start=done / whole, share=family.cost / whole)
         step(family.text.format(target=tables.target), 0.0)
         measured = family.measure(tables, step)
         report = _with(report, scores=[*report.scores, *measured.scores], **measured.parts)
         save(report)
         done += family.cost
-    observe("Report finished", 1.0)
+    on_progress("Report finished", 1.0)
     report = _with(report, complete=True)
     save(report)
     return report
@@ -89,9 +89,9 @@ def _ignore(*_: object) -> None:
     """Nobody listens."""
 
 
-def _steps(observe: Step, *, start: float, share: float) -> Step:
+def _steps(on_progress: Step, *, start: float, share: float) -> Step:
     """Fractions of one family as fractions of the whole report, in which it has this share."""
-    return lambda text, fraction: observe(text, start + share * fraction)
+    return lambda text, fraction: on_progress(text, start + share * fraction)
 
 
 def _empty(tables: Comparison) -> Report:

@@ -18,7 +18,7 @@ from core.encoding.codec import Codec, Codes
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import PersonRows
 from core.encoding.stored_codes import StoredCodes
-from core.models.events import Note, Observe
+from core.models.events import Note, OnEvent
 from core.models.laid_out import laid_out, previewed
 from core.models.registry import load_fitted
 from core.models.synthesizer import FitContext, Fitted, Synthesizer
@@ -66,7 +66,7 @@ def fit_attempts(
     people: PersonRows | None,
     *,
     shift: SettledShift,
-    observe: Observe,
+    on_event: OnEvent,
 ) -> Attempts:
     """Fit until the tagged columns pass or no attempt is left; see `pipeline.execute`.
 
@@ -74,18 +74,18 @@ def fit_attempts(
       codes: the rows that are trained on, encoded in the columns that models see.
       people: where each person's rows lie in `codes`; None where a record is a row.
       shift: keeps the function that shifts tagged columns.
-      observe: hears of each phase and brings the wish back.
+      on_event: hears of each phase and brings the signal back.
 
     Raises:
       RunStoreError: no attempt can end any more; nothing is left to go on from.
     """
     executed: list[Phase] = []
-    observe = previewed(observe, layout)
+    on_event = previewed(on_event, layout)
     private, ended = True, None
     for number in range(1, job.plan.attempts + 1):
         attempt = _Attempt(job, model, layout, number, shift)
         try:
-            ended = attempt.run(codes, people, observe)
+            ended = attempt.run(codes, people, on_event)
             passed = all(result["granted"] for result in ended)
             told = f"Attempt {number} did not pass the check of the tagged columns."
         except UnplannedReleaseError:
@@ -97,7 +97,7 @@ def fit_attempts(
         if passed:
             break
         more = "Beginning anew." if number < job.plan.attempts else "It was the last."
-        observe(Note(text=f"{told} {more}"))
+        on_event(Note(text=f"{told} {more}"))
     if ended is None:
         job.artefacts.delete(CHECKPOINT)
         raise RunStoreError(
@@ -146,7 +146,7 @@ class _Attempt:
         self.fitted: Fitted | None = None
 
     def run(
-        self, codes: Codes | StoredCodes, people: PersonRows | None, observe: Observe
+        self, codes: Codes | StoredCodes, people: PersonRows | None, on_event: OnEvent
     ) -> list[LmdpResult]:
         """Fit, save the model, and say what was found of its tagged columns.
 
@@ -154,7 +154,7 @@ class _Attempt:
         attempt may have replaced it since, or died while it did.
 
         Args:
-          codes, people, observe: see `fit_attempts`.
+          codes, people, on_event: see `fit_attempts`.
 
         Raises:
           UnplannedReleaseError: a release was charged before a crash and lost by it.
@@ -174,24 +174,24 @@ class _Attempt:
             summation=configured_summation() or (InThreads() if job.device == "cpu" else None),
         )
         context = FitContext(
-            observe=observe,
+            on_event=on_event,
             folder=self._folder,
             seed=None if job.seed is None else job.seed + self._number - 1,
             device=job.device,
             resume=job.resume,
         )
         fitted = self._fit(table, context)
-        fitted = shifted(fitted, job.plan, self._shift, observe=observe)
+        fitted = shifted(fitted, job.plan, self._shift, on_event=on_event)
         if self._number == 1:  # later attempts are shifted by the same function
             weight, artefacts = weight_of(fitted), job.artefacts
-            release_histograms(table, self._codec, artefacts, weight=weight, observe=observe)
-            release_cells(table, self._codec, artefacts, weight=weight, observe=observe)
+            release_histograms(table, self._codec, artefacts, weight=weight, on_event=on_event)
+            release_cells(table, self._codec, artefacts, weight=weight, on_event=on_event)
         self.fitted = laid_out(fitted, self._layout)
         with job.artefacts.filling(MODEL) as folder:
             self.fitted.save(private_folder(folder))
         if job.plan.protection is None:
             return []
-        results = self._test(table, fitted, codes, observe)
+        results = self._test(table, fitted, codes, on_event)
         with replacing(self._results) as file:
             file.write(json.dumps(results).encode())
         job.artefacts.publish()
@@ -210,11 +210,11 @@ class _Attempt:
             if type(error).__name__ != "OutOfMemoryError" or context.device == "cpu":
                 raise
         self.meter.settle()
-        context.observe(Note(text=_NO_ROOM))
+        context.on_event(Note(text=_NO_ROOM))
         return self._model.fit(table, plan, replace(context, device="cpu", resume=True))
 
     def _test(
-        self, table: PrivateTable, fitted: Fitted, codes: Codes | StoredCodes, observe: Observe
+        self, table: PrivateTable, fitted: Fitted, codes: Codes | StoredCodes, on_event: OnEvent
     ) -> list[LmdpResult]:
         # torch comes after `limit_threads`
         from core.runs.execution.lmdp_certificate import certify, check_inside
@@ -226,7 +226,7 @@ class _Attempt:
             return check_inside(self._codec, plan, real=codes, released=released)
         if protection.certificate is None:
             return []  # looking would reveal; the steward's page checks for itself
-        return certify(table, fitted, plan, observe=observe)
+        return certify(table, fitted, plan, on_event=on_event)
 
 
 def _meter(path: Path, job: Job) -> Meter:

@@ -15,7 +15,7 @@ from core.lmdp.inside import inside_check
 from core.lmdp.level import GROUP, groups_of, threshold
 from core.lmdp.recovery import measure
 from core.lmdp.shift import Shift, Shifted
-from core.models.events import Emitter, Observe, Wish
+from core.models.events import Emitter, OnEvent, Signal
 from core.models.laid_out import LaidOut
 from core.models.synthesizer import Fitted
 from core.privacy.guarded import PrivateTable
@@ -27,7 +27,7 @@ from core.runs.execution.job import LmdpResult, Undone
 __all__ = ["attack", "certify", "check_inside", "shifted", "weight_of"]
 
 
-def shifted(fitted: Fitted, plan: Plan, settled: SettledShift, *, observe: Observe) -> Fitted:
+def shifted(fitted: Fitted, plan: Plan, settled: SettledShift, *, on_event: OnEvent) -> Fitted:
     """The model with its marginal shift; itself where none is planned.
 
     Later attempts and later releases use the function that the first one found, also where their
@@ -36,7 +36,7 @@ def shifted(fitted: Fitted, plan: Plan, settled: SettledShift, *, observe: Obser
     protection = plan.protection
     if protection is None or not protection.shift:
         return fitted
-    _say(observe, "shift", "Shifting the tagged columns")
+    _say(on_event, "shift", "Shifting the tagged columns")
     groups, power = protection.groups, protection.shift
 
     def find() -> bytes:
@@ -73,7 +73,7 @@ def attack(fitted: Fitted, plan: Plan) -> list[Undone]:
 
 
 def certify(
-    table: PrivateTable, fitted: Fitted, plan: Plan, *, observe: Observe
+    table: PrivateTable, fitted: Fitted, plan: Plan, *, on_event: OnEvent
 ) -> list[LmdpResult]:
     """Release each group's certificate of one attempt and say whether it is granted.
 
@@ -89,7 +89,7 @@ def certify(
     assert plan.protection is not None
     protection, codec = plan.protection, Codec(fitted.domain)
     assert protection.certificate is not None
-    _say(observe, "certificate", "Testing the tagged columns, with noise", private=True)
+    _say(on_event, "certificate", "Testing the tagged columns, with noise", private=True)
     released = codec.encode(fitted.sample(NEEDED))
     groups = groups_of(table.n, people=plan.unit is not None and plan.unit.grouped)
     # of one record's: noise for all rows of a person, where nobody can tell them, is m times wider
@@ -161,5 +161,5 @@ def check_inside(
     return results
 
 
-def _say(observe: Observe, name: str, title: str, *, private: bool = False) -> None:
-    Emitter(observe, obeys=(Wish.CANCEL,)).phase(name, title, private=private)
+def _say(on_event: OnEvent, name: str, title: str, *, private: bool = False) -> None:
+    Emitter(on_event, obeys=(Signal.CANCEL,)).phase(name, title, private=private)

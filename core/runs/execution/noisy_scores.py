@@ -20,7 +20,7 @@ import pandas as pd
 from core.encoding.codec import Codec
 from core.encoding.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
 from core.encoding.person_rows import votes
-from core.models.events import Observe
+from core.models.events import OnEvent
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells, combined
 from core.runs.execution.paid_release import PaidCounts, shown_columns
 from core.runs.storage.artefacts import ArtefactStore, load_json
@@ -93,7 +93,7 @@ def release_cells(
     artefacts: ArtefactStore,
     *,
     weight: Weight | None,
-    observe: Observe,
+    on_event: OnEvent,
 ) -> None:
     """Release the counts that a plan bought; see `PaidCounts.release`.
 
@@ -115,7 +115,7 @@ def release_cells(
             shifted=weight is not None,
         ),
         artefacts=artefacts,
-        observe=observe,
+        on_event=on_event,
     )
 
 

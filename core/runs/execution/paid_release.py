@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
-from core.models.events import Emitter, Observe, Wish
+from core.models.events import Emitter, OnEvent, Signal
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Budget, Phase
 from core.runs.storage.artefacts import ArtefactStore, save_json
@@ -84,7 +84,7 @@ class PaidCounts:
         value: Callable[[Counted, list[float], float], BaseModel],
         *,
         artefacts: ArtefactStore,
-        observe: Observe,
+        on_event: OnEvent,
     ) -> None:
         """Release the counts and keep them; nothing where the plan holds no such phase.
 
@@ -96,12 +96,12 @@ class PaidCounts:
           value: what is kept, from the mechanism, its counts and the noise's standard deviation.
 
         Raises:
-          FitCancelled: the observer's wish was followed.
+          FitCancelled: the observer's signal was followed.
         """
         plan = table.plan
         if all(phase.name != self.name for phase in plan.phases) or table.meter.runs(self.name):
             return
-        Emitter(observe, obeys=(Wish.CANCEL,)).phase(self.name, self.counting, private=True)
+        Emitter(on_event, obeys=(Signal.CANCEL,)).phase(self.name, self.counting, private=True)
         counted = mechanism()
         counts = table.release(self.name, counted).tolist()
         noise_std = plan.phase(self.name).noise_multiplier * counted.sensitivity

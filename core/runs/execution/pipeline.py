@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.encoding.layout.layout import Layout
-from core.models.events import Emitter, Observe, Wish
+from core.models.events import Emitter, OnEvent, Signal
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
@@ -84,7 +84,7 @@ def execute(
     rows: TrainingRows,
     *,
     store: RunStore,
-    observe: Observe,
+    on_event: OnEvent,
     find: Find = synthesizer,
     debited: Callable[[Entry], None] = lambda entry: None,
 ) -> Outcome:
@@ -94,12 +94,12 @@ def execute(
       job: see `Job`.
       rows: that are trained on; read once, after the debit.
       store: holds the ledger that pays and the secret that shifts.
-      observe: hears of each phase and brings the wish back.
+      on_event: hears of each phase and brings the signal back.
       find: the synthesizer of a model id.
       debited: told of the ledger's entry before a row is read; for a resumed run, the one it has.
 
     Raises:
-      FitCancelled, FitPaused: the observer's wish was followed.
+      FitCancelled, FitPaused: the observer's signal was followed.
       SchemaError, LedgerError, RunStoreError, ValueError: one plain line; nothing was spent when it
         came before the debit.
     """
@@ -108,20 +108,20 @@ def execute(
     _check(job, layout)
     shift = SettledShift(store, job.account_id, job.plan, layout.output)  # a lost one costs nothing
     bought = _purchases(job, store)
-    emitter = Emitter(observe)
+    emitter = Emitter(on_event)
     emitter.phase("debit", "Checking the ledger")
     entry = _debit(job, store)
     debited(entry)
     emitter.phase("read", "Reading and encoding the table")
     records = training_records(
-        rows, layout, job.plan, job.schema.person, folder=job.folder, observe=observe
+        rows, layout, job.plan, job.schema.person, folder=job.folder, on_event=on_event
     )
-    attempts = fit_attempts(job, model, layout, *records, shift=shift, observe=observe)
+    attempts = fit_attempts(job, model, layout, *records, shift=shift, on_event=on_event)
     declared = declared_since(store, job.account_id, job.schema, bought)
     claim = with_purchases_added(_claim(job, attempts, declared, shift.conditions()), bought)
     claim, opinion = _compared(claim, job, attempts, bought)
-    Emitter(observe, obeys=(Wish.CANCEL,)).phase("sample", "Making the synthetic table")
-    tables = write_tables(attempts.fitted, job.rows, job.seed, job.artefacts, observe=observe)
+    Emitter(on_event, obeys=(Signal.CANCEL,)).phase("sample", "Making the synthetic table")
+    tables = write_tables(attempts.fitted, job.rows, job.seed, job.artefacts, on_event=on_event)
     certificate = make_privacy_certificate(
         table=job.table,
         plan=job.plan,

@@ -1,6 +1,6 @@
 """Reporter and Heartbeat: a worker's two voices, one for the fit's events, one for signs of life.
 
-Both write through the run store; the reporter also brings the wish back to the fit.
+Both write through the run store; the reporter also brings the signal back to the fit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 from sqlalchemy.exc import InterfaceError, OperationalError
 
-from core.models.events import FitEvent, PhaseStarted, Preview, Wish
+from core.models.events import FitEvent, PhaseStarted, Preview, Signal
 from core.runs.errors import RunStoreError
 from core.runs.storage.engine import is_shared
 from core.runs.storage.events import RunEvent
@@ -28,7 +28,7 @@ __all__ = ["Heartbeat", "Pace", "Reporter", "Stopwatch"]
 
 FASTEST = {"metrics": 0.25, "progress": 0.25, "preview": 2.0}  # seconds between two of a kind
 EVENTS_PER_LIFE = 2000  # a kind's pace falls so that a long run stays near so many events
-WISH_SECONDS = 0.25
+SIGNAL_SECONDS = 0.25
 BEAT_SECONDS = 2.0
 PREVIEW_ROWS = 20
 MOST_WAITING = 2000  # events that wait for a database which cannot be written
@@ -84,7 +84,7 @@ class Stopwatch:
 
 
 class Reporter:
-    """The observer of a run's fit: stores its events at a bounded pace, returns the wish.
+    """The observer of a run's fit: stores its events at a bounded pace, returns the signal.
 
     Attributes:
       watch: wall time by phase.
@@ -95,8 +95,8 @@ class Reporter:
         self._run_id = run_id
         self._paces = {kind: Pace(fastest) for kind, fastest in FASTEST.items()}
         self._held: dict[str, FitEvent] = {}  # newest event of each kind that was not due
-        self._wish = Wish.GO_ON
-        self._wish_pace = Pace(WISH_SECONDS)
+        self._signal = Signal.GO_ON
+        self._signal_pace = Pace(SIGNAL_SECONDS)
         self._private = False
         self._burst = BURST
         self._superseded = threading.Event()
@@ -105,7 +105,7 @@ class Reporter:
         self._confirmed: float | None = None  # before the first sign of life
         self.watch = Stopwatch(store.run(run_id).seconds)
 
-    def __call__(self, event: FitEvent) -> Wish:
+    def __call__(self, event: FitEvent) -> Signal:
         """Store the event when it is due and return what the fit should do."""
         if isinstance(event, PhaseStarted):
             self.flush()
@@ -125,25 +125,25 @@ class Reporter:
             self._append(event)
         else:
             self._held[event.kind] = event
-        return self.wish()
+        return self.signal()
 
-    def wish(self) -> Wish:
+    def signal(self) -> Signal:
         """What the fit should do now; asked of the store at most four times a second.
 
         A pause waits for the end of a private phase that has no checkpoint yet: stopping inside it
         would throw away what was paid for.
         """
         if self._superseded.is_set():
-            return Wish.CANCEL
+            return Signal.CANCEL
         self._wait_until_sure()
         if self._superseded.is_set():
-            return Wish.CANCEL
-        if self._wish_pace.due():
+            return Signal.CANCEL
+        if self._signal_pace.due():
             with _unless_busy():
-                self._wish = self._store.wish(self._run_id)
-        if self._wish is Wish.PAUSE and self._private:
-            return Wish.PAUSE if self._store.has_checkpoint(self._run_id) else Wish.GO_ON
-        return self._wish
+                self._signal = self._store.signal(self._run_id)
+        if self._signal is Signal.PAUSE and self._private:
+            return Signal.PAUSE if self._store.has_checkpoint(self._run_id) else Signal.GO_ON
+        return self._signal
 
     def flush(self) -> None:
         """Store what was held back, so that the last step of a phase is always there."""

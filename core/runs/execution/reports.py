@@ -51,7 +51,7 @@ def make_reports(
     store: RunStore,
     run: RunRecord,
     *,
-    observe: Callable[[str, float], None],
+    on_progress: Callable[[str, float], None],
     compare: Compare | None = None,
 ) -> None:
     """Write outside.json and report.json into the run's folder, the latter stage by stage.
@@ -60,7 +60,7 @@ def make_reports(
     real ones, whenever some are bought, tell how near it is.
 
     Args:
-      observe: told what is being measured and the fraction done.
+      on_progress: told what is being measured and the fraction done.
       compare: makes the inside report; `core.quality.report.build_report.build_report` when None.
     """
     artefacts = store.artefacts(run.id)
@@ -80,7 +80,7 @@ def make_reports(
     name = f"{_key(store, run)}.json"
     if earlier.exists(name):
         _copy(earlier, name, artefacts)
-        observe("Measured before", 1.0)
+        on_progress("Measured before", 1.0)
         return
     columns = [column.name for column in run.schema.domain().columns]
     real, holdout = real_sides(store, run, columns)
@@ -98,7 +98,9 @@ def make_reports(
         save_json(artefacts, INSIDE_REPORT, report)
 
     compare = compare or _standard()
-    report = compare(real.rows, synthetic.rows, run.schema, observe=observe, save=save, **options)
+    report = compare(
+        real.rows, synthetic.rows, run.schema, on_progress=on_progress, save=save, **options
+    )
     save(report)
     save_json(earlier, name, report)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.encoding.codec import Codec
-from core.models.events import Observe
+from core.models.events import OnEvent
 from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.paid_release import PaidCounts, shown_columns
 from core.runs.storage.artefacts import ArtefactStore
@@ -36,7 +36,7 @@ def release_histograms(
     artefacts: ArtefactStore,
     *,
     weight: Weight | None,
-    observe: Observe,
+    on_event: OnEvent,
 ) -> None:
     """Release the histograms that a plan bought; see `PaidCounts.release`.
 
@@ -56,5 +56,5 @@ def release_histograms(
             shifted=weight is not None,
         ),
         artefacts=artefacts,
-        observe=observe,
+        on_event=on_event,
     )

@@ -20,7 +20,7 @@ from core.encoding.holdout import training_batches
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import PersonRows, encoded_records
 from core.encoding.stored_codes import StoredCodes, bytes_needed, store_codes
-from core.models.events import Emitter, Observe
+from core.models.events import Emitter, OnEvent
 from core.privacy.plan import Plan
 from core.reading.raw_cells import BATCH_ROWS
 from core.runs.errors import RunStoreError
@@ -117,7 +117,7 @@ def training_records(
     person: Person | None,
     *,
     folder: Path,
-    observe: Observe,
+    on_event: OnEvent,
 ) -> tuple[Codes | StoredCodes, PersonRows | None]:
     """Read and encode.
 
@@ -125,7 +125,7 @@ def training_records(
       plan: says how many records there are.
       folder: of the run; what is too large for memory takes room there, see
         `core.encoding.stored_codes`.
-      observe: told how far reading is, and brings the wish back.
+      on_event: told how far reading is, and brings the signal back.
 
     Raises:
       RunStoreError: there are other rows than the plan says, or no room on disk.
@@ -134,7 +134,7 @@ def training_records(
     names = list(dict.fromkeys((*layout.reads, *who)))
     if not _on_disk(plan, layout, person):
         return encoded_records(rows.whole(names), layout, person)
-    tick, codec, n = Emitter(observe).rows("read", pausable=True), Codec(layout.domain), plan.n
+    tick, codec, n = Emitter(on_event).rows("read", pausable=True), Codec(layout.domain), plan.n
     batches = rows.batches(names)
 
     def parts() -> Iterator[Codes]:

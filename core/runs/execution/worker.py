@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.lmdp.errors import ShiftError
-from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Wish
+from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Signal
 from core.models.registry import synthesizer
 from core.privacy.ledger.ledger import Entry, LedgerError
 from core.runs import operations_log
@@ -165,7 +165,7 @@ class _Work:
             job,
             StoredRows(store, run.table_id, run.schema),
             store=store,
-            observe=self.reporter,
+            on_event=self.reporter,
             find=self.find,
             debited=lambda entry: self._debited(entry, resume=resume),
         )
@@ -196,15 +196,15 @@ class _Work:
 
     def _report(self) -> None:
         """Compare with the real table; what goes wrong here never costs the synthetic table."""
-        emitter = Emitter(self.reporter, obeys=(Wish.CANCEL,))
+        emitter = Emitter(self.reporter, obeys=(Signal.CANCEL,))
 
-        def hear(stage: str, fraction: float) -> None:
+        def on_progress(stage: str, fraction: float) -> None:
             percent = round(100 * fraction)
             emitter.send(Progress(step=percent, steps=100, phase=stage, unit="%"))
 
         try:
             emitter.phase("report", "Comparing with the real table")
-            make_reports(self.store, self.record, observe=hear, compare=self.compare)
+            make_reports(self.store, self.record, on_progress=on_progress, compare=self.compare)
         except FitCancelled:
             self._end(State.DONE, "Done. The report was stopped before it was complete.")
         except Exception as error:

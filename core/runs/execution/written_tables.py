@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from core.models.events import Emitter, Observe, Wish
+from core.models.events import Emitter, OnEvent, Signal
 from core.models.in_parts import PART_ROWS, sample_parts
 from core.models.laid_out import LaidOut
 from core.models.synthesizer import Fitted
@@ -61,7 +61,7 @@ def write_tables(
     seed: int | None,
     artefacts: ArtefactStore,
     *,
-    observe: Observe,
+    on_event: OnEvent,
 ) -> WrittenTables:
     """Draw and keep the synthetic table and those beside it.
 
@@ -69,9 +69,9 @@ def write_tables(
       rows: of each table, ≥ 1.
       seed: of what is drawn, see `sample_parts`.
       artefacts: of the run; the synthetic table is the last that is written.
-      observe: told how far it is where there are many rows; may cancel.
+      on_event: told how far it is where there are many rows; may cancel.
     """
-    tick = Emitter(observe, obeys=(Wish.CANCEL,)).rows("sample")
+    tick = Emitter(on_event, obeys=(Signal.CANCEL,)).rows("sample")
 
     def write(
         source: Fitted, name: str, tick: Callable[[int, int], None] | None = None

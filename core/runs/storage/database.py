@@ -126,7 +126,7 @@ class RunRow(Base):
     shift_words: Mapped[str] = mapped_column(default="", server_default="")
     unit_words: Mapped[str] = mapped_column(default="", server_default="")
     state: Mapped[str] = mapped_column(index=True)
-    wish: Mapped[str]
+    signal: Mapped[str]
     message: Mapped[str] = mapped_column(LongPlainText, default="")
     error: Mapped[str | None] = mapped_column(LongPlainText)
     created: Mapped[float] = mapped_column(Float(53))

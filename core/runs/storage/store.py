@@ -1,4 +1,4 @@
-"""RunStore: runs, their state and wishes, over the tables, with a journal and artefacts.
+"""RunStore: runs, their state and signals, over the tables, with a journal and artefacts.
 
 Pages and the command line read it, the worker appends to it; each call is one short transaction, so
 any number of processes may share it. A change of state is a compare-and-set: of two processes that
@@ -20,7 +20,7 @@ from sqlalchemy import CursorResult, Update, delete, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
-from core.models.events import Wish
+from core.models.events import Signal
 from core.privacy.ledger.transaction import repeatable
 from core.privacy.plan import Guarantee, Plan
 from core.runs import operations_log
@@ -108,7 +108,7 @@ class RunStore(TableStore):
             unit_words=unit_words,
             state=State.QUEUED,
             attempt=1,
-            wish=Wish.GO_ON,
+            signal=Signal.GO_ON,
             message="",
             created=now,
             queued=now,
@@ -210,17 +210,17 @@ class RunStore(TableStore):
 
     # -- what a person asks, what a worker says -------------------------------------------------
 
-    def request(self, run_id: str, wish: Wish) -> None:
-        """Leave a wish for the worker; it follows within about a second."""
-        self._update(update(RunRow).where(RunRow.id == run_id).values(wish=wish))
+    def request(self, run_id: str, signal: Signal) -> None:
+        """Leave a signal for the worker; it follows within about a second."""
+        self._update(update(RunRow).where(RunRow.id == run_id).values(signal=signal))
 
-    def wish(self, run_id: str) -> Wish:
-        """The wish that stands; a run that was deleted wishes to be cancelled."""
+    def signal(self, run_id: str) -> Signal:
+        """The signal that stands; a deleted run gets `CANCEL`."""
         with self.engine.connect() as connection:
             value = connection.execute(
-                select(RunRow.wish).where(RunRow.id == run_id)
+                select(RunRow.signal).where(RunRow.id == run_id)
             ).scalar_one_or_none()
-        return Wish.CANCEL if value is None else Wish(value)
+        return Signal.CANCEL if value is None else Signal(value)
 
     def set_state(
         self,
@@ -247,7 +247,7 @@ class RunStore(TableStore):
         now = time.time()
         values: dict[str, Any] = {"state": state, "message": message, "error": error}
         if state is State.QUEUED:
-            values |= {"queued": now, "ended": None, "wish": Wish.GO_ON, "pid": None}
+            values |= {"queued": now, "ended": None, "signal": Signal.GO_ON, "pid": None}
         if state is not State.RUNNING:
             values |= {"slot": None}
         if state not in (State.QUEUED, State.RUNNING):

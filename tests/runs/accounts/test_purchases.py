@@ -272,7 +272,7 @@ def test_what_was_bought_and_a_run_stay_below_one_over_n_together(store, table, 
         debit_key="k", allow_non_private=False, shift_words="",
     )  # fmt: skip
     with pytest.raises(SchemaError, match=r"too large together for 600 records.*Nothing was spent"):
-        execute(job, None, store=store, observe=lambda _: 0)
+        execute(job, None, store=store, on_event=lambda _: 0)
     assert len(spent(store, table.account_id)) == 1  # the purchase
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from core.lmdp.shift import Shift
-from core.models.events import Wish
+from core.models.events import Signal
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan, Protection
 from core.runs.accounts.settled_shift import SettledShift
@@ -57,7 +57,7 @@ def settled(store: RunStore, account: str = "p", **of) -> SettledShift:
 
 def function_of(store: RunStore, model: People, account: str = "p", **of) -> Shift:
     keeper = settled(store, account, **of)
-    return shifted(model, plan(**of), keeper, observe=lambda event: Wish.GO_ON).shift
+    return shifted(model, plan(**of), keeper, on_event=lambda event: Signal.GO_ON).shift
 
 
 def weights(shift: Shift) -> torch.Tensor:
@@ -127,7 +127,7 @@ def test_without_a_shift_nothing_is_kept(store):
     keeper = settled(store, shift=0.0)
     assert keeper.kept() is None and keeper.conditions() == ()
     model = People()
-    assert shifted(model, plan(0.0), keeper, observe=lambda event: Wish.GO_ON) is model
+    assert shifted(model, plan(0.0), keeper, on_event=lambda event: Signal.GO_ON) is model
     assert not (store.workspace.home / "shifts").exists()
 
 

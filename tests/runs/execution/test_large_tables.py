@@ -20,7 +20,7 @@ from core.encoding.layout.layout import Layout
 from core.encoding.public_order import public_order
 from core.encoding.stored_codes import StoredCodes
 from core.models import in_parts
-from core.models.events import FitCancelled, FitEvent, Wish
+from core.models.events import FitCancelled, FitEvent, Signal
 from core.quality.report.build_report import build_report
 from core.runs.errors import RunStoreError
 from core.runs.execution import report_rows, training_rows, worker
@@ -57,8 +57,8 @@ def keep(store: RunStore, table: TableRecord, frame: pd.DataFrame) -> None:
         frame.to_parquet(file, index=False)
 
 
-def go_on(event: FitEvent) -> Wish:
-    return Wish.GO_ON
+def go_on(event: FitEvent) -> Signal:
+    return Signal.GO_ON
 
 
 def test_codes_on_disk_are_those_in_memory_holdout_and_rules_included(
@@ -73,7 +73,7 @@ def test_codes_on_disk_are_those_in_memory_holdout_and_rules_included(
     layout = Layout(schema.domain())
 
     def records(rows: TrainingRows) -> Codes | StoredCodes:
-        codes, people = training_records(rows, layout, plan, None, folder=tmp_path, observe=go_on)
+        codes, people = training_records(rows, layout, plan, None, folder=tmp_path, on_event=go_on)
         assert people is None
         return codes
 
@@ -123,17 +123,17 @@ def test_another_number_of_rows_is_one_line(
     layout, plan = Layout(table.schema.domain()), toy_plan(table)
     rows = FrameRows(store.load_frame(table.id).head(39))
     with pytest.raises(RunStoreError, match="plan is for 40 records"):
-        training_records(rows, layout, plan, None, folder=tmp_path, observe=go_on)
+        training_records(rows, layout, plan, None, folder=tmp_path, on_event=go_on)
 
 
-def test_reading_follows_a_wish_to_stop_and_leaves_nothing(
+def test_reading_follows_a_signal_to_stop_and_leaves_nothing(
     store: RunStore, table: TableRecord, tmp_path: Path
 ) -> None:
     layout, plan = Layout(table.schema.domain()), toy_plan(table)
     rows = StoredRows(store, table.id, table.schema)
     with pytest.raises(FitCancelled):
         training_records(
-            rows, layout, plan, None, folder=tmp_path, observe=lambda event: Wish.CANCEL
+            rows, layout, plan, None, folder=tmp_path, on_event=lambda event: Signal.CANCEL
         )
     assert list(tmp_path.glob("*.part")) == [] and not any(tmp_path.glob("tmp*"))
 

@@ -107,7 +107,7 @@ def test_rows_reach_the_model_by_person_and_the_certificate_says_so(
             return super().whole(names)
 
     job = job_of(store, tmp_path, schema, plan_for(schema, PEOPLE))
-    outcome = execute(job, Asked(frame), store=store, observe=lambda _: 0, find=lambda _: model)
+    outcome = execute(job, Asked(frame), store=store, on_event=lambda _: 0, find=lambda _: model)
     assert asked == [["age", "sex", "who"]]
     assert model.seen.n == PEOPLE and model.seen.counts.max() == 2
     paper = outcome.privacy_certificate
@@ -141,7 +141,7 @@ def test_a_plan_for_other_units_than_the_schema_spends_nothing(store, schema, tm
     rowwise = plan_for(schema.model_copy(update={"person": None}), PEOPLE)
     job = job_of(store, tmp_path, schema, rowwise)
     with pytest.raises(SchemaError, match="Nothing was spent"):
-        execute(job, None, store=store, observe=lambda _: 0, find=lambda _: toy.Toy())
+        execute(job, None, store=store, on_event=lambda _: 0, find=lambda _: toy.Toy())
     assert not (tmp_path / "run").exists()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from core.models.events import FitEvent, Wish
+from core.models.events import FitEvent, Signal
 from core.models.planning import hiding
 from core.models.registry import cards, load_fitted
 from core.privacy.accounting.accountant import epsilon, guarantee
@@ -64,12 +64,12 @@ class Heard:
     def __init__(self) -> None:
         self.events: list[FitEvent] = []
 
-    def __call__(self, event: FitEvent) -> Wish:
+    def __call__(self, event: FitEvent) -> Signal:
         self.events.append(event)
-        return Wish.GO_ON
+        return Signal.GO_ON
 
 
-def run(rows, schema, plan, folder: Path, *, resume=False, observe=None):
+def run(rows, schema, plan, folder: Path, *, resume=False, on_event=None):
     (folder / "run").mkdir(exist_ok=True)
     with RunStore(Workspace(folder / "home")) as store:
         job = Job(
@@ -77,7 +77,7 @@ def run(rows, schema, plan, folder: Path, *, resume=False, observe=None):
             artefacts=LocalArtefacts(folder / "run"), account_id="p", debit_key="k",
             allow_non_private=True, shift_words="", resume=resume,
         )  # fmt: skip
-        outcome = execute(job, FrameRows(rows), store=store, observe=observe or Heard())
+        outcome = execute(job, FrameRows(rows), store=store, on_event=on_event or Heard())
         paid = [e for e in store.ledger.entries("p") if e.kind == "release"]
         return outcome, paid[-1]
 
@@ -153,7 +153,7 @@ def test_a_certificate_needs_tags_and_enough_rows(rows, tagged):
 def test_a_private_run_shifts_and_certifies_what_it_releases(rows, tagged, tmp_path):
     plan = planned(tagged, epsilon=2.0, certificate=0.5, shift=0.95)
     heard = Heard()
-    outcome, entry = run(rows, tagged, plan, tmp_path, observe=heard)
+    outcome, entry = run(rows, tagged, plan, tmp_path, on_event=heard)
     assert outcome.executed == plan.phases
     assert outcome.guarantee.epsilon == plan.guarantee.epsilon
     lmdp = outcome.privacy_certificate["lmdp"]
@@ -204,9 +204,9 @@ def refuse(monkeypatch, until):
     monkeypatch.setattr(lmdp_certificate, "NEEDED", 1024)
     monkeypatch.setattr("core.lmdp.certificate._CALIBRATION", 100)
 
-    def certify(table, fitted, plan, *, observe):
+    def certify(table, fitted, plan, *, on_event):
         seen.append(1)
-        verdicts = honest(table, fitted, plan, observe=observe)
+        verdicts = honest(table, fitted, plan, on_event=on_event)
         return [v | {"granted": len(seen) >= until} for v in verdicts]
 
     monkeypatch.setattr(lmdp_certificate, "certify", certify)
@@ -220,7 +220,7 @@ def test_attempts_end_when_one_passes_and_the_claim_covers_all(
     seen = refuse(monkeypatch, until)
     plan = unshifted(planned(tagged, epsilon=4.0, certificate=0.1, attempts=3))
     heard = Heard()
-    outcome, entry = run(rows, tagged, plan, tmp_path, observe=heard)
+    outcome, entry = run(rows, tagged, plan, tmp_path, on_event=heard)
     assert len(seen) == made
     assert outcome.executed == repeated(plan.phases, made)
     assert outcome.guarantee.epsilon == plan.guarantee.epsilon  # however many were needed
@@ -246,7 +246,7 @@ def test_a_run_whose_function_is_lost_spends_nothing(rows, tagged, tmp_path, mon
             allow_non_private=False, shift_words="",
         )  # fmt: skip
         with pytest.raises(RunStoreError, match="is gone.*Nothing was read or spent"):
-            execute(job, FrameRows(rows), store=store, observe=Heard())
+            execute(job, FrameRows(rows), store=store, on_event=Heard())
         assert len(store.ledger.entries("p")) == before
 
 
@@ -264,14 +264,14 @@ def test_a_crash_in_the_second_attempt_goes_on_with_it(rows, tagged, tmp_path, m
             begun = sum("Beginning anew" in str(e.data) for e in self.events)
             if begun and event.data.get("name") == "training":
                 raise Killed
-            return Wish.GO_ON
+            return Signal.GO_ON
 
     with pytest.raises(Killed):
-        run(rows, tagged, plan, tmp_path, observe=Deadly())
+        run(rows, tagged, plan, tmp_path, on_event=Deadly())
     verdict = json.loads((tmp_path / "run" / "checkpoint" / "verdict.json").read_text())
     assert not verdict[0]["granted"]
     heard = Heard()
-    outcome, _ = run(rows, tagged, plan, tmp_path, resume=True, observe=heard)
+    outcome, _ = run(rows, tagged, plan, tmp_path, resume=True, on_event=heard)
     assert outcome.executed == repeated(plan.phases, 2)  # nothing twice, nothing left out
     assert outcome.privacy_certificate["lmdp"]["attempts_made"] == 2
 

@@ -1,6 +1,6 @@
-"""The reporter: how often events pass, and when a wish is followed."""
+"""The reporter: how often events pass, and when a signal is followed."""
 
-from core.models.events import PhaseStarted, Progress, Wish
+from core.models.events import PhaseStarted, Progress, Signal
 from core.runs.execution.reporter import Pace, Reporter
 from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -33,13 +33,13 @@ def test_thinned_events_keep_the_last_of_a_phase(store: RunStore, table: TableRe
 def test_a_pause_waits_until_what_was_paid_for_is_kept(store: RunStore, table: TableRecord) -> None:
     run = queued(store, table, toy_plan(table))
     reporter = Reporter(store, run.id)
-    store.request(run.id, Wish.PAUSE)
-    assert reporter(PhaseStarted(name="sum", title="Sum", private=True)) is Wish.GO_ON
+    store.request(run.id, Signal.PAUSE)
+    assert reporter(PhaseStarted(name="sum", title="Sum", private=True)) is Signal.GO_ON
     checkpoint = store.artefacts(run.id).path("checkpoint")
     checkpoint.mkdir()
     (checkpoint / "toy.half").write_text("")
-    assert reporter.wish() is Wish.GO_ON, "a file still being written is no checkpoint"
+    assert reporter.signal() is Signal.GO_ON, "a file still being written is no checkpoint"
     (checkpoint / "toy.pt").write_text("")
-    assert reporter.wish() is Wish.PAUSE
+    assert reporter.signal() is Signal.PAUSE
     (checkpoint / "toy.pt").unlink()
-    assert reporter(PhaseStarted(name="fit", title="Fit")) is Wish.PAUSE
+    assert reporter(PhaseStarted(name="fit", title="Fit")) is Signal.PAUSE

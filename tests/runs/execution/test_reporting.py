@@ -82,12 +82,12 @@ def test_the_same_content_is_measured_once_and_goes_with_its_table(store, table,
     seen = Seen()
     _, run = work(store, queued(store, table, schema), seen)
     heard = []
-    reporting.make_reports(store, run, observe=lambda *what: heard.append(what), compare=seen)
+    reporting.make_reports(store, run, on_progress=lambda *what: heard.append(what), compare=seen)
     assert len(seen.calls) == 1 and heard == [("Measured before", 1.0)]
     assert json.loads(store.artefacts(run.id).path("report.json").read_text()) == {"rows": 25}
     path = store.artefacts(run.id).path("synthetic.parquet")
     pd.read_parquet(path).head(20).to_parquet(path, index=False)
-    reporting.make_reports(store, run, observe=lambda *_: None, compare=seen)
+    reporting.make_reports(store, run, on_progress=lambda *_: None, compare=seen)
     assert len(seen.calls) == 2
     folder = store.table_artefacts(table.id).path("reports")
     assert len(list(folder.iterdir())) == 2

@@ -29,7 +29,7 @@ def run(store, schema, frame, tmp_path, epsilon=1.0, **budget) -> Outcome:
         allow_non_private=True, shift_words="",
     )  # fmt: skip
     rows = FrameRows(frame)
-    done = execute(job, rows, store=store, observe=lambda _: 0, find=lambda _: toy.Toy())
+    done = execute(job, rows, store=store, on_event=lambda _: 0, find=lambda _: toy.Toy())
     with job.artefacts.open(PRIVACY_CERTIFICATE) as file:
         assert json.load(file) == done.privacy_certificate  # no NaN, no infinity
     return done

@@ -107,13 +107,13 @@ def test_a_failing_report_never_costs_the_synthetic_table(
 
 
 def test_a_cancelled_report_leaves_a_finished_run(store: RunStore, table: TableRecord) -> None:
-    def compare(*_: object, observe: Callable[[str, float], None], **__: object) -> Any:
+    def compare(*_: object, on_progress: Callable[[str, float], None], **__: object) -> Any:
         runs.cancel(store, store.runs()[0].id)
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            observe("columns", 0.5)
+            on_progress("columns", 0.5)
             time.sleep(0.05)
-        raise AssertionError("the wish was not followed")
+        raise AssertionError("the signal was not followed")
 
     run = work(store, queued(store, table, toy_plan(table)).id, compare)
     assert run.state is State.DONE and "report was stopped" in run.message
@@ -135,12 +135,12 @@ def test_a_run_lost_in_its_report_is_finished_without_a_new_fit(
 def test_a_worker_that_lost_its_run_writes_nothing_more(
     store: RunStore, table: TableRecord
 ) -> None:
-    def compare(*_: object, observe: Callable[[str, float], None], **__: object) -> Any:
+    def compare(*_: object, on_progress: Callable[[str, float], None], **__: object) -> Any:
         run = store.runs()[0]
         assert store.set_state(run.id, State.LOST, "taken away")
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:  # until the heartbeat notices
-            observe("columns", 0.5)
+            on_progress("columns", 0.5)
             time.sleep(0.05)
         raise AssertionError("the worker did not notice")
 

@@ -48,7 +48,7 @@ ROWS = {
     "tables": {"id": "t1", "name": "visits", "n": 40, "source": "a file", "created": 1.7e9 + 0.125,
                "account_id": "p1", "schema": "{}", "profile": '{"n": 40}'},
     "runs": {"id": "r1", "table_id": "t1", "name": "", "plan": "{}", "schema": "{}", "rows": 5,
-             "device": "cpu", "confirmation": "", "state": "done", "wish": "go on",
+             "device": "cpu", "confirmation": "", "state": "done", "signal": "go on",
              "message": "Done.", "created": 1.7e9 + 0.5, "queued": 1.7e9, "attempt": 1,
              "guarantee": "{}", "seconds": "{}", "seed": 7},
     "events": {"run_id": "r1", "seq": 1, "time": 1.7e9, "kind": "state", "data": '{"a": 1}'},

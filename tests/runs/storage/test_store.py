@@ -13,7 +13,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from core.models.events import Metrics, Note, PhaseStarted, Preview, Progress, Wish
+from core.models.events import Metrics, Note, PhaseStarted, Preview, Progress, Signal
 from core.privacy.plan import Guarantee, Plan
 from core.reading.raw_cells import raw_frame
 from core.runs.errors import NotFoundError, RunStoreError
@@ -328,18 +328,18 @@ def test_a_worker_elsewhere_is_judged_by_its_heartbeat(
     assert store.run(run.id).state is state
 
 
-def test_wishes_and_records(store: RunStore, table: TableRecord, plan: Plan) -> None:
+def test_signals_and_records(store: RunStore, table: TableRecord, plan: Plan) -> None:
     run = make_run(store, table, plan)
-    assert store.wish(run.id) is Wish.GO_ON
-    store.request(run.id, Wish.PAUSE)
-    assert store.wish(run.id) is Wish.PAUSE
+    assert store.signal(run.id) is Signal.GO_ON
+    store.request(run.id, Signal.PAUSE)
+    assert store.signal(run.id) is Signal.PAUSE
     claim = Guarantee(epsilon=math.inf, epsilon_replace=math.inf, delta=1e-6)
     store.record(run.id, guarantee=claim, seconds={"fit": 1.5}, peak_memory_mb=12.0)
     found = store.run(run.id)
     assert (found.guarantee, found.seconds, found.peak_memory_mb) == (claim, {"fit": 1.5}, 12.0)
     assert not found.private
     store.delete_run(run.id)
-    assert store.wish(run.id) is Wish.CANCEL
+    assert store.signal(run.id) is Signal.CANCEL
 
 
 @pytest.mark.parametrize("name", ["../x", "", "a/b", "..", "/etc/passwd"])

@@ -43,7 +43,7 @@ class Calibrated(Synthesizer[S]):
         """
         raise NotImplementedError
 
-    def bends_tagged(self, settings: S) -> bool:
+    def protects_sensitive(self, settings: S) -> bool:
         """Whether training itself bends tagged columns away from the real ones."""
         return self.card.protects
 
@@ -53,7 +53,7 @@ class Calibrated(Synthesizer[S]):
         None where training bends tagged columns: counts of them would bring back what it hides, and
         so would counts of columns that go with them.
         """
-        bent = self.bends_tagged(settings) and domain.sensitive
+        bent = self.protects_sensitive(settings) and domain.sensitive
         return 0.0 if bent else float(settings.model_dump()[SHARE])
 
     def phases(self, domain: Domain, n: int, settings: S, scale: float) -> tuple[Phase, ...]:

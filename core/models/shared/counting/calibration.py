@@ -165,7 +165,7 @@ def count(table: PrivateTable, plan: Plan, context: FitContext) -> Counts:
     """Make the releases of counts that the checkpoint does not hold yet."""
     codec = Codec(table.domain)
     checkpoint = Checkpoint.open(context, "counts.pt", table.meter)
-    emitter = Emitter(context.observe, keep=checkpoint.keep)
+    emitter = Emitter(context.on_event, keep=checkpoint.keep)
     design = Design.of(codec, TOGETHER)
     known = Releases(table, plan, codec, design, checkpoint, emitter, context.device)
     counted = known.pairs(PAIRS) if design.pairs else ()
@@ -186,7 +186,7 @@ def fit_calibrated(
     counts = count(table, plan, context)
     inner = model.fit(table, plan, context)
     assert isinstance(inner, FittedModel)
-    emitter = Emitter(context.observe)
+    emitter = Emitter(context.on_event)
     title = "Fitting rows to the counts (touches no private data)"
     emitter.send(PhaseStarted(name=NAME, title=title))
 

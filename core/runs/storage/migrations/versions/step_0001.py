@@ -56,7 +56,7 @@ Table(
     Column("confirmation", String, nullable=False),
     Column("shift_words", String, nullable=False, server_default=""),
     Column("state", String, nullable=False, index=True),
-    Column("wish", String, nullable=False),
+    Column("signal", String, nullable=False),
     Column("message", Text, nullable=False),
     Column("error", Text),
     Column("created", DOUBLE, nullable=False),
