@@ -18,7 +18,6 @@ _TABLE = {"schema", "reading", "proposing", "encoding", "importing", "writing"}
 _LOW = {"privacy"} | _TABLE
 _MIDDLE = {"models", "quality", "lmdp"} | _LOW
 MAY_IMPORT = {
-    "message": set(),
     "schema": set(),
     "writing": {"schema", "reading"},
     "reading": {"schema"},
@@ -36,12 +35,11 @@ MAY_IMPORT = {
     "audit": {"runs", "runs.execution", "models", "lmdp"} | _LOW,
     "services": {"runs", "runs.storage", "runs.accounts", "runs.execution"} | _MIDDLE,
     "operations": {"runs", "runs.storage", "runs.accounts", "runs.execution", "models"} | _LOW,
+    "message": set(),
     "language": set(),
     "figures": {"quality"} | _LOW,
     "export": {"figures", "language", "quality"} | _LOW,
 }
-for _rooms in MAY_IMPORT.values():  # any of them says sentences
-    _rooms.add("message")
 _ALL_OF_CORE = set(MAY_IMPORT)
 MAY_IMPORT |= {
     "cluster": {"runs", "runs.storage", "runs.accounts", "runs.execution", "operations"} | _MIDDLE,
