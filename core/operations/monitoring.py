@@ -26,8 +26,8 @@ from core.privacy.ledger.filters import left_of, opening
 from core.privacy.ledger.units import units_of
 from core.privacy.plan import Plan
 from core.runs.accounts.account import limited
+from core.runs.events import State
 from core.runs.storage.database import RunRow
-from core.runs.storage.events import State
 from core.runs.storage.processes.process import held_by_nobody
 from core.runs.storage.store import RunStore
 

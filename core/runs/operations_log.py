@@ -24,7 +24,7 @@ __all__ = ["FIELDS", "STATES", "JsonLines", "configure", "record", "wanted"]
 
 VARIABLE = "FACSIMILE_LOG"
 WITHHELD = "withheld"
-# as `core.runs.storage.events.State`, which imports what a server starts without
+# as `core.runs.events.State`, which imports what a server starts without
 STATES = ("queued", "running", "paused", "done", "failed", "cancelled", "lost")
 FRAMES = 12  # of a fault, innermost last
 _log = logging.getLogger("facsimile")

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from core.encoding.layout.layout import Layout
 from core.encoding.layout.violations import count_violations, declared_from_batches
 from core.proposing.rule_suggestions import suggest_rules
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import refusal
 from core.schema.person import Person

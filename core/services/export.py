@@ -20,8 +20,8 @@ from core.models.shaped_output import Shape
 from core.runs.accounts.spending import epsilon_text
 from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.execution.privacy_certificate import declared, origin
+from core.runs.records import RunRecord
 from core.runs.storage.artefacts import MODEL, SYNTHETIC_TABLE
-from core.runs.storage.records import RunRecord
 from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
 from core.schema.column import Column

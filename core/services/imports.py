@@ -23,8 +23,8 @@ from core.reading.typed_cells import typed_rows
 from core.runs.accounts.people import choose_account
 from core.runs.accounts.record_linkage import Compared
 from core.runs.errors import NO_RECORDS, RunStoreError
+from core.runs.records import TableRecord
 from core.runs.storage.artefacts import ROWS
-from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
 from core.schema.form import FileForm

@@ -10,7 +10,7 @@ from typing import Any
 
 from core.models.planning import Hiding, hiding
 from core.models.registry import cards
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.schema.schema import DomainSource, Schema
 from core.services import reviews

@@ -19,7 +19,7 @@ from core.runs.accounts.purchases import (
 )
 from core.runs.execution.buying import buy_schema
 from core.runs.execution.training_rows import StoredRows
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.schema import Schema, SchemaError
 from core.services.tables import confirm_schema

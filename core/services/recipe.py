@@ -14,7 +14,7 @@ from core.privacy.plan import Plan
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.noisy_scores import SCORE
 from core.runs.execution.review_histograms import REVIEW
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.services.planning import PlanRequest
 
 __all__ = ["Code", "option_words", "request_of_plan", "run_code", "sample_code"]

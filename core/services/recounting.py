@@ -9,7 +9,7 @@ from core.proposing.profile import preview
 from core.proposing.propose import Counts, Reread, bounded, pictures
 from core.reading.tally import Tally
 from core.reading.typed_cells import typed_rows
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.schema import Schema, SchemaColumn
 

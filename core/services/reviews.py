@@ -23,8 +23,8 @@ from core.runs.execution.noisy_scores import (
     released_cells,
     synthetic_cells,
 )
+from core.runs.records import RunRecord
 from core.runs.storage.artefacts import INSIDE_REPORT, OUTSIDE_REPORT, PRIVACY_CERTIFICATE
-from core.runs.storage.records import RunRecord
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.inside_views import recorded_views
 from core.runs.storage.reviews.notes import ScorePick

@@ -18,12 +18,12 @@ from core.runs.accounts.account import charges, require_words
 from core.runs.accounts.people import require_account
 from core.runs.accounts.spending import epsilon_text, kept_spent
 from core.runs.errors import NotFoundError, RunStoreError
+from core.runs.events import State
 from core.runs.execution.launcher import Launcher, SampleRequest
 from core.runs.execution.noisy_scores import SCORE
 from core.runs.execution.review_histograms import REVIEW
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.storages import forget_logs
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import ValidationError
 
 from core.proposing.schema_matching import Comparison, adopted, best_match, compare
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import SchemaError
 from core.schema.schema import Schema

@@ -19,7 +19,7 @@ from core.proposing.profile import ColumnProfile
 from core.proposing.rare import danger
 from core.reading.tally import Tally
 from core.reading.typed_cells import typed_tally
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import refusal
 from core.schema.form import Form

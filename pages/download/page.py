@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from core.runs.events import State
 from core.runs.execution.launcher import SampleRequest
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.runs.storage.reviews import notes
 from core.schema.rounding_up import round_up
 from core.services import export, limits, recipe, reviews, runs

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.models.shaped_output import Shape
 from core.runs.execution.launcher import SampleRequest
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.schema.schema import DomainColumn, Kind
 from core.services import export, reviews, shaping
 from pages.shared import downloads

@@ -14,8 +14,8 @@ from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Plan
 from core.runs.accounts import spending
 from core.runs.accounts.account import Account
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.events import State
+from core.runs.records import RunRecord, TableRecord
 from core.schema.rounding_up import round_up
 from pages.server import guard
 from pages.shared import lines

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.privacy.plan import LARGEST_EPSILON
 from core.runs.accounts.account import DEFAULT_LIMIT, Account, set_limit, table_account
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from pages.ledger import account_view, shared_people
 from pages.server import guard
 from pages.shared import visible

@@ -11,7 +11,7 @@ from core.privacy.plan import LARGEST_EPSILON, default_delta
 from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.execution.noisy_scores import DEFAULT_SHARE
 from core.runs.execution.paid_release import shown_columns
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.schema.schema import SchemaError
 from core.services import reviews
 from pages.server import guard

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.models.card import Card
 from core.privacy.plan import Plan
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.services import forecast, runs
 from core.services.machine_speed import machine_seconds
 from pages.shared import glossary

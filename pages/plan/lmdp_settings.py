@@ -10,7 +10,7 @@ import streamlit as st
 from core.lmdp.level import GROUP
 from core.models.card import Card
 from core.privacy.plan import Plan
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.services.plan_advice import certificate_offers
 from core.services.planning import DEFAULT_SHIFT
 from pages.shared import widgets as shared

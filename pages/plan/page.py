@@ -9,7 +9,7 @@ from core.models.card import Card
 from core.privacy.plan import Plan
 from core.runs.accounts import spending
 from core.runs.accounts.account import DEFAULT_LIMIT, table_account
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.schema.rounding_up import round_up
 from core.services import planning, purchases, recipe, runs
 from core.services.plan_advice import phase_words

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.privacy.plan import default_delta
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from pages.plan import model_choice
 from pages.shared.language import said, say, to_say
 

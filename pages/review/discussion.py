@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.figures.report_figure import report_figures
 from core.quality.report.types import View
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.inside_views import SOMEBODY, recorded_views
 from core.runs.storage.reviews.notes import Comment, Decision, Rule

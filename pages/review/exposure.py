@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from core.export.attack_sentences import STANDINGS, Grade, exposure, standing
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.runs.storage.reviews.inside_views import record_view, viewed_runs
 from core.services import reviews
 from pages.review import discussion as review_discussion

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core.figures import marginal_shift
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.services import limits
 from pages.review import report_scores
 from pages.shared import widgets as shared

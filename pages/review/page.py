@@ -8,8 +8,8 @@ import streamlit as st
 
 from core.figures.report_figure import ReportFigure, report_figures
 from core.quality.report.types import View
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord
+from core.runs.events import State
+from core.runs.records import RunRecord
 from core.services import limits, reviews, runs
 from pages.review import discussion as review_discussion
 from pages.review import exposure, lmdp_results, report_scores, report_view, run_comparison

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.export.page_html import page
 from core.quality.report.types import View
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.inside_views import record_view
 from core.services import export, limits, reviews

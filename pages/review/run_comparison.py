@@ -12,8 +12,8 @@ from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.metrics.noisy import words
 from core.quality.report.types import View
 from core.runs.accounts import spending
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord
+from core.runs.events import State
+from core.runs.records import RunRecord
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.inside_views import viewed_runs
 from core.runs.storage.reviews.notes import Decision

@@ -13,7 +13,7 @@ from typing import Literal
 import streamlit as st
 
 from core.runs import operations_log
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.runs.storage.reviews import notes
 from core.services import reviews
 from pages.server import download_tokens as handover

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.schema.schema import Schema
 from core.services.recipe import Code, request_of_plan, run_code
 from pages.shared import downloads

@@ -11,8 +11,8 @@ from contextlib import suppress
 import streamlit as st
 
 from core.runs.errors import NotFoundError
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.access import accesses
-from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from pages.server import guard
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.runs.execution.privacy_certificate import declared, origin
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.schema.schema import DomainColumn
 from core.services import tables
 from pages.shared.language import said, say

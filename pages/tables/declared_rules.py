@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.records import RunRecord, TableRecord
 from core.schema.rules.rules import AnyRule, parse_rule
 from core.services import declarations
 from pages.server import guard, routes

@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.privacy.discovery.unbought import unbought
 from core.privacy.plan import Plan
 from core.proposing.misfits import MISSING, OTHER
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.schema.schema import Schema, SchemaError
 from core.services import purchases, tables
 from pages.ledger import account_view

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.schema.schema import Kind, Schema, SchemaColumn, SchemaError
 from core.services import tables
 from pages.shared import widgets as shared

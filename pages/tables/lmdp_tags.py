@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.figures.marginal_shift import shift_figure
 from core.proposing.profile import ColumnProfile
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.services import tables
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, say_n, to_say

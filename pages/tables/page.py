@@ -13,7 +13,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from core.encoding.holdout import SHARES
 from core.figures.column_profile import profile_figure
 from core.proposing.profile import ColumnProfile
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.schema.form import FileForm
 from core.services import imports
 from core.services import tables as table_service

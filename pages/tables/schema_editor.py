@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
 from core.encoding.holdout import SHARES
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.schema.schema import Column, Kind
 from core.services import tables
 from core.services.schema_grid import grid_of

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.proposing.schema_matching import Comparison, compare
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.services import schemas
 from pages.shared import downloads, visible
 from pages.shared import widgets as shared

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.runs.records import TableRecord
 from core.runs.storage.access import accesses, set_access
-from core.runs.storage.records import TableRecord
 from pages.server import guard
 from pages.shared import widgets as shared
 from pages.shared.language import say

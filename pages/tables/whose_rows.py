@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.figures.rows_per_person import row_limit_figure, row_limit_words
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.schema.person import MOST_ROWS, Person
 from core.schema.schema import Kind
 from core.services import declarations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.schema.form import FileForm
 from core.schema.schema import Kind, Schema
 from core.services.imports import FORM

@@ -9,11 +9,11 @@ from core.figures import interactions
 from core.models.card import Chart
 from core.runs.accounts import spending
 from core.runs.accounts.account import charges, unpaid_again
+from core.runs.events import State
 from core.runs.execution.cluster import configured_cluster
 from core.runs.execution.ray_words import WAITS
-from core.runs.storage.events import State
+from core.runs.records import RunRecord
 from core.runs.storage.journal import told_last
-from core.runs.storage.records import RunRecord
 from core.schema.rounding_up import round_up
 from core.services import reviews, runs
 from pages.review import report_view

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.services import runs
 
 ROOT = Path(__file__).resolve().parents[2]

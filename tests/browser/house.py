@@ -11,8 +11,8 @@ import httpx
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
+from core.runs.records import RunRecord
 from core.runs.storage.access import set_access
-from core.runs.storage.records import RunRecord
 from core.services import imports, planning, runs
 from core.services.sample_tables import sample_table
 from tests.browser.app import free_port

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.services import runs
 from tests.browser.app import PATIENCE, in_sight, kill_workers, server, settled
 from tests.browser.keyboard import pick, press, tab_to

@@ -15,7 +15,7 @@ from core.export import page_html as exported
 from core.proposing.propose import infer_schema
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.notes import Decision
 from core.runs.storage.store import RunStore

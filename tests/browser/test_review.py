@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.notes import Decision, Rule
 from core.services import imports, planning, runs, tables

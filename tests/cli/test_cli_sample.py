@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from core.cli.main import main
+from core.runs.events import State
 from core.runs.storage.artefacts import INSIDE_REPORT
-from core.runs.storage.events import State
 from core.runs.storage.reviews import notes
 from core.services import imports, planning, runs
 from core.services.sample_tables import SAMPLE_TARGET, sample_table

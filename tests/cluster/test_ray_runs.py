@@ -11,12 +11,12 @@ import pytest
 
 from core.privacy.guarded import CHUNK_ROWS
 from core.reading.raw_cells import raw_frame
+from core.runs.events import State
 from core.runs.execution.cluster import VARIABLE
 from core.runs.execution.ray_launcher import RayLauncher
 from core.runs.execution.ray_queue import NAMESPACE
 from core.runs.execution.ray_words import IN_QUEUE
-from core.runs.storage.events import State
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.schema import Schema
 from core.services import runs

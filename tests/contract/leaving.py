@@ -33,10 +33,10 @@ from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.privacy.summation import Summation
+from core.runs.events import State
 from core.runs.execution import attempts, sampling_process, worker
 from core.runs.execution.launcher import SampleRequest, facts_name
 from core.runs.execution.reporter import Pace
-from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Column, Domain, Kind, Schema

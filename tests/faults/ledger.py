@@ -6,8 +6,8 @@ import json
 
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.plan import Plan
+from core.runs.records import RunRecord
 from core.runs.storage.artefacts import METER
-from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 
 ROUNDING = 1e-9

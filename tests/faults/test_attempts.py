@@ -16,10 +16,10 @@ from core.models.planning import plan_fit
 from core.privacy.plan import Budget, Plan, Protection
 from core.runs.accounts.account import set_limit
 from core.runs.errors import RunStoreError
+from core.runs.events import State
 from core.runs.execution import attempts, lmdp_certificate
 from core.runs.execution.reporter import Reporter
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.services import reviews, runs
 from tests.faults.ledger import paid_for

@@ -13,8 +13,8 @@ import pytest
 
 from core.runs.accounts import people
 from core.runs.errors import RunStoreError
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.events import State
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.services import imports, runs, tables
 from core.services.sample_tables import sample_table

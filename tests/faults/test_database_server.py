@@ -17,11 +17,11 @@ from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.account import pay
 from core.runs.errors import storage_trouble
+from core.runs.events import State
 from core.runs.execution.reporter import Reporter
 from core.runs.execution.worker import PATIENCE
 from core.runs.storage import postgres
 from core.runs.storage.engine import open_engine
-from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from tests.faults.ledger import paid_for
 from tests.ledger_files import ledger_files

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import pytest
 
 from core.runs.accounts.account import set_limit
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.events import State
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from tests.faults.disk import Disk
 from tests.faults.ledger import paid_for

@@ -15,8 +15,8 @@ import pytest
 from core.models.registry import cards
 from core.privacy.plan import Plan
 from core.runs.accounts.account import set_limit
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.events import State
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, Workspace
 from core.services import imports, planning, reviews, runs, tables

@@ -14,11 +14,11 @@ import pytest
 from sqlalchemy import update
 
 from core.models.events import Signal
+from core.runs.events import State
 from core.runs.execution import reporter as reporting
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.reporter import Reporter
 from core.runs.storage.database import RunRow
-from core.runs.storage.events import State
 from core.runs.storage.processes import clock, process
 from core.runs.storage.processes.process import held_by_nobody
 from core.runs.workspace import PROJECT_ROOT

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from core.runs.errors import RunStoreError
-from core.runs.storage.events import State
-from core.runs.storage.records import TableRecord
+from core.runs.events import State
+from core.runs.records import TableRecord
 from core.runs.storage.storages import LocalPlaces
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles, people_key, shift_key

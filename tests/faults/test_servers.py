@@ -16,11 +16,11 @@ from core.runs.accounts import people
 from core.runs.accounts.account import pay, set_limit
 from core.runs.accounts.record_linkage import link_anew
 from core.runs.errors import RunStoreError
+from core.runs.events import State
 from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.records import TableRecord
 from core.runs.storage import engine
-from core.runs.storage.events import State
 from core.runs.storage.processes import process
-from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT
 from core.services import runs

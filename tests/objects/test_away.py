@@ -18,11 +18,11 @@ from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 from core.runs.errors import StorageError
+from core.runs.events import State
 from core.runs.execution import sampling_process, worker
 from core.runs.execution.launcher import REFUSED, SampleRequest
 from core.runs.storage.artefacts import METER
 from core.runs.storage.database import SketchRow
-from core.runs.storage.events import State
 from core.runs.storage.objects import bucket as bucket_module
 from core.runs.storage.objects.artefacts import _ObjectWorkplace
 from core.runs.storage.objects.bucket import AWAY, Bucket

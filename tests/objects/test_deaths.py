@@ -13,7 +13,7 @@ from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 from core.runs.accounts.account import set_limit
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.runs.storage.objects.artefacts import _ObjectWorkplace
 from core.runs.storage.objects.bucket import Bucket
 from core.runs.storage.store import RunStore

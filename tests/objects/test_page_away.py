@@ -6,7 +6,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.runs.workspace import PROJECT_ROOT
 from core.services import imports, planning, runs
 from core.services.sample_tables import sample_table

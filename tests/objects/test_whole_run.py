@@ -16,9 +16,9 @@ import pytest
 
 from core.cli.saved_runs import trained_model
 from core.models.registry import load_fitted
+from core.runs.events import State
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key, shift_key
 from core.runs.workspace import Workspace

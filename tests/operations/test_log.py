@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 
 from core.runs import operations_log
+from core.runs.events import State
 from core.runs.operations_log import FIELDS, JsonLines
-from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, Workspace
 from core.services import imports

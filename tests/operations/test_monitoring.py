@@ -10,9 +10,9 @@ from core.models.registry import cards
 from core.operations import monitoring
 from core.operations.monitoring import FAILURES, failure_kind, metrics_text, phase_label
 from core.runs.accounts.account import pay, set_limit
+from core.runs.events import State
+from core.runs.records import TableRecord
 from core.runs.storage.database import RunRow
-from core.runs.storage.events import State
-from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from tests.runs.workers import queued, toy_plan
 

@@ -15,7 +15,7 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from core.privacy.plan import Plan
-from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.services import imports, planning, runs, tables
 from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table

@@ -14,8 +14,8 @@ from safetensors.numpy import save_file
 from streamlit.testing.v1 import AppTest
 
 from core.quality.report import types
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.events import State
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from pages.review import page as review
 from pages.server import faults

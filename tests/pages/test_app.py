@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from core.runs.storage.events import State
+from core.runs.events import State
 from pages.server import download_tokens as handover
 from pages.server import guard, sign_in_settings, sign_outs, uploads
 from tests.pages.screen import (

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from streamlit.testing.v1 import AppTest
 
 from core.models.registry import cards
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.services import imports
 from pages.shared import language
 from pages.shared.plain import JOINER

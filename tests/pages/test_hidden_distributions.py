@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.schema.schema import SchemaError
 from core.services import export, limits, reviews, tables
 from pages.review import report_view

@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.models.events import Signal
 from core.runs.errors import RunStoreError
+from core.runs.records import TableRecord
 from core.runs.storage.access import set_access
-from core.runs.storage.records import TableRecord
 from core.runs.storage.reviews import notes
 from core.schema.person import Person
 from core.schema.schema import Provenance

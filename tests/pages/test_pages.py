@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.runs.errors import RunStoreError
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.services import planning, runs
 from pages.server import uploads
 from pages.shared import widgets as shared

@@ -9,7 +9,7 @@ import pytest
 
 from core.models.registry import cards
 from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.schema.rounding_up import round_up
 from core.schema.schema import DomainSource
 from core.services import imports, planning

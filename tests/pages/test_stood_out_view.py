@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.export.page_html import page
 from core.models.events import Interaction, StoodOut
 from core.quality.report.types import Report
-from core.runs.storage.events import RunEvent
+from core.runs.events import RunEvent
 from core.services import reviews
 from tests.pages.screen import finish, in_tab, small_report, whole, words
 

@@ -9,7 +9,7 @@ import pytest
 
 from core.runs.accounts import people
 from core.runs.accounts.account import DEFAULT_LIMIT, pay, set_limit
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.schema.person import Person, Unit
 from core.services import imports, planning, purchases, tables
 from core.services.sample_tables import sample_table

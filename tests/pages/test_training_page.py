@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 from core.models.events import Metrics, PhaseStarted, Preview, Progress, Signal
 from core.privacy.accounting.accountant import epsilon
 from core.runs.errors import RunStoreError
+from core.runs.events import RunEvent, State
 from core.runs.execution.ray_words import WAITS
-from core.runs.storage.events import RunEvent, State
 from core.schema.rounding_up import round_up
 from core.services import runs, tables
 from pages.shared import widgets as shared
@@ -122,7 +122,7 @@ def test_a_paused_tab_follows_what_others_do(store, start):
     def script(run_id, message):
         import streamlit as st
 
-        from core.runs.storage.events import State
+        from core.runs.events import State
         from pages.training import page as training
 
         st.session_state["drawn"] = st.session_state.get("drawn", 0) + 1

@@ -14,9 +14,9 @@ from core.privacy.plan import Budget, Plan
 from core.runs.execution import worker
 from core.runs.execution.launcher import Launcher
 from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.database import RunRow
 from core.runs.storage.processes.process import LostHold
-from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.services import runs
 from tests.runs import toy

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from core.runs.execution.privacy_certificate import conditions
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.person import Person
 from core.schema.rules.rules import parse_rule

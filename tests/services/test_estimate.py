@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.services.runs import expected_seconds
 
 

@@ -20,8 +20,8 @@ from core.importing.reading_process import read_or_refuse
 from core.reading.cells import TableReadError
 from core.runs.accounts.people import account_choice
 from core.runs.errors import StorageError
+from core.runs.records import TableRecord
 from core.runs.storage.processes.unfinished import NOTHING_KEPT
-from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT
 from core.schema.form import FileForm

@@ -16,7 +16,7 @@ from core.privacy.ledger.ledger import (
 )
 from core.privacy.plan import LARGEST_EPSILON, Plan
 from core.runs import operations_log
-from core.runs.storage.records import RunRecord
+from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.schema.schema import Domain
 

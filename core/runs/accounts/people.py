@@ -29,8 +29,8 @@ from core.runs.accounts.record_linkage import (
     visible_sketches,
 )
 from core.runs.errors import RunStoreError
+from core.runs.records import NEWEST
 from core.runs.storage.database import RunRow, SketchRow, TableRow
-from core.runs.storage.records import NEWEST
 from core.runs.storage.store import RunStore
 
 __all__ = [

@@ -31,9 +31,9 @@ from core.importing.record_stream import DrawnRows, most_compared
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.reading.raw_cells import raw_frame
 from core.reading.typed_cells import typed_rows
+from core.runs.records import TableRecord
 from core.runs.storage.access import accesses
 from core.runs.storage.database import SketchRow, TableRow
-from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
 

@@ -16,8 +16,8 @@ from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.account import charges, debits_of
 from core.runs.accounts.purchases import PurchaseRecord, purchases_used
 from core.runs.errors import RunStoreError
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord
+from core.runs.events import State
+from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.schema.rounding_up import round_up
 from core.schema.schema import Purchase, Schema

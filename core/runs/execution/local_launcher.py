@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.runs.errors import RunStoreError
+from core.runs.events import State
 from core.runs.execution import children
 from core.runs.execution.launcher import REFUSED, SampleRequest
+from core.runs.records import RESUMABLE
 from core.runs.storage.engine import can_write
-from core.runs.storage.events import State
-from core.runs.storage.records import RESUMABLE
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, private_folder
 

@@ -23,8 +23,8 @@ from core.encoding.person_rows import votes
 from core.models.events import OnEvent
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells, combined
 from core.runs.execution.paid_release import PaidCounts, shown_columns
+from core.runs.records import RunRecord
 from core.runs.storage.artefacts import ArtefactStore, load_json
-from core.runs.storage.records import RunRecord
 from core.schema.schema import Domain
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from core.runs.errors import RunStoreError
+from core.runs.events import State
 from core.runs.execution import children
 from core.runs.execution.cluster import Cluster
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.ray_words import HANDING_OVER
-from core.runs.storage.events import State
-from core.runs.storage.records import RESUMABLE
+from core.runs.records import RESUMABLE
 from core.runs.storage.store import RunStore
 
 __all__ = ["RayLauncher"]

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from core.runs.errors import NotFoundError
+from core.runs.events import State
 from core.runs.execution import ray_supervisor
 from core.runs.execution.cluster import VARIABLE, Cluster, configured_cluster
 from core.runs.execution.ray_supervisor import LACKS, FacsimileRun
@@ -33,7 +34,6 @@ from core.runs.execution.ray_words import (
     UNREACHABLE,
     lacking,
 )
-from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, Workspace
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from core.encoding.holdout import held_out
 from core.quality.comparison import TABLE_ROWS
 from core.reading.typed_cells import typed_rows
+from core.runs.records import RunRecord
 from core.runs.storage.artefacts import ArtefactStore
-from core.runs.storage.records import RunRecord
 from core.runs.storage.row_batches import row_batches, row_count
 from core.runs.storage.store import RunStore
 

@@ -18,8 +18,8 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 
 from core.models.events import FitEvent, PhaseStarted, Preview, Signal
 from core.runs.errors import RunStoreError
+from core.runs.events import RunEvent
 from core.runs.storage.engine import is_shared
-from core.runs.storage.events import RunEvent
 from core.runs.storage.processes.clock import elapsed
 from core.runs.storage.processes.process import MIB, Readings
 from core.runs.storage.store import RunStore

@@ -22,6 +22,7 @@ from core.runs.execution.noisy_scores import SYNTHETIC_CELLS, count_synthetic
 from core.runs.execution.privacy_certificate import VERSION
 from core.runs.execution.report_rows import Side, real_sides, synthetic_side
 from core.runs.execution.review_histograms import REVIEW
+from core.runs.records import RunRecord
 from core.runs.storage.artefacts import (
     BASELINE_TABLE,
     INSIDE_REPORT,
@@ -33,7 +34,6 @@ from core.runs.storage.artefacts import (
     load_json,
     save_json,
 )
-from core.runs.storage.records import RunRecord
 from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
 

@@ -12,7 +12,7 @@ import threading
 import time
 
 from core.runs.errors import NotFoundError
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.runs.storage.processes.process import STALE_SECONDS
 from core.runs.storage.store import RunStore
 

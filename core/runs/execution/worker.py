@@ -26,6 +26,7 @@ from core.runs import operations_log
 from core.runs.accounts.account import unpaid_again
 from core.runs.accounts.spending import kept_spent
 from core.runs.errors import RunStoreError, StorageError, storage_trouble
+from core.runs.events import State
 from core.runs.execution import takeover
 from core.runs.execution.job import Job
 from core.runs.execution.local_launcher import LocalLauncher
@@ -34,9 +35,8 @@ from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, pea
 from core.runs.execution.reports import Compare, make_reports
 from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import StoredRows
+from core.runs.records import RunRecord
 from core.runs.storage.artefacts import CHECKPOINT, METER, ROWS, ROWS_DIGEST, Workplace
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import SchemaError

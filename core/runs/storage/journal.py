@@ -12,9 +12,9 @@ from sqlalchemy.exc import IntegrityError
 from core.models.events import FitEvent
 from core.privacy.ledger.transaction import repeatable, sqlstate
 from core.runs.errors import RunStoreError
+from core.runs.events import EventKind, RunEvent, json_safe
 from core.runs.storage.database import EventRow, RunRow
 from core.runs.storage.engine import is_shared
-from core.runs.storage.events import EventKind, RunEvent, json_safe
 
 __all__ = ["Journal", "told_last"]
 

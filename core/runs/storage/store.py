@@ -25,6 +25,8 @@ from core.privacy.ledger.transaction import repeatable
 from core.privacy.plan import Guarantee, Plan
 from core.runs import operations_log
 from core.runs.errors import NotFoundError, RunStoreError
+from core.runs.events import RunEvent, State
+from core.runs.records import RESUMABLE, RunRecord
 from core.runs.storage.artefacts import (
     CHECKPOINT,
     METER,
@@ -34,11 +36,10 @@ from core.runs.storage.artefacts import (
 )
 from core.runs.storage.database import RunRow, TableRow
 from core.runs.storage.engine import can_write
-from core.runs.storage.events import RunEvent, State
 from core.runs.storage.journal import Journal
 from core.runs.storage.processes.holding import held_by, to_adopt, to_beat, to_claim
 from core.runs.storage.processes.process import LostHold, held_by_nobody, started_since_boot
-from core.runs.storage.records import RESUMABLE, RunRecord
+from core.runs.storage.row_mapping import run_record
 from core.runs.storage.table_store import TableStore
 from core.runs.workspace import Workspace, private_folder
 from core.schema.schema import Schema
@@ -164,26 +165,21 @@ class RunStore(TableStore):
         self, condition: Any = None, unmarked: Collection[str] = ()
     ) -> list[RunRecord]:
         """Runs, newest first; those in `unmarked` are lost, whatever the database says."""
-        query = select(RunRow, TableRow.name, TableRow.account_id).join(
-            TableRow, TableRow.id == RunRow.table_id
-        )
+        query = select(RunRow, TableRow).join(TableRow, TableRow.id == RunRow.table_id)
         if condition is not None:
             query = query.where(condition)
         with Session(self.engine) as session:
             rows = session.execute(query.order_by(RunRow.created.desc())).all()
-            for row, _, _ in rows:
+            for row, _ in rows:
                 if row.id in unmarked:  # the session ends without writing
                     row.state, row.message = State.LOST, self._lost_words(row.id)
             return [
-                RunRecord.of(
-                    row,
-                    table_name=name,
-                    account_id=account_id,
-                    resumes_free=row.debit is None
-                    or (row.state in RESUMABLE and self.resumes_free(row.id)),
-                )
-                for row, name, account_id in rows
+                run_record(row, table, resumes_free=row.debit is None or self._resumes_free(row))
+                for row, table in rows
             ]
+
+    def _resumes_free(self, row: RunRow) -> bool:
+        return row.state in RESUMABLE and self.resumes_free(row.id)
 
     # -- what is there to go on from ---------------------------------------------------------------
 

@@ -24,20 +24,21 @@ from core.reading.row_groups import raw_batches
 from core.reading.typed_cells import typed_rows
 from core.runs import operations_log
 from core.runs.errors import NO_RECORDS, NotFoundError, RunStoreError
-from core.runs.storage.artefacts import ROWS, ArtefactStore
-from core.runs.storage.database import AccessRow, RunRow, SketchRow, TableRow
-from core.runs.storage.engine import open_engine
-from core.runs.storage.events import State, json_safe
-from core.runs.storage.migrations.current import bring_up_to_date
-from core.runs.storage.processes.unfinished import UnfinishedTables
-from core.runs.storage.records import (
+from core.runs.events import State, json_safe
+from core.runs.records import (
     NEWEST,
     PEOPLE,
     TableRecord,
     people_counted,
     people_of_profile,
 )
+from core.runs.storage.artefacts import ROWS, ArtefactStore
+from core.runs.storage.database import AccessRow, RunRow, SketchRow, TableRow
+from core.runs.storage.engine import open_engine
+from core.runs.storage.migrations.current import bring_up_to_date
+from core.runs.storage.processes.unfinished import UnfinishedTables
 from core.runs.storage.row_batches import table_batches
+from core.runs.storage.row_mapping import table_record
 from core.runs.storage.storages import open_places
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles
 from core.runs.workspace import Workspace
@@ -333,7 +334,7 @@ class TableStore:
             )
 
     def _record(self, row: TableRow) -> TableRecord:
-        record = TableRecord.of(row)
+        record = table_record(row)
         if record.schema.person is None:
             return record
         # a schema that an older version kept may lack the count; it is kept with the next change

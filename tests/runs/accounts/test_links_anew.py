@@ -8,7 +8,7 @@ import pytest
 
 from core.runs.accounts import people
 from core.runs.errors import RunStoreError
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import imports
 from core.services.sample_tables import sample_table

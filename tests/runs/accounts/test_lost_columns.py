@@ -8,8 +8,8 @@ import pytest
 
 from core.cli.main import main
 from core.privacy.discovery.unbought import as_bought, at_stake, stand_in, unbought
+from core.runs.events import State
 from core.runs.execution.privacy_certificate import conditions
-from core.runs.storage.events import State
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines, parse_rule
 from core.schema.schema import DomainSource, Provenance, Purchase, SchemaError

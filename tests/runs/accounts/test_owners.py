@@ -12,9 +12,9 @@ from core.runs.accounts.account import pay
 from core.runs.accounts.people import linked_accounts
 from core.runs.errors import RunStoreError
 from core.runs.execution.privacy_certificate import OWN_TABLES
+from core.runs.records import TableRecord
 from core.runs.storage.access import set_access
 from core.runs.storage.database import SketchRow
-from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import imports, reviews
 from core.services.sample_tables import sample_table

@@ -27,7 +27,7 @@ from core.runs.accounts.account import (
 )
 from core.runs.errors import RunStoreError
 from core.runs.execution.privacy_certificate import make_privacy_certificate
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
 from core.runs.workspace import Workspace

@@ -19,7 +19,7 @@ from core.runs.accounts.spending import (
     share_of,
     share_used,
 )
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.services import export, imports, purchases, reviews, runs
 from core.services.planning import PlanRequest, make_plan
 from core.services.sample_tables import sample_table

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from core.runs.accounts.account import charges, pay, unpaid_again
+from core.runs.events import State
 from core.runs.execution.pipeline import DeviceError
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.services import runs
 from tests.runs.workers import queued, toy_plan, work

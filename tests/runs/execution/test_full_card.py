@@ -14,9 +14,9 @@ from core.models.registry import synthesizer
 from core.models.shared.phases import CRITIC
 from core.privacy.dpsgd.gradient import SampledRelease
 from core.privacy.plan import Budget
+from core.runs.events import State
 from core.runs.execution import worker
-from core.runs.storage.events import State
-from core.runs.storage.records import RunRecord, TableRecord
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from tests.contract.fits import QUICK
 from tests.models.card import Card

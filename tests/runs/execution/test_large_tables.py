@@ -23,6 +23,7 @@ from core.models import in_parts
 from core.models.events import FitCancelled, FitEvent, Signal
 from core.quality.report.build_report import build_report
 from core.runs.errors import RunStoreError
+from core.runs.events import State
 from core.runs.execution import report_rows, training_rows, worker
 from core.runs.execution.training_rows import (
     FrameRows,
@@ -30,9 +31,8 @@ from core.runs.execution.training_rows import (
     TrainingRows,
     training_records,
 )
+from core.runs.records import TableRecord
 from core.runs.storage.artefacts import ROWS
-from core.runs.storage.events import State
-from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.rules.rules import parse_rule
 from core.schema.schema import Column, Kind, Schema

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from core.runs.errors import RunStoreError
+from core.runs.events import State
 from core.runs.execution import children, local_launcher, ray_launcher, ray_queue
 from core.runs.execution.cluster import VARIABLE, Cluster, LauncherError
 from core.runs.execution.launcher import SampleRequest
@@ -17,8 +18,7 @@ from core.runs.execution.launchers import configured_launcher
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.ray_launcher import RayLauncher
 from core.runs.execution.ray_words import ABSENT, HANDING_OVER, UNREACHABLE
-from core.runs.storage.events import State
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import runs
 from tests.runs.workers import queued, releases, start, toy_plan, until

@@ -11,13 +11,13 @@ from core.encoding.layout.layout import Layout
 from core.models.registry import synthesizer
 from core.quality.report.types import Report
 from core.reading.raw_cells import raw_frame
+from core.runs.events import State
 from core.runs.storage.artefacts import (
     MODELLED_TABLE,
     OUTSIDE_REPORT,
     PRIVACY_CERTIFICATE,
     SYNTHETIC_TABLE,
 )
-from core.runs.storage.events import State
 from core.runs.storage.store import RunStore
 from core.schema.schema import Schema, SchemaError
 from core.services import declarations, export, planning, reviews

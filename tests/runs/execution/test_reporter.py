@@ -2,7 +2,7 @@
 
 from core.models.events import PhaseStarted, Progress, Signal
 from core.runs.execution.reporter import Pace, Reporter
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from tests.runs.workers import queued, toy_plan
 

@@ -11,11 +11,11 @@ import pytest
 from core.models.planning import plan_fit
 from core.privacy.plan import Budget
 from core.runs.errors import RunStoreError
+from core.runs.events import State
 from core.runs.execution import reports as reporting
 from core.runs.execution import worker
 from core.runs.execution.reports import content_key
 from core.runs.execution.review_histograms import REVIEW
-from core.runs.storage.events import State
 from core.services import reviews
 from tests.runs import toy
 

@@ -15,13 +15,13 @@ from core.privacy.plan import Budget
 from core.quality.metrics.noisy import NoisyCells
 from core.reading.raw_cells import raw_frame
 from core.runs.errors import RunStoreError
+from core.runs.events import State
 from core.runs.execution import worker
 from core.runs.execution.noisy_scores import (
     SCORE,
     SYNTHETIC_CELLS,
     released_cells,
 )
-from core.runs.storage.events import State
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.inside_views import (
     SOMEBODY,

@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import update
 
 from core.privacy.plan import Plan
+from core.runs.events import State
 from core.runs.execution import takeover
+from core.runs.records import TableRecord
 from core.runs.storage.artefacts import METER
 from core.runs.storage.database import RunRow
-from core.runs.storage.events import State
-from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT
 from tests.runs import toy

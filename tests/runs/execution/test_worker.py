@@ -9,9 +9,9 @@ import pytest
 from core.models.events import FitPaused
 from core.runs.accounts.account import default_limit, set_limit, table_account
 from core.runs.errors import RunStoreError
+from core.runs.events import State
 from core.runs.execution import worker
-from core.runs.storage.events import State
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import reviews, runs
 from tests.runs import toy

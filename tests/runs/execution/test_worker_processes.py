@@ -15,10 +15,10 @@ import pytest
 from core.privacy.ledger.ledger import LedgerError
 from core.runs.accounts.account import default_limit, set_limit, table_account
 from core.runs.errors import RunStoreError
+from core.runs.events import State
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.storage.events import State
+from core.runs.records import TableRecord
 from core.runs.storage.processes.process import STALE_SECONDS
-from core.runs.storage.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT
 from core.services import reviews, runs

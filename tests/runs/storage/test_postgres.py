@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from core.runs.errors import NotFoundError, RunStoreError
+from core.runs.events import State
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.storage.engine import open_engine
-from core.runs.storage.events import State
 from core.runs.storage.reviews import notes
 from core.runs.workspace import PROJECT_ROOT
 from core.services import imports, planning, reviews, runs, tables

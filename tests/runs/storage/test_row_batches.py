@@ -12,7 +12,7 @@ import pytest
 
 from core.proposing.propose import infer_schema
 from core.reading.raw_cells import as_written, raw_frame
-from core.runs.storage.records import TableRecord
+from core.runs.records import TableRecord
 from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
 from core.schema.form import Form

@@ -17,9 +17,9 @@ from core.models.events import Metrics, Note, PhaseStarted, Preview, Progress, S
 from core.privacy.plan import Guarantee, Plan
 from core.reading.raw_cells import raw_frame
 from core.runs.errors import NotFoundError, RunStoreError
+from core.runs.events import RunEvent, State, json_safe
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage import store as store_module
-from core.runs.storage.events import RunEvent, State, json_safe
-from core.runs.storage.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Column, Kind, Schema

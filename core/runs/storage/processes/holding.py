@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Engine, Update, and_, func, or_, update
 
+from core.runs.events import State
 from core.runs.storage.database import RunRow
 from core.runs.storage.engine import is_shared
-from core.runs.storage.events import State
 from core.runs.storage.processes.clock import machine_name, moment
 
 __all__ = ["held_by", "to_adopt", "to_beat", "to_claim"]

@@ -12,9 +12,9 @@ import pynvml
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
+from core.runs.events import State
 from core.runs.storage.database import RunRow
 from core.runs.storage.engine import is_shared
-from core.runs.storage.events import State
 from core.runs.storage.processes.clock import SharedClock, machine_name, read_clock
 
 __all__ = [

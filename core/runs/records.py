@@ -1,16 +1,15 @@
-"""TableRecord and RunRecord: what the store knows, as frozen values."""
+"""TableRecord and RunRecord: what is known of a table and of a run, as frozen values."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from core.encoding.holdout import training_count
 from core.privacy.plan import Guarantee, Plan
-from core.runs.storage.database import RunRow, TableRow
-from core.runs.storage.events import State
+from core.runs.events import State
 from core.schema.schema import Schema
 
 __all__ = [
@@ -27,10 +26,6 @@ NEWEST = "ledger"  # of a profile: number of the ledger's newest entry when the 
 PEOPLE = "people"  # of a profile: how many people are trained on, and how they are told apart
 
 RESUMABLE = (State.PAUSED, State.LOST, State.FAILED)  # states that a run may go on from
-
-
-def _utc(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,22 +53,6 @@ class TableRecord:
     schema: Schema
     profile: dict[str, Any]
     account_id: str
-
-    @classmethod
-    def of(cls, row: TableRow) -> TableRecord:
-        """The record of a row."""
-        schema = Schema.model_validate_json(row.schema)
-        return cls(
-            id=row.id,
-            name=row.name,
-            n=row.n,
-            columns=schema.names,
-            source=row.source,
-            created=datetime.fromtimestamp(row.created, UTC),
-            schema=schema,
-            profile=row.profile,
-            account_id=row.account_id,
-        )
 
     @property
     def training_n(self) -> int:
@@ -116,7 +95,6 @@ class RunRecord:
       table_id, table_name: which table.
       account_id: the ledger account that pays.
       name: for people; may be empty.
-      model: registry id.
       plan: what was asked for, fixed before data was touched.
       schema: as it was when the run was made.
       rows: synthetic records asked for, ≥ 1.
@@ -142,7 +120,6 @@ class RunRecord:
     table_name: str
     account_id: str
     name: str
-    model: str
     plan: Plan
     schema: Schema
     rows: int
@@ -166,44 +143,10 @@ class RunRecord:
     peak_memory_mb: float | None
     resumable: bool
 
-    @classmethod
-    def of(cls, row: RunRow, *, table_name: str, account_id: str, resumes_free: bool) -> RunRecord:
-        """The record of a row.
-
-        Args:
-          resumes_free: whether what was debited, if anything, still pays for going on.
-        """
-        plan, state = Plan.model_validate_json(row.plan), State(row.state)
-        return cls(
-            id=row.id,
-            table_id=row.table_id,
-            table_name=table_name,
-            account_id=account_id,
-            name=row.name,
-            model=plan.model,
-            plan=plan,
-            schema=Schema.model_validate_json(row.schema),
-            rows=row.rows,
-            seed=row.seed,
-            device=row.device,
-            confirmation=row.confirmation,
-            shift_words=row.shift_words,
-            unit_words=row.unit_words,
-            state=state,
-            message=row.message,
-            error=row.error,
-            created=datetime.fromtimestamp(row.created, UTC),
-            started=_utc(row.started),
-            ended=_utc(row.ended),
-            host=row.host,
-            pid=row.pid,
-            attempt=row.attempt,
-            debit=row.debit,
-            guarantee=Guarantee.model_validate_json(row.guarantee) if row.guarantee else None,
-            seconds=row.seconds,
-            peak_memory_mb=row.peak_memory_mb,
-            resumable=state in RESUMABLE and resumes_free,
-        )
+    @property
+    def model(self) -> str:
+        """The model's registry id."""
+        return self.plan.model
 
     @property
     def debit_key(self) -> str:
