@@ -44,7 +44,7 @@ def test_a_chain_is_sound_broken_or_cannot_be_checked(
     (home / "away").rename(home / "ledger.key")
     engine = create_engine(f"sqlite:///{home / 'facsimile.db'}")
     with engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE ledger SET people = 'x' WHERE seq = 2")
+        connection.exec_driver_sql("UPDATE ledger SET account_id = 'x' WHERE seq = 2")
     engine.dispose()
     status, told, _ = said(capsys, "verify")
     assert status == 2 and told.startswith("broken: Entry 2 is filed under another account")

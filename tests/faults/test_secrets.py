@@ -113,7 +113,7 @@ def test_a_run_over_a_broken_chain_reads_and_spends_nothing(
     first = start(store, HereLauncher(store), toy_plan(table))
     assert first.state is State.DONE
     with store.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE ledger SET people = 'x' WHERE seq = 2")
+        connection.exec_driver_sql("UPDATE ledger SET account_id = 'x' WHERE seq = 2")
     run = start(store, HereLauncher(store), toy_plan(table))
     assert run.state is State.FAILED and run.debit is None
     assert run.error is not None and "nothing was read or spent" in run.error
