@@ -16,10 +16,8 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     ValidationError,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -29,7 +27,6 @@ from core.schema.rounding_up import round_up
 
 __all__ = [
     "BOOLEAN_PAIRS",
-    "INSIDE",
     "MAX_CATEGORIES",
     "NOTHING_PROPOSED",
     "Column",
@@ -47,7 +44,6 @@ __all__ = [
     "unpaid",
 ]
 
-LATER = ("pattern", "form", "purchase")  # fields that earlier versions' stored forms lack
 BOOLEAN_PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"}, {"f", "t"}, {"n", "y"})
 MAX_CATEGORIES = 10_000  # above this a column is an identifier or text in all but name
 
@@ -103,7 +99,7 @@ class Provenance(StrEnum):
     PROPOSED = "proposed"
     STEWARD = "steward"
     BOUGHT = "bought"  # released with noise, which a ledger's entry paid for
-    UNSTATED = "unstated"  # declared before this was recorded, or in a file that does not say
+    UNSTATED = "unstated"  # in a schema file that does not say
 
     @property
     def words(self) -> str:
@@ -178,12 +174,6 @@ class Column(BaseModel):
     date_format: str | None = None
     pattern: str | None = Field(default=None, min_length=1, max_length=64)
     form: Form | None = None
-
-    @model_serializer(mode="wrap")
-    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The stored form, which digests hold to: what came later is left out where unused."""
-        stored: dict[str, Any] = handler(self)
-        return {name: value for name, value in stored.items() if value or name not in LATER}
 
     @field_validator("low", "high")
     @classmethod
@@ -318,7 +308,6 @@ def unpaid(column: DomainColumn | SchemaColumn) -> bool:
     return to_buy and column.provenance is not Provenance.BOUGHT
 
 
-INSIDE = ("note", "proposal")  # fields of `SchemaColumn` that earlier versions saved with models
 NOTHING_PROPOSED = "none"
 
 
@@ -368,8 +357,5 @@ class SchemaColumn(Column):
     @property
     def domain_digest(self) -> str:
         """Names the declared fields but name, source and form, 16 hex digits."""
-        # Fields at their defaults are left out: one that a later version adds changes no digest.
-        domain = Column(**self.fields()).model_dump_json(
-            exclude={"name", "source", "form"}, exclude_defaults=True
-        )
+        domain = Column(**self.fields()).model_dump_json(exclude={"name", "source", "form"})
         return hashlib.sha256(domain.encode()).hexdigest()[:16]

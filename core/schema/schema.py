@@ -15,14 +15,11 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
 from core.schema.column import (
-    INSIDE,
     MAX_CATEGORIES,
     NOTHING_PROPOSED,
     Column,
@@ -67,15 +64,6 @@ def _twice(names: Iterable[str]) -> list[str]:
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
-def _with_earlier(json_schema: dict[str, Any]) -> None:
-    """Add to the JSON schema what files of earlier versions hold, see `Schema._read`."""
-    json_schema["properties"]["entity_key"] = {
-        "anyOf": [{"type": "string"}, {"type": "null"}],
-        "default": None,
-        "description": "Of earlier versions: the column that says who a row is of; use `person`.",
-    }
-
-
 class Schema(BaseModel):
     """A table's columns in file order, and what the steward says of them.
 
@@ -92,7 +80,7 @@ class Schema(BaseModel):
       column.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_with_earlier)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     columns: tuple[SchemaColumn, ...] = Field(min_length=1)
     target: str | None = None
@@ -103,28 +91,6 @@ class Schema(BaseModel):
     delimiter: Delimiter = ","
     encoding: str = Field(default="utf-8", pattern="^[a-z0-9_-]{1,32}$")
     spaced: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read(cls, stored: Any) -> Any:
-        """A schema of an earlier version may name an entity key; one row of each is then kept."""
-        if not isinstance(stored, dict) or "entity_key" not in stored:
-            return stored
-        key = stored["entity_key"]
-        rest = {name: value for name, value in stored.items() if name != "entity_key"}
-        return rest if key is None else {**rest, "person": {"columns": [key], "rows": 1}}
-
-    @model_serializer(mode="wrap")
-    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The stored form, which attestations hold to: what came later is left out where unused."""
-        stored: dict[str, Any] = handler(self)
-        later = {name: stored.pop(name) for name in ("person", "rules")}
-        for name in ("delimiter", "encoding", "spaced"):
-            if stored[name] == type(self).model_fields[name].default:
-                stored.pop(name)
-        before = {name: stored.pop(name) for name in ("columns", "target")}
-        used = {name: value for name, value in later.items() if value}
-        return {**before, "entity_key": None, **used, **stored}
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -306,10 +272,7 @@ class Domain(BaseModel):
     @classmethod
     def _declared_only(cls, columns: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(
-            DomainColumn.of(column)
-            if isinstance(column, Column)
-            else {name: value for name, value in dict(column).items() if name not in INSIDE}
-            for column in columns
+            DomainColumn.of(column) if isinstance(column, Column) else column for column in columns
         )
 
     @property

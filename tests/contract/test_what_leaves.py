@@ -18,7 +18,7 @@ from core.proposing.propose import infer_schema
 from core.schema import schema as schemas
 from tests.contract.fits import IDS, QUICK
 from tests.contract.leaving import EVERYTHING, NEIGHBOURS, SPELLED, leaving, neighbour, people
-from tests.mutants.broken_domain import noted_domain
+from tests.mutants.broken_domain import NotedDomain, noted_domain
 
 Leave = Callable[[str, pd.DataFrame], dict[str, bytes]]
 
@@ -80,8 +80,10 @@ def test_no_kind_of_single_record_shows(
 
 
 def test_a_note_in_the_domain_is_caught(leave: Leave, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mutant: a domain of schema columns, as it was before domains had columns of their own."""
+    """The mutant: a domain of schema columns, which a saved model then opens again."""
     monkeypatch.setattr(schemas.Schema, "domain", noted_domain)
+    for read in ("model_validate", "model_validate_json"):
+        monkeypatch.setattr(schemas.Domain, read, getattr(NotedDomain, read))
     first, second = leave("pearl", people()), leave("pearl", neighbour(NEIGHBOURS["all distinct"]))
     assert "model/pearl.json" in differing(first, second)
 

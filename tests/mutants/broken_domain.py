@@ -1,4 +1,4 @@
-"""A domain as it once was: the schema's own columns, with notes that quote counts of rows."""
+"""A broken domain: the schema's own columns, with notes that quote counts of rows."""
 
 from __future__ import annotations
 

@@ -60,10 +60,3 @@ def test_a_schema_knows_the_columns_that_rules_and_persons_name():
         Schema(columns=columns, rules=(parse_rule("a <= b"),))
     with pytest.raises(ValidationError, match="'b'"):
         Schema(columns=columns, person=Person(columns=("b",), rows=2))
-
-
-def test_an_entity_key_of_an_earlier_version_protects_one_row_of_each():
-    columns = [{"name": "id", "kind": "identifier"}]
-    old = Schema.model_validate({"columns": columns, "entity_key": "id"})
-    assert old.person == Person(columns=("id",), rows=1)
-    assert Schema.model_validate({"columns": columns, "entity_key": None}).person is None

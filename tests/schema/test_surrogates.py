@@ -50,8 +50,7 @@ def test_too_short_a_pattern_is_refused_with_its_room() -> None:
         surrogate(identifier("W-##"), 101)
 
 
-def test_a_column_without_a_pattern_is_stored_as_before() -> None:
+def test_without_a_pattern_made_up_values_are_numbered() -> None:
     plain = Column(name="visit", kind=Kind.IDENTIFIER)
-    assert "pattern" not in plain.model_dump() and "pattern" not in plain.model_dump_json()
     assert Column.model_validate(identifier("V#").model_dump()).pattern == "V#"
     assert surrogate(plain, 2).tolist() == ["visit-000001", "visit-000002"]
