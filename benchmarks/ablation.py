@@ -40,9 +40,9 @@ from core.encoding.codec import Codec  # noqa: E402
 from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.planning import plan_fit  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
-from core.models.shared.counting.calibrated import SHARE  # noqa: E402
-from core.models.shared.counting.calibration import calibrate, count  # noqa: E402
-from core.models.shared.fitted import FittedModel  # noqa: E402
+from core.models.saved_model import FittedModel  # noqa: E402
+from core.models.steps.calibration.calibrated import SHARE  # noqa: E402
+from core.models.steps.calibration.calibration import calibrate, count  # noqa: E402
 from core.models.synthesizer import FitContext  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget, Plan  # noqa: E402

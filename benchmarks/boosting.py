@@ -40,7 +40,7 @@ from core.cli.making import settings_of  # noqa: E402
 from core.encoding.codec import Codec  # noqa: E402
 from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
-from core.models.shared.counting.calibrated import SHARE  # noqa: E402
+from core.models.steps.calibration.calibrated import SHARE  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402
 from core.quality.aligned_tables import Features  # noqa: E402

@@ -24,7 +24,7 @@ from core.audit.canary_attack import (
 )
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
-from core.models.shared.counting.calibrated import SHARE
+from core.models.steps.calibration.calibrated import SHARE
 from core.privacy.plan import Budget, Plan, default_delta
 
 __all__ = ["LONG", "QUICK", "WEAK", "Audit", "Finding", "Sizes", "Trial", "run_audit"]

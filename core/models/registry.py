@@ -13,7 +13,7 @@ from core.models.synthesizer import Fitted, Synthesizer
 
 __all__ = ["cards", "load_fitted", "register", "synthesizer"]
 
-NOT_A_MODEL = "shared"  # the folder of what several models use
+NOT_A_MODEL = "steps"  # the folder of what several models use
 
 _registry: dict[str, type[Synthesizer[Any]]] = {}
 S = TypeVar("S", bound="type[Synthesizer[Any]]")

@@ -26,7 +26,7 @@ import pytest
 from core.encoding.codec import Codec, Codes
 from core.export.page_html import page
 from core.models.shaped_output import Shape, ShapeFacts
-from core.models.shared import training_loop
+from core.models.steps.training import training_loop
 from core.operations.monitoring import metrics_text
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise

@@ -6,7 +6,7 @@ import pytest
 
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
-from core.models.shared.settings import LEAST_STEPS
+from core.models.steps.training.settings import LEAST_STEPS
 from core.privacy.plan import Budget
 from tests.contract.fits import IDS, QUICK, fit
 from tests.models.tables import domain, door

@@ -21,8 +21,8 @@ from core.models.planning import plan_fit
 from core.models.ppem.energy import as_critics
 from core.models.ppem.settings import PpemSettings
 from core.models.ppem.tagged_first import TaggedFirst
-from core.models.shared.heads import Heads
-from core.models.shared.snapshot_ensemble import SnapshotEnsemble, unpacked
+from core.models.steps.training.heads import Heads
+from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble, unpacked
 from core.models.synthesizer import FitContext
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.dpsgd.dense import Dense
@@ -78,7 +78,7 @@ def test_all_critics_at_once_score_as_each_does_alone():
 
 
 def test_memory_is_bounded_and_the_answer_is_the_same(monkeypatch):
-    import core.models.shared.snapshot_ensemble as module
+    import core.models.steps.training.snapshot_ensemble as module
 
     records = HEADS.critic_view(CODES.to("cpu"))
     whole = ensemble([0.5, 0.5]).critic_outputs(records)

@@ -18,14 +18,14 @@ from core.encoding.codec import Codec, Codes
 from core.models.events import StoodOut
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
-from core.models.shared.counting import calibration
-from core.models.shared.counting.calibrated import SHARE
-from core.models.shared.counting.calibrated_model import CalibratedModel
-from core.models.shared.counting.calibration import Counts, calibrate, count
-from core.models.shared.counting.coupling import carried, coupling, goal_of
-from core.models.shared.counting.design import PAIRS, SCALES
-from core.models.shared.counting.releases import Releases
-from core.models.shared.counting.tilt import CellTable, cells_of, fit_tilt, systematic
+from core.models.steps.calibration import calibration
+from core.models.steps.calibration.calibrated import SHARE
+from core.models.steps.calibration.calibration import Counts, calibrate, count
+from core.models.steps.calibration.coupling import carried, coupling, goal_of
+from core.models.steps.calibration.reweighing import CalibratedModel
+from core.models.steps.calibration.row_weights import CellTable, cells_of, fit_tilt, systematic
+from core.models.steps.counting.design import PAIRS, SCALES
+from core.models.steps.counting.releases import Releases
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.mechanisms.noise import DeterministicNoise

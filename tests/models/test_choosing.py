@@ -11,12 +11,12 @@ import torch
 
 from core.encoding.codec import Codec
 from core.models.scan_focus.releases import FocusedReleases
-from core.models.shared.counting.calibration import counts_of
-from core.models.shared.counting.choosing import BY_CLASS, BY_NOISE, BY_SIGHT, RULES, Asked, ask
-from core.models.shared.counting.counts import PairTarget
-from core.models.shared.counting.denoising import denoised
-from core.models.shared.counting.design import FOCUS, PAIRS, Design
-from core.models.shared.counting.scan import Scanned
+from core.models.steps.calibration.calibration import counts_of
+from core.models.steps.counting.counts import PairTarget
+from core.models.steps.counting.denoising import denoised
+from core.models.steps.counting.design import FOCUS, PAIRS, Design
+from core.models.steps.counting.pair_queries import BY_CLASS, BY_NOISE, BY_SIGHT, RULES, Asked, ask
+from core.models.steps.counting.scan import Scanned
 from core.schema.schema import Column, Domain, Kind, Schema
 from tests.models.test_scan_focus import flags, listed
 

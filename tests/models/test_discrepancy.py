@@ -17,7 +17,7 @@ from core.models.registry import synthesizer
 from core.models.scan_focus import plan as plan_module
 from core.models.scan_focus.discrepancy import more_to_learn, of_pairs, of_sets
 from core.models.scan_focus.matching import SetTarget, Targets
-from core.models.shared.counting.counts import PairTarget
+from core.models.steps.counting.counts import PairTarget
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
@@ -166,7 +166,7 @@ def test_a_training_paused_in_its_second_round_ends_as_an_undisturbed_one(
     tmp_path, few_steps, monkeypatch
 ):
     straight = fit(tmp_path / "straight", math.inf, Steps())
-    monkeypatch.setattr("core.models.shared.training_loop.EVENT_SECONDS", 0.0)
+    monkeypatch.setattr("core.models.steps.training.training_loop.EVENT_SECONDS", 0.0)
     with pytest.raises(FitPaused):
         fit(tmp_path / "paused", math.inf, Steps(pause=STEPS + 4))
     watch = Steps()

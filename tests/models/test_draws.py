@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from core.models.shared.column_bins import one_of_each
+from core.models.steps.training.column_bins import one_of_each
 
 SHARES = torch.tensor([0.0, 0.5, 0.3, 0.0, 0.15, 0.05, 0.0])
 

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from core.encoding.codec import Codec
-from core.models.shared.counting import denoising, empirical_bayes
-from core.models.shared.counting.counts import PairTarget
-from core.models.shared.counting.denoising import denoised
-from core.models.shared.counting.empirical_bayes import fitted_margins, pooled
-from core.models.shared.counting.scales import ColumnScale, fine_grid
+from core.models.steps.counting import denoising, empirical_bayes
+from core.models.steps.counting.counts import PairTarget
+from core.models.steps.counting.denoising import denoised
+from core.models.steps.counting.empirical_bayes import fitted_margins, pooled
+from core.models.steps.counting.scales import ColumnScale, fine_grid
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
 

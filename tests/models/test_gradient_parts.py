@@ -12,10 +12,10 @@ from core.models.dp_auto_gan.autoencoder import AutoEncoder
 from core.models.dp_auto_gan.settings import DpAutoGanSettings
 from core.models.p3gm.centred_records import CentredRecords
 from core.models.p3gm.decoder import DECODER, SPREAD, ElboGradient, Projection
-from core.models.shared.adversarial import AdversarialConfig
-from core.models.shared.dp_optimizer import CLIPPED, SIGNAL, DPAdam
-from core.models.shared.gan_trainer import GanTrainer, Generator, new_critic
-from core.models.shared.heads import Heads
+from core.models.steps.training.adversarial import AdversarialConfig
+from core.models.steps.training.dp_optimizer import CLIPPED, SIGNAL, DPAdam
+from core.models.steps.training.gan_trainer import GanTrainer, Generator, new_critic
+from core.models.steps.training.heads import Heads
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import SLOPE, Dense

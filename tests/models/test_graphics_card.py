@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.models.shared.draws import normals
+from core.models.steps.training.draws import normals
 from core.privacy.dpsgd.gradient import LEAST_AT_ONCE, SampledRelease
 from core.privacy.dpsgd.gradient import ClippedGradient as Gradient
 from core.privacy.dpsgd.stream import Draws, SecretStream

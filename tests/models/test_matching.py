@@ -8,8 +8,8 @@ import torch
 from core.encoding.codec import Codec
 from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixture
-from core.models.shared.counting.counts import PairTarget
-from core.models.shared.counting.design import Design
+from core.models.steps.counting.counts import PairTarget
+from core.models.steps.counting.design import Design
 from tests.models.test_choosing import with_class
 
 SIZES = (2, 2, 2)  # two columns and the class

@@ -20,17 +20,17 @@ from core.models.registry import synthesizer
 from core.models.scan_focus.fitted import _stratified
 from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.releases import FocusedReleases
-from core.models.shared.counting.counts import (
+from core.models.steps.counting.counts import (
     PairTarget,
     Query,
     SetCounts,
     SumCounts,
     uniform_query,
 )
-from core.models.shared.counting.denoising import denoised
-from core.models.shared.counting.design import MOST_SETS, Design, SumCandidate
-from core.models.shared.counting.relations import determined, sums_kept
-from core.models.shared.counting.scales import (
+from core.models.steps.counting.denoising import denoised
+from core.models.steps.counting.design import MOST_SETS, Design, SumCandidate
+from core.models.steps.counting.relations import determined, sums_kept
+from core.models.steps.counting.scales import (
     ColumnScale,
     FineHistograms,
     _tail,
@@ -38,7 +38,7 @@ from core.models.shared.counting.scales import (
     fine_grids,
     scales_of,
 )
-from core.models.shared.counting.scan import Scan, Scanned, draw_signs
+from core.models.steps.counting.scan import Scan, Scanned, draw_signs
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise

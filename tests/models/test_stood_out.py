@@ -14,8 +14,8 @@ from core.encoding.codec import Codec
 from core.models.events import FitEvent, PhaseStarted, Signal, StoodOut
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
-from core.models.shared.counting.scan import beyond_luck
-from core.models.shared.fitted import read_generator
+from core.models.saved_model import read_generator
+from core.models.steps.counting.scan import beyond_luck
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise

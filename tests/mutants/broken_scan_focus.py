@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Codes
-from core.models.shared.counting.counts import SetCounts, SumCounts
-from core.models.shared.counting.scales import FineHistograms
-from core.models.shared.counting.scan import Scan
+from core.models.steps.counting.counts import SetCounts, SumCounts
+from core.models.steps.counting.scales import FineHistograms
+from core.models.steps.counting.scan import Scan
 
 
 class ForgetsCoarseCells(FineHistograms):

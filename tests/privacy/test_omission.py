@@ -13,10 +13,10 @@ from core.models.p3gm.decoder import ElboGradient
 from core.models.planning import plan_fit
 from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
 from core.models.registry import cards, synthesizer
-from core.models.shared import training_loop
-from core.models.shared.counting import choosing, releases
-from core.models.shared.counting.choosing import ask
-from core.models.shared.counting.counts import SetCounts
+from core.models.steps.counting import pair_queries, releases
+from core.models.steps.counting.counts import SetCounts
+from core.models.steps.counting.pair_queries import ask
+from core.models.steps.training import training_loop
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.guarded import PrivateTable
@@ -69,11 +69,11 @@ def test_classes_counted_together_move_no_further(counts, rare, tmp_path, monkey
     asked = []
     monkeypatch.setattr(releases, "LOUD", math.inf)
     alike = np.zeros if rare else np.ones
-    monkeypatch.setattr(choosing, "_alike", lambda differs: alike(len(differs), dtype=bool))
+    monkeypatch.setattr(pair_queries, "_alike", lambda differs: alike(len(differs), dtype=bool))
     monkeypatch.setattr(releases.Releases, "_drowned", lambda known, pair, weight: rare)
-    monkeypatch.setattr(choosing, "A_FEW", 1.0)
-    monkeypatch.setattr(choosing, "QUIET", 0)  # columns are counted again whatever pairs show
-    monkeypatch.setattr(choosing, "STANDS_OUT", math.inf)
+    monkeypatch.setattr(pair_queries, "A_FEW", 1.0)
+    monkeypatch.setattr(pair_queries, "QUIET", 0)  # columns are counted again whatever pairs show
+    monkeypatch.setattr(pair_queries, "STANDS_OUT", math.inf)
     monkeypatch.setattr(releases, "SetCounts", counts)
     monkeypatch.setattr(releases, "ask", lambda *facts: asked.append(ask(*facts)) or asked[-1])
     plan = plan_of("scan_focus", most_together=2)  # so that pairs are counted twice

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from core.models.dp_auto_gan.settings import DpAutoGanSettings
-from core.models.shared.heads import Heads
+from core.models.steps.training.heads import Heads
 from core.privacy.dpsgd.dense import Dense, GradFactor
 
 __all__ = ["DECODER", "ENCODER", "AutoEncoder"]

@@ -7,7 +7,7 @@ Where this departs from the paper, and why:
   * encoder and decoder gradients are clipped jointly, record by record, and both are noised; the
     printed argument leaves the encoder without noise, and then one record moves the clipped
     gradients of all others;
-  * the decoder emits distributions over bins (`shared.heads`), the loss is their cross-entropy;
+  * the decoder emits distributions over bins (`Heads`), the loss is their cross-entropy;
   * batches are larger and the generator slower, which leaves less noise for the same ε.
 
 Source: Tantipongpipat, Waites, Boob, Siva, Cummings, "Differentially private synthetic mixed-type
@@ -21,9 +21,9 @@ from typing import ClassVar
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.dp_auto_gan.settings import WITHOUT_PRIVACY, DpAutoGanSettings
 from core.models.registry import register
-from core.models.shared.counting.calibrated import Calibrated
-from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES
-from core.models.shared.phases import CRITIC, gradient_phase
+from core.models.steps.calibration.calibrated import Calibrated
+from core.models.steps.counting.phases import CLOSENESS, COUNTING_STAGES
+from core.models.steps.training.phases import CRITIC, gradient_phase
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from core.models.card import tunable
-from core.models.shared.settings import GanSettings
+from core.models.steps.training.settings import GanSettings
 
 __all__ = ["WITHOUT_PRIVACY", "DpAutoGanSettings"]
 

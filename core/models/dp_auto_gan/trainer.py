@@ -11,14 +11,14 @@ from core.encoding.codec import Codec
 from core.models.dp_auto_gan.autoencoder import AutoEncoder
 from core.models.dp_auto_gan.plan import AUTOENCODER, DpAutoGan
 from core.models.dp_auto_gan.settings import DpAutoGanSettings
-from core.models.shared.adversarial import seeded
-from core.models.shared.dp_optimizer import DPAdam
-from core.models.shared.fitted import FittedGenerator, read_generator
-from core.models.shared.gan_trainer import Generator, gan_ensemble, train_gan
-from core.models.shared.heads import Heads
-from core.models.shared.phases import CRITIC
-from core.models.shared.snapshot_ensemble import SnapshotEnsemble
-from core.models.shared.training_loop import Checkpoint, private, train
+from core.models.saved_model import FittedGenerator, read_generator
+from core.models.steps.training.adversarial import seeded
+from core.models.steps.training.dp_optimizer import DPAdam
+from core.models.steps.training.gan_trainer import Generator, gan_ensemble, train_gan
+from core.models.steps.training.heads import Heads
+from core.models.steps.training.phases import CRITIC
+from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
+from core.models.steps.training.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.guarded import PrivateTable

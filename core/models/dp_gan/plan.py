@@ -6,7 +6,7 @@ sides pull alike, and need no noise. The generator sees noisy critics alone, so 
 snapshots kept along the way and everything drawn from them cost nothing more.
 
 Choices:
-  * the generator emits distributions over bins (`shared.heads`); critics see records drawn from
+  * the generator emits distributions over bins (`Heads`); critics see records drawn from
     them by straight-through Gumbel-softmax, in the layout of the encoded table;
   * critic weights are kept in a box, as in the first Wasserstein GAN;
   * a slow generator, large batches, and averaged generator weights.
@@ -22,9 +22,9 @@ from typing import ClassVar
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.dp_gan.settings import DpGanSettings
 from core.models.registry import register
-from core.models.shared.counting.calibrated import Calibrated
-from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES
-from core.models.shared.phases import CRITIC, gradient_phase
+from core.models.steps.calibration.calibrated import Calibrated
+from core.models.steps.counting.phases import CLOSENESS, COUNTING_STAGES
+from core.models.steps.training.phases import CRITIC, gradient_phase
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 

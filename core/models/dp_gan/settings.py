@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.models.shared.settings import LATENT, GanSettings
+from core.models.steps.training.settings import LATENT, GanSettings
 
 __all__ = ["DpGanSettings"]
 

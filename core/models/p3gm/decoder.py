@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from core.models.p3gm.centred_records import CentredRecords
-from core.models.shared.heads import Heads
+from core.models.steps.training.heads import Heads
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.stream import Draws
 from core.privacy.mechanisms.additive import clip_rows

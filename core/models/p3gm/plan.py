@@ -8,7 +8,7 @@ Where this departs from the paper, and why:
   * the mean that centres the PCA is released with the second moment, not read for free;
   * DP-EM releases sums with a bounded sensitivity, since the printed one does not hold
     (`core.privacy.mechanisms.mixture`);
-  * records are decoded to distributions over bins (`shared.heads`) rather than to one predicted
+  * records are decoded to distributions over bins (`Heads`) rather than to one predicted
     value a column, which would shrink numbers to their mean;
   * projections are scaled to unit variance, layers are narrow and batches large, all of which
     leaves less noise for the same ε.
@@ -26,9 +26,9 @@ from core.encoding.codec import Codec
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.p3gm.settings import P3gmSettings
 from core.models.registry import register
-from core.models.shared.counting.calibrated import Calibrated
-from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES
-from core.models.shared.phases import gradient_phase
+from core.models.steps.calibration.calibrated import Calibrated
+from core.models.steps.counting.phases import CLOSENESS, COUNTING_STAGES
+from core.models.steps.training.phases import gradient_phase
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 from core.schema.schema import Domain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from core.models.card import Frozen, tunable
-from core.models.shared.settings import BATCH, counting_share
+from core.models.steps.training.settings import BATCH, counting_share
 
 __all__ = ["P3gmSettings"]
 

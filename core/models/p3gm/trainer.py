@@ -15,10 +15,10 @@ from core.models.p3gm.centred_records import CentredRecords
 from core.models.p3gm.decoder import SPREAD, ElboGradient, Projection
 from core.models.p3gm.plan import DECODER, EM, PCA, P3gm
 from core.models.p3gm.settings import P3gmSettings
-from core.models.shared.dp_optimizer import DPAdam
-from core.models.shared.fitted import FittedGenerator, read_generator
-from core.models.shared.heads import Heads
-from core.models.shared.training_loop import Checkpoint, private, train
+from core.models.saved_model import FittedGenerator, read_generator
+from core.models.steps.training.dp_optimizer import DPAdam
+from core.models.steps.training.heads import Heads
+from core.models.steps.training.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.dpsgd.gradient import ClippedGradient

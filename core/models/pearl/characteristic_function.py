@@ -24,7 +24,7 @@ from torch import Tensor
 
 from core.encoding.codec import Codes
 from core.models.pearl.design import Design
-from core.models.shared.column_bins import ColumnBins
+from core.models.steps.training.column_bins import ColumnBins
 
 __all__ = [
     "Embedding",

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from core.models.pearl.characteristic_function import Frequencies, Target
 from core.models.pearl.mixture_generator import MixtureGenerator
 from core.models.pearl.settings import PearlSettings
-from core.models.shared.draws import normals
+from core.models.steps.training.draws import normals
 
 __all__ = ["EmbeddingMatcher", "FrequencyCritic"]
 

@@ -20,7 +20,7 @@ from core.models.pearl.characteristic_function import (
     split_release,
 )
 from core.models.pearl.design import DISTANCE, EMBEDDING, Design, condition_block
-from core.models.shared.column_bins import ColumnBins, column_bins
+from core.models.steps.training.column_bins import ColumnBins, column_bins
 from core.privacy.guarded import PrivateTable
 
 __all__ = ["release_embedding", "stored_frequencies", "stored_target", "unconditional_bins"]

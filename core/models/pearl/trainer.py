@@ -21,10 +21,10 @@ from core.models.pearl.private_embedding import (
     unconditional_bins,
 )
 from core.models.pearl.settings import PearlSettings
-from core.models.shared.adversarial import seeded
-from core.models.shared.column_bins import draw_codes
-from core.models.shared.fitted import FittedGenerator, read_generator
-from core.models.shared.training_loop import Checkpoint, train
+from core.models.saved_model import FittedGenerator, read_generator
+from core.models.steps.training.adversarial import seeded
+from core.models.steps.training.column_bins import draw_codes
+from core.models.steps.training.training_loop import Checkpoint, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan

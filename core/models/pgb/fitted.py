@@ -16,8 +16,8 @@ from core.models.pgb.multiplicative_weights import (
     WeightsState,
 )
 from core.models.pgb.settings import PgbSettings
-from core.models.shared.fitted import FittedGenerator, FittedModel, write_json, write_tensors
-from core.models.shared.snapshot_ensemble import SnapshotEnsemble
+from core.models.saved_model import FittedGenerator, FittedModel, write_json, write_tensors
+from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 
 __all__ = ["BoostedFitted", "queries_for", "read_boosted"]
 

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from core.encoding.codec import Codes
 from core.models.pgb.marginal_queries import MarginalQueries
-from core.models.shared.snapshot_ensemble import SnapshotEnsemble
+from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 from core.privacy.mechanisms.selection import Selection
 
 __all__ = ["BoostedMixture", "CalibratedCritics", "MultiplicativeWeights", "WeightsState"]

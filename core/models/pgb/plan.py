@@ -25,7 +25,7 @@ from core.models.dp_gan.plan import DpGan
 from core.models.pgb.settings import WITHOUT_PRIVACY, BoostedSettings, PgbSettings, split_settings
 from core.models.ppem.plan import Ppem
 from core.models.registry import register
-from core.models.shared.counting.calibrated import Calibrated
+from core.models.steps.calibration.calibrated import Calibrated
 from core.privacy.accounting.curves import zcdp_rho
 from core.privacy.plan import Budget, Phase
 from core.schema.schema import Domain

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from core.models.card import Frozen, tunable
-from core.models.shared.settings import counting_share
+from core.models.steps.training.settings import counting_share
 from core.models.synthesizer import Settings
 
 __all__ = ["WITHOUT_PRIVACY", "BoostedSettings", "PgbSettings", "split_settings"]

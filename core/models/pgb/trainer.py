@@ -18,9 +18,9 @@ from core.models.pgb.multiplicative_weights import (
 )
 from core.models.pgb.plan import BASES, BOOST
 from core.models.pgb.settings import PgbSettings, split_settings
-from core.models.shared.fitted import FittedGenerator
-from core.models.shared.snapshot_ensemble import SnapshotEnsemble
-from core.models.shared.training_loop import Checkpoint, private, train
+from core.models.saved_model import FittedGenerator
+from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
+from core.models.steps.training.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan

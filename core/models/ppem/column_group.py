@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.models.shared.column_bins import column_bins
-from core.models.shared.heads import WAVES, Heads
+from core.models.steps.training.column_bins import column_bins
+from core.models.steps.training.heads import WAVES, Heads
 
 __all__ = ["ColumnGroup"]
 

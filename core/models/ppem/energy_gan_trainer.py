@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from core.models.ppem.energy import Energy, lipschitz
 from core.models.ppem.plan import CRITICAL, STATISTIC
 from core.models.ppem.stein_penalty import SteinPenalty
-from core.models.shared.adversarial import AdversarialConfig, AdversarialTrainer
-from core.models.shared.draws import normals
-from core.models.shared.heads import Heads
+from core.models.steps.training.adversarial import AdversarialConfig, AdversarialTrainer
+from core.models.steps.training.draws import normals
+from core.models.steps.training.heads import Heads
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.dpsgd.penalty import PenalisedGradient

@@ -28,9 +28,9 @@ from typing import ClassVar
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.ppem.settings import WITHOUT_PRIVACY, PpemSettings
 from core.models.registry import register
-from core.models.shared.counting.calibrated import Calibrated
-from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES
-from core.models.shared.phases import gradient_phase
+from core.models.steps.calibration.calibrated import Calibrated
+from core.models.steps.counting.phases import CLOSENESS, COUNTING_STAGES
+from core.models.steps.training.phases import gradient_phase
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 

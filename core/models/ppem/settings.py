@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from core.models.card import Frozen, tunable
-from core.models.shared.settings import (
+from core.models.steps.training.settings import (
     BATCH,
     CLIP_NORM,
     FAKES,

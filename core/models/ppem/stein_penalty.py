@@ -22,7 +22,7 @@ from core.lmdp.discrepancy import (
 )
 from core.models.ppem.column_group import ColumnGroup
 from core.models.ppem.energy import Energy
-from core.models.shared.heads import WAVES
+from core.models.steps.training.heads import WAVES
 from core.privacy.dpsgd.dense import GradFactor
 
 __all__ = ["SteinPenalty"]

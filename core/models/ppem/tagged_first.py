@@ -14,11 +14,11 @@ from core.models.ppem.energy_gan_trainer import EnergyGanConfig, EnergyGanTraine
 from core.models.ppem.plan import CONDITIONAL, MARGINAL, Ppem, column_groups
 from core.models.ppem.settings import PpemSettings
 from core.models.ppem.stein_penalty import SteinPenalty
-from core.models.shared.adversarial import seeded
-from core.models.shared.draws import normals
-from core.models.shared.fitted import FittedGenerator
-from core.models.shared.heads import CERTAIN, Heads
-from core.models.shared.snapshot_ensemble import SnapshotEnsemble
+from core.models.saved_model import FittedGenerator
+from core.models.steps.training.adversarial import seeded
+from core.models.steps.training.draws import normals
+from core.models.steps.training.heads import CERTAIN, Heads
+from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.guarded import PrivateTable
 

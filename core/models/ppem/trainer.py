@@ -9,9 +9,9 @@ from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
 from core.models.ppem.plan import CONDITIONAL, MARGINAL
 from core.models.ppem.settings import PpemSettings
 from core.models.ppem.tagged_first import TaggedFirst
-from core.models.shared.fitted import FittedGenerator, read_generator
-from core.models.shared.snapshot_ensemble import SnapshotEnsemble
-from core.models.shared.training_loop import Checkpoint, private, train
+from core.models.saved_model import FittedGenerator, read_generator
+from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
+from core.models.steps.training.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.matching import Targets, set_shares
-from core.models.shared.counting.counts import LEAST_NOISE
-from core.models.shared.counting.design import Design
+from core.models.steps.counting.counts import LEAST_NOISE
+from core.models.steps.counting.design import Design
 
 __all__ = ["more_to_learn", "of_pairs", "of_sets"]
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
+from core.models.saved_model import FittedGenerator
 from core.models.scan_focus.plan import ScanFocus
 from core.models.scan_focus.settings import ScanFocusSettings
-from core.models.shared.counting.counts import PairTarget
-from core.models.shared.counting.placing import Placing
-from core.models.shared.counting.relations import determined
-from core.models.shared.counting.releases import Releases
-from core.models.shared.fitted import FittedGenerator
+from core.models.steps.counting.counts import PairTarget
+from core.models.steps.counting.placing import Placing
+from core.models.steps.counting.relations import determined
+from core.models.steps.counting.releases import Releases
 
 __all__ = ["FILE", "fitted_mixture", "fitted_of"]
 

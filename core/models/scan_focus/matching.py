@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from core.models.scan_focus.mixture import LatentMixture
-from core.models.shared.counting.counts import LEAST_NOISE, PairTarget
-from core.models.shared.counting.design import Design
-from core.models.shared.counting.scan import Scanned
+from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
+from core.models.steps.counting.design import Design
+from core.models.steps.counting.scan import Scanned
 
 __all__ = ["MixtureMatcher", "SetTarget", "Targets", "set_shares"]
 

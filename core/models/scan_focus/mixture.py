@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor, nn
 
-from core.models.shared.counting.scales import ColumnScale
+from core.models.steps.counting.scales import ColumnScale
 
 __all__ = ["LatentMixture", "anchors"]
 

@@ -20,8 +20,8 @@ from core.encoding.codec import Codec
 from core.models.card import Card, Stage, settings_of
 from core.models.registry import register
 from core.models.scan_focus.settings import ScanFocusSettings
-from core.models.shared.counting.design import COLUMNS, FOCUS, PAIRS, Design
-from core.models.shared.counting.phases import CLOSENESS, COUNTING_STAGES, TITLES, counting_phases
+from core.models.steps.counting.design import COLUMNS, FOCUS, PAIRS, Design
+from core.models.steps.counting.phases import CLOSENESS, COUNTING_STAGES, TITLES, counting_phases
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase, Plan
 from core.schema.schema import Domain

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from core.models.scan_focus.matching import MixtureMatcher, SetTarget, Targets
-from core.models.shared.counting.counts import PairTarget, Query, SetCounts
-from core.models.shared.counting.denoising import denoised
-from core.models.shared.counting.design import FOCUS, PAIRS
-from core.models.shared.counting.releases import Releases
+from core.models.steps.counting.counts import PairTarget, Query, SetCounts
+from core.models.steps.counting.denoising import denoised
+from core.models.steps.counting.design import FOCUS, PAIRS
+from core.models.steps.counting.releases import Releases
 
 __all__ = ["FocusedReleases"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from core.models.card import Frozen, tunable
-from core.models.shared.settings import LEAST_STEPS, AutomaticSteps
+from core.models.steps.training.settings import LEAST_STEPS, AutomaticSteps
 
 __all__ = ["ScanFocusSettings"]
 

@@ -11,7 +11,7 @@ from core.language.catalogue import language
 from core.models.pearl.matching import EmbeddingMatcher
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
-from core.models.shared.phases import CRITIC
+from core.models.steps.training.phases import CRITIC
 from core.privacy.dpsgd.gradient import SampledRelease
 from core.privacy.plan import Budget
 from core.runs.events import State

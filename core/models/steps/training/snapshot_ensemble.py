@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from core.models.shared.heads import Heads
+from core.models.steps.training.heads import Heads
 from core.privacy.dpsgd.dense import SLOPE, Layer
 
 __all__ = ["Layers", "SnapshotEnsemble", "Snapshots", "unpacked"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.shared.counting.design import ALL_PAIRS, Design
+from core.models.steps.counting.design import ALL_PAIRS, Design
 
 __all__ = ["BY_NOISE", "BY_SIGHT", "CLEAR", "LOUD", "RULES", "Asked", "Rule", "ask"]
 

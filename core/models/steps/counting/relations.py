@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from core.models.shared.counting.counts import PairTarget
-from core.models.shared.counting.design import SumCandidate
-from core.models.shared.counting.scales import ColumnScale
+from core.models.steps.counting.counts import PairTarget
+from core.models.steps.counting.design import SumCandidate
+from core.models.steps.counting.scales import ColumnScale
 
 __all__ = ["Determined", "determined", "sums_kept"]
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Block, Codes
-from core.models.shared.counting.design import SumCandidate
-from core.models.shared.counting.scales import ColumnScale
+from core.models.steps.counting.design import SumCandidate
+from core.models.steps.counting.scales import ColumnScale
 
 __all__ = ["LEAST_NOISE", "PairTarget", "Query", "SetCounts", "SumCounts", "uniform_query"]
 

@@ -18,8 +18,8 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from core.encoding.codec import Block, Codec, Codes
-from core.models.shared.column_bins import ColumnBins
-from core.models.shared.counting.design import CELLS
+from core.models.steps.counting.design import CELLS
+from core.models.steps.training.column_bins import ColumnBins
 
 __all__ = ["ColumnScale", "FineHistograms", "fine_grid", "fine_grids", "scales_of"]
 

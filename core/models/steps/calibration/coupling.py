@@ -27,7 +27,7 @@ def goal_of(pool: Floats, released: Floats, noise: Floats, trust: float) -> Floa
     Args:
       pool, released: float64 [cells], not negative, summing to one.
       noise: float64 [cells], standard deviations of the released shares.
-      trust: κ, see `core.models.shared.counting.tilt`.
+      trust: κ, see `core.models.steps.calibration.row_weights`.
     """
     size = np.square(pool + released) / 4.0
     goal = pool + (released - pool) * size / np.maximum(size + trust * noise**2, 1e-300)

@@ -23,9 +23,9 @@ import torch
 from numpy.typing import NDArray
 from scipy.fft import dct
 
-from core.models.shared.counting.counts import PairTarget
-from core.models.shared.counting.empirical_bayes import independent, pooled
-from core.models.shared.counting.scales import ColumnScale
+from core.models.steps.counting.counts import PairTarget
+from core.models.steps.counting.empirical_bayes import independent, pooled
+from core.models.steps.counting.scales import ColumnScale
 
 __all__ = ["denoised"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from core.encoding.codec import Codec
-from core.models.shared.counting.design import SCALES, TOGETHER, Design
-from core.models.shared.counting.phases import counting_phases
+from core.models.steps.counting.design import SCALES, TOGETHER, Design
+from core.models.steps.counting.phases import counting_phases
 from core.models.synthesizer import FitContext, Fitted, Settings, Synthesizer
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Phase, Plan
@@ -82,14 +82,14 @@ class Calibrated(Synthesizer[S]):
             without = plan.model_copy(update={"settings": {**plan.settings, SHARE: 0.0}})
             return super().fit(table, without, context)
         # tensors: cards and plans must not wait for them
-        from core.models.shared.counting.calibration import fit_calibrated
+        from core.models.steps.calibration.calibration import fit_calibrated
 
         return fit_calibrated(self.trainer(), table, plan, context, candidates=self.candidates)
 
     def load(self, folder: Path) -> Fitted:
         """See `Synthesizer.load`."""
         # tensors: cards and plans must not wait for them
-        from core.models.shared.counting.calibrated_model import with_calibration
+        from core.models.steps.calibration.reweighing import with_calibration
 
         return with_calibration(super().load(folder), folder)
 

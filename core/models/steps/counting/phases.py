@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.models.card import Chart, Stage
-from core.models.shared.counting.design import COLUMNS, FOCUS, PAIRS, RELATIONS, SCALES, SCAN
+from core.models.steps.counting.design import COLUMNS, FOCUS, PAIRS, RELATIONS, SCALES, SCAN
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 

@@ -10,8 +10,8 @@ from typing import Any, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from core.models.shared.dp_optimizer import DPAdam, warm_decay
-from core.models.shared.snapshot_ensemble import Snapshots
+from core.models.steps.training.dp_optimizer import DPAdam, warm_decay
+from core.models.steps.training.snapshot_ensemble import Snapshots
 from core.models.synthesizer import Settings
 from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import Dense, GradFactor

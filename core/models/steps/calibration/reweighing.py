@@ -15,12 +15,12 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes, concat_codes
-from core.models.shared.column_bins import ColumnBins
-from core.models.shared.counting.coupling import carried
-from core.models.shared.counting.placing import Placing
-from core.models.shared.counting.scales import ColumnScale
-from core.models.shared.counting.tilt import log_weights, systematic
-from core.models.shared.fitted import ROWS_AT_ONCE, FittedModel, chunks, write_json, write_tensors
+from core.models.saved_model import ROWS_AT_ONCE, FittedModel, chunks, write_json, write_tensors
+from core.models.steps.calibration.coupling import carried
+from core.models.steps.calibration.row_weights import log_weights, systematic
+from core.models.steps.counting.placing import Placing
+from core.models.steps.counting.scales import ColumnScale
+from core.models.steps.training.column_bins import ColumnBins
 from core.models.synthesizer import Fitted
 
 __all__ = ["Calibration", "CalibratedModel", "with_calibration"]

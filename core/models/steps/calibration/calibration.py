@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from core.encoding.codec import Codec
 from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, StoodOut
-from core.models.shared.counting.calibrated_model import CalibratedModel, Calibration
-from core.models.shared.counting.counts import LEAST_NOISE, PairTarget
-from core.models.shared.counting.coupling import coupling, goal_of
-from core.models.shared.counting.denoising import denoised
-from core.models.shared.counting.design import PAIRS, TOGETHER, Design, SumCandidate
-from core.models.shared.counting.placing import Placing
-from core.models.shared.counting.relations import Determined, determined
-from core.models.shared.counting.releases import Releases
-from core.models.shared.counting.scales import ColumnScale
-from core.models.shared.counting.tilt import ITERATIONS, CellTable, fit_tilt, inclusion
-from core.models.shared.fitted import FittedModel
-from core.models.shared.training_loop import Checkpoint
+from core.models.saved_model import FittedModel
+from core.models.steps.calibration.coupling import coupling, goal_of
+from core.models.steps.calibration.reweighing import CalibratedModel, Calibration
+from core.models.steps.calibration.row_weights import ITERATIONS, CellTable, fit_tilt, inclusion
+from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
+from core.models.steps.counting.denoising import denoised
+from core.models.steps.counting.design import PAIRS, TOGETHER, Design, SumCandidate
+from core.models.steps.counting.placing import Placing
+from core.models.steps.counting.relations import Determined, determined
+from core.models.steps.counting.releases import Releases
+from core.models.steps.counting.scales import ColumnScale
+from core.models.steps.training.training_loop import Checkpoint
 from core.models.synthesizer import FitContext, Trainer
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codes
-from core.models.shared.counting.design import Design
-from core.models.shared.counting.scales import ColumnScale
+from core.models.steps.counting.design import Design
+from core.models.steps.counting.scales import ColumnScale
 
 __all__ = ["Scan", "Scanned", "beyond_luck", "draw_signs"]
 

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from core.encoding.codec import Codec, Codes
-from core.models.shared.column_bins import ColumnBins, column_bins, draw_codes
-from core.models.shared.draws import uniforms
+from core.models.steps.training.column_bins import ColumnBins, column_bins, draw_codes
+from core.models.steps.training.draws import uniforms
 
 __all__ = ["Heads"]
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.models.shared.counting.design import SumCandidate
-from core.models.shared.counting.relations import Determined
-from core.models.shared.counting.scales import ColumnScale
+from core.models.steps.counting.design import SumCandidate
+from core.models.steps.counting.relations import Determined
+from core.models.steps.counting.scales import ColumnScale
 
 __all__ = ["Placing"]
 

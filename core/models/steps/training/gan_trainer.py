@@ -7,14 +7,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from core.models.shared.adversarial import AdversarialConfig, AdversarialTrainer
-from core.models.shared.draws import normals
-from core.models.shared.fitted import FittedGenerator
-from core.models.shared.heads import Heads
-from core.models.shared.phases import CRITIC
-from core.models.shared.settings import GanSettings
-from core.models.shared.snapshot_ensemble import SnapshotEnsemble, unpacked
-from core.models.shared.training_loop import Checkpoint, private, train
+from core.models.saved_model import FittedGenerator
+from core.models.steps.training.adversarial import AdversarialConfig, AdversarialTrainer
+from core.models.steps.training.draws import normals
+from core.models.steps.training.heads import Heads
+from core.models.steps.training.phases import CRITIC
+from core.models.steps.training.settings import GanSettings
+from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble, unpacked
+from core.models.steps.training.training_loop import Checkpoint, private, train
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease

@@ -22,7 +22,16 @@ from torch import Tensor
 
 from core.encoding.codec import Codec
 from core.models.events import Emitter, Interaction
-from core.models.shared.counting.choosing import (
+from core.models.steps.counting.counts import PairTarget, SetCounts, SumCounts, uniform_query
+from core.models.steps.counting.design import (
+    COLUMNS,
+    PAIRS,
+    RELATIONS,
+    SCALES,
+    SCAN,
+    Design,
+)
+from core.models.steps.counting.pair_queries import (
     BY_NOISE,
     BY_SIGHT,
     CLEAR,
@@ -31,24 +40,15 @@ from core.models.shared.counting.choosing import (
     Asked,
     ask,
 )
-from core.models.shared.counting.counts import PairTarget, SetCounts, SumCounts, uniform_query
-from core.models.shared.counting.design import (
-    COLUMNS,
-    PAIRS,
-    RELATIONS,
-    SCALES,
-    SCAN,
-    Design,
-)
-from core.models.shared.counting.relations import sums_kept
-from core.models.shared.counting.scales import (
+from core.models.steps.counting.relations import sums_kept
+from core.models.steps.counting.scales import (
     ColumnScale,
     FineHistograms,
     fine_grids,
     scales_of,
 )
-from core.models.shared.counting.scan import Scan, Scanned, beyond_luck, draw_signs
-from core.models.shared.training_loop import Checkpoint
+from core.models.steps.counting.scan import Scan, Scanned, beyond_luck, draw_signs
+from core.models.steps.training.training_loop import Checkpoint
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.plan import Plan

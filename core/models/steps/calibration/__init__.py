@@ -1,0 +1,1 @@
+"""Calibration: generated rows are weighed until they agree with released counts."""

@@ -1,0 +1,1 @@
+"""What models train with: heads, optimisers, the training loop, and the private GAN."""
