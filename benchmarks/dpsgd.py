@@ -119,14 +119,14 @@ def engine(cell: Cell) -> Step:
             gradient = torch.sigmoid(tape.out).sub_(target)
         return networks["net"].backward(tape, gradient)[0]
 
-    def gather(chosen: np.ndarray) -> Tensor:
+    def read_rows(chosen: np.ndarray) -> Tensor:
         return both.index_select(0, torch.from_numpy(chosen).to(cell.device, non_blocking=True))
 
     release = SampledRelease(
         n=ROWS,
         rate=cell.batch / ROWS,
         noise_multiplier=NOISE,
-        gather=gather,
+        read_rows=read_rows,
         charge=lambda: None,
         source=SecureNoise(),
         device=cell.device,

@@ -72,9 +72,9 @@ class AuditTable:
         """All rows of all records, and where each one's lie; None where it has one."""
         if self.rows == 1:
             return self.codes, None
-        places = np.arange(len(self.codes) + 1, dtype=np.int64) * self.rows
+        offsets = np.arange(len(self.codes) + 1, dtype=np.int64) * self.rows
         everybody = np.repeat(np.arange(len(self.codes)), self.rows)
-        return self.codes.take(everybody), PersonRows(places)
+        return self.codes.take(everybody), PersonRows(offsets)
 
 
 def audit_table(canaries: int, others: int, *, rows: int = 1) -> AuditTable:
@@ -295,7 +295,7 @@ def prepare_leave_one_out(
     """Find out, without noise, how the two worlds differ at each release.
 
     Where every record takes part, the code is run twice at the same seed. If it does the same both
-    times, then whatever it draws can be foretold, and the difference of the worlds is known to the
+    times, then whatever it draws can be predicted, and the difference of the worlds is known to the
     last digit, other records' shares included. Else the record's own share is looked for.
 
     Args:
@@ -318,10 +318,10 @@ def prepare_leave_one_out(
         attack.middles[call] = middle.float().unsqueeze(0)
     if any(phase.sampling_rate not in (None, 1.0) for phase in plan.phases):
         return attack
-    foretold = [call for call, sums in probes[0].items() if torch.equal(sums, probes[1][call])]
-    constant = all(torch.equal(probes[0][call][0], probes[0][call][1]) for call in foretold)
+    predictable = [call for call, sums in probes[0].items() if torch.equal(sums, probes[1][call])]
+    constant = all(torch.equal(probes[0][call][0], probes[0][call][1]) for call in predictable)
     inside, outside = (attack.silent(world, 1 if constant else repeats) for world in (True, False))
-    for call in foretold:
+    for call in predictable:
         gap = (inside[call] - outside[call]) / variances[call]
         attack.directions[call] = gap
         attack.middles[call] = (gap * (inside[call] + outside[call])).sum(dim=1) / 2.0

@@ -221,7 +221,7 @@ class PrivateTable:
         most = [EXPAND_AT_ONCE]
         laid_out: list[Tensor] = []  # all rows, once the first run is charged and if they are few
 
-        def gather(chosen: NDArray[np.int64]) -> Tensor:
+        def read_rows(chosen: NDArray[np.int64]) -> Tensor:
             if not laid_out:
                 rows = view(codes.take(chosen).to(device))
                 if len(codes) * rows.shape[1] <= most[0]:
@@ -239,7 +239,7 @@ class PrivateTable:
             n=self.n,
             rate=phase.sampling_rate,
             noise_multiplier=phase.noise_multiplier,
-            gather=gather,
+            read_rows=read_rows,
             charge=lambda: meter.step(phase_name),
             source=self.__source,
             device=device,

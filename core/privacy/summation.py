@@ -64,13 +64,13 @@ class Records:
     people: PersonRows | None = None
     present: NDArray[np.bool_] | None = None
 
-    def placed(self, places: NDArray[np.int64]) -> Records:
-        """One row of each record at these places, int64 [p], and nobody at -1, as p records."""
-        somebody = places >= 0
-        chosen = np.where(somebody, places, 0)
+    def placed(self, indices: NDArray[np.int64]) -> Records:
+        """One row of each record at these indices, int64 [p], and nobody at -1, as p records."""
+        somebody = indices >= 0
+        chosen = np.where(somebody, indices, 0)
         rows = chosen if self.people is None else self.people.firsts[chosen]
         present = somebody if self.present is None else somebody & self.present[chosen]
-        return Records(self.codes.take(rows), len(places), present=present)
+        return Records(self.codes.take(rows), len(indices), present=present)
 
     def part(self, start: int, stop: int, *, together: bool) -> tuple[Rows, NDArray[np.float32]]:
         """The rows of records start … stop - 1, and what each counts for.

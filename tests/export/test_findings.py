@@ -14,7 +14,7 @@ from core.export.page_html import page
 from core.figures.associations import association_figure
 from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.aligned_tables import Features
-from core.quality.metrics.association import associations, luck
+from core.quality.metrics.association import associations, independence_threshold
 from core.quality.report import types
 from core.schema.schema import Column, Kind, Schema
 from tests.pages.screen import small_report
@@ -121,7 +121,7 @@ def test_what_independent_columns_show_by_luck_does_not_belong_together():
         table = {name: np.array(values).tolist() for name, values in (told | changes).items()}
         return findings(empty | {"associations": table})
 
-    assert not sentences(luck=np.maximum(*(luck(one) for one in cells)))
+    assert not sentences(luck=np.maximum(*(independence_threshold(one) for one in cells)))
     assert sentences()  # as reports of earlier versions are read
 
 

@@ -85,8 +85,8 @@ def test_groups_that_are_not_full_keep_the_level():
         groups, filled = groups_of(n, people=True), 0
         for _ in range(50):
             hashes = np.sort(rng.integers(0, 2**64, n, dtype=np.uint64))
-            places = places_by_key(hashes, GROUP, groups).reshape(groups, GROUP)
-            filled += (places >= 0).all(axis=1).sum() / groups / 50
+            members = places_by_key(hashes, GROUP, groups).reshape(groups, GROUP)
+            filled += (members >= 0).all(axis=1).sum() / groups / 50
         assert filled == pytest.approx(full_groups(n, people=True), abs=0.03)
         assert filled > 0.9
     assert groups_of(GROUP - 1, people=True) == 0 and full_groups(GROUP - 1, people=True) == 0.0

@@ -92,12 +92,12 @@ def test_every_byte_of_the_digest_decides_the_function():
     """A generator that kept fewer bits would let somebody try all functions."""
     digest = hashlib.sha256(KEY).digest()
     first = function_of(digest)
-    for place in range(len(digest)):
+    for position in range(len(digest)):
         changed = bytearray(digest)
-        changed[place] ^= 0x80
+        changed[position] ^= 0x80
         other = function_of(bytes(changed))
         for part in ("frequencies", "phases", "amplitudes"):
-            assert not torch.equal(getattr(first, part), getattr(other, part)), (place, part)
+            assert not torch.equal(getattr(first, part), getattr(other, part)), (position, part)
 
 
 def test_two_releases_of_one_table_do_not_average_out():

@@ -219,7 +219,7 @@ def test_projections_stay_in_the_ball():
 
 def release(rows, noise=0.0, rate=1.0):
     return SampledRelease(
-        n=len(rows), rate=rate, noise_multiplier=noise, gather=lambda chosen: rows[chosen],
+        n=len(rows), rate=rate, noise_multiplier=noise, read_rows=lambda chosen: rows[chosen],
         charge=lambda: None, source=SecureNoise(), device="cpu",
     )  # fmt: skip
 

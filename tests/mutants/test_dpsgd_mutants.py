@@ -85,7 +85,7 @@ def release(kind, rows, rate, noise):
         n=len(rows),
         rate=rate,
         noise_multiplier=noise,
-        gather=lambda chosen: rows[chosen],
+        read_rows=lambda chosen: rows[chosen],
         charge=lambda: None,
         source=SecureNoise(),
         device="cpu",

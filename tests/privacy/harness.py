@@ -13,7 +13,7 @@ from torch import Tensor
 from core.privacy.mechanisms.additive import Mechanism, Rows
 
 TOLERANCE = 1e-6  # how far float rounding may carry a statistic beyond Δ
-LUCK = 1e-8  # two-sided chance of an accidental failure of one test statistic
+FALSE_POSITIVE_RATE = 1e-8  # two-sided chance of an accidental failure of one test statistic
 
 
 class Caught(AssertionError):
@@ -143,20 +143,22 @@ def check_gaussian(draws: np.ndarray, std: float) -> None:
     _check_chi2(float((z**2).sum()), k * d, 1)
     for column in (z**2).sum(axis=0):
         _check_chi2(float(column), k, d)
-    if stats.kstest(z.ravel(), "norm").pvalue < LUCK:
+    if stats.kstest(z.ravel(), "norm").pvalue < FALSE_POSITIVE_RATE:
         raise Caught("noise is not normal")
     products = z.T @ z / np.sqrt(k)  # [d, d], each about N(0, 1) off the diagonal
     pairs = products[np.triu_indices(d, 1)]
     lagged = (z[1:] * z[:-1]).sum(axis=0) / np.sqrt(k - 1)
     worst = np.abs(np.concatenate([pairs, lagged])).max()
     tests = len(pairs) + len(lagged)
-    if worst > 1.1 * stats.norm.isf(LUCK / 2 / tests):  # a product's tail is a little heavier
+    if worst > 1.1 * stats.norm.isf(
+        FALSE_POSITIVE_RATE / 2 / tests
+    ):  # a product's tail is a little heavier
         raise Caught("noise of different coordinates or draws is correlated")
 
 
 def _check_chi2(total: float, freedom: int, tests: int) -> None:
     p = 2 * min(stats.chi2.cdf(total, freedom), stats.chi2.sf(total, freedom))
-    if p < LUCK / tests:
+    if p < FALSE_POSITIVE_RATE / tests:
         raise Caught(f"noise has standard deviation {np.sqrt(total / freedom):.4f} of what is due")
 
 
@@ -181,8 +183,10 @@ def check_distinguishing(
     seen = _above(inside[:half], thresholds) - np.exp(epsilon) * _above(outside[:half], thresholds)
     best = thresholds[int(np.argmax(seen))]
     rest_in, rest_out = inside[half:], outside[half:]
-    p = stats.beta.ppf(LUCK / 2, (rest_in > best).sum(), (rest_in <= best).sum() + 1)
-    q = stats.beta.isf(LUCK / 2, (rest_out > best).sum() + 1, (rest_out <= best).sum())
+    p = stats.beta.ppf(FALSE_POSITIVE_RATE / 2, (rest_in > best).sum(), (rest_in <= best).sum() + 1)
+    q = stats.beta.isf(
+        FALSE_POSITIVE_RATE / 2, (rest_out > best).sum() + 1, (rest_out <= best).sum()
+    )
     found = float(np.nan_to_num(p) - np.exp(epsilon) * q)
     if found > delta:
         raise Caught(f"P - e^ε Q is at least {found:.4f}; δ = {delta:.4f} is claimed")

@@ -82,8 +82,8 @@ def label_sums(
     raw, keys = read_raw(frame, wanted)
     counted = mechanism(tuple(len(own) for own in keys), MAX_CATEGORIES)
     sums = counted.statistic(raw.to("cpu"), torch.from_numpy(weights)).tolist()
-    places = [(i, key) for i, own in enumerate(keys) for key in (*own, ("missing", ""))]
-    return dict(zip(places, sums, strict=True))
+    keys_in_order = [(i, key) for i, own in enumerate(keys) for key in (*own, ("missing", ""))]
+    return dict(zip(keys_in_order, sums, strict=True))
 
 
 def apart(one: dict, other: dict) -> float:

@@ -43,7 +43,7 @@ from tests.privacy.purchases import (
 )
 
 SLACK = 1.0 + 1e-9
-LUCK = 1e-8
+FALSE_POSITIVE_RATE = 1e-8
 
 
 # -- sensitivity: units are left out, not masked --------------------------------------------------
@@ -124,15 +124,15 @@ def test_a_table_without_records_has_empty_counts():
 def test_combinations_are_told_apart_however_many_there_could_be():
     """64 labels in each of twelve columns could make 2⁷² of them, more than an integer counts."""
     names = tuple(f"c{i}" for i in range(12))
-    place = np.random.default_rng(0).permutation(np.tile(np.arange(64), 2))
-    frame = pd.DataFrame({name: [f"{name}-{k}" for k in place] for name in names})
+    index = np.random.default_rng(0).permutation(np.tile(np.arange(64), 2))
+    frame = pd.DataFrame({name: [f"{name}-{k}" for k in index] for name in names})
     frame.loc[0, "c3"] = None
     schema = schema_for(frame).model_copy(update={"rules": (Combinations(names=names),)})
     raw, keys = read_raw(frame, unbought(schema))
     assert keys[-1] == tuple(dict.fromkeys(map(tuple, frame[1:].to_numpy())))
     found = [tuple(row) for row in frame[1:].to_numpy()]
-    assert [keys[-1][at] for at in raw.places[1:, -1]] == found
-    assert raw.places[0, -1] == len(keys[-1])  # a cell is missing
+    assert [keys[-1][at] for at in raw.key_indices[1:, -1]] == found
+    assert raw.key_indices[0, -1] == len(keys[-1])  # a cell is missing
 
 
 def test_every_number_lies_in_one_cell():
@@ -152,7 +152,7 @@ def test_a_rule_of_many_columns_with_many_labels_can_be_bought():
     rule = Combinations(names=tuple(frame.columns))
     raw, keys = read_raw(frame, Unbought((), (), (rule,)))
     assert keys == (tuple(frame.itertuples(index=False, name=None)),)
-    assert raw.places[:, 0].tolist() == list(range(301))
+    assert raw.key_indices[:, 0].tolist() == list(range(301))
 
 
 def test_the_noise_does_not_depend_on_how_many_labels_occur():
@@ -198,7 +198,11 @@ def check_threshold(make, *, rows: int, lists: int, std: float, failure: float) 
         shown = np.zeros(draws, dtype=bool)
         for share in shares * lists:
             shown |= share + gaussian(draws, std) > make(std, failure, lists, rows)
-        least = beta.ppf(LUCK, shown.sum(), draws - shown.sum() + 1) if shown.any() else 0.0
+        least = (
+            beta.ppf(FALSE_POSITIVE_RATE, shown.sum(), draws - shown.sum() + 1)
+            if shown.any()
+            else 0.0
+        )
         if least > failure:
             raise Caught(f"shown in {shown.mean():.4f} of the draws, δ is {failure}")
 
@@ -337,5 +341,5 @@ def test_the_bound_on_entries_holds_where_all_keys_differ() -> None:
     """The noise is widened for so many entries, and a longer release would be refused once paid."""
     rows, lists = 50, 2
     mechanism = LabelCounts((rows,) * lists, rows)
-    raw = SimpleNamespace(places=np.tile(np.arange(rows)[:, None], (1, lists)))
+    raw = SimpleNamespace(key_indices=np.tile(np.arange(rows)[:, None], (1, lists)))
     assert len(mechanism.statistic(raw, torch.ones(rows))) == mechanism.entries

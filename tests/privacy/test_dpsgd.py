@@ -234,7 +234,7 @@ def one_step(canary: bool, *, noise: float, times: int) -> np.ndarray:
         n=1,
         rate=0.5,
         noise_multiplier=noise,
-        gather=lambda chosen: row[chosen],
+        read_rows=lambda chosen: row[chosen],
         charge=lambda: None,
         source=SecureNoise(),
         device="cpu",

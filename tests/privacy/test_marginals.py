@@ -53,7 +53,7 @@ def test_the_sensitivity_is_the_root_of_the_marginals_and_is_reached():
 
 
 def test_a_record_left_out_moves_each_marginal_by_its_own_cell_alone():
-    """Left out of the table, not masked in place: what the others add must not change."""
+    """Left out of the table, not masked in index: what the others add must not change."""
     mechanism = Marginals.of(CODEC, NAMES, "ill")
     whole = codes(50, 3)
     full = mechanism.statistic(whole, everybody(50))
@@ -145,11 +145,11 @@ def test_neighbouring_bins_share_a_group_and_missing_has_its_own():
     assert mechanism.sizes[2] == PAIR_GROUPS * (PAIR_GROUPS + 1)
     ages = pd.DataFrame(rows(100, 1).assign(age=range(100)))
     encoded = CODEC.encode(ages)
-    place = [
+    index = [
         int(mechanism.statistic(encoded.slice(i, i + 1), everybody(1))[:SINGLE_GROUPS].argmax())
         for i in range(100)
     ]
-    assert place == sorted(place) and set(place) == set(range(SINGLE_GROUPS))
+    assert index == sorted(index) and set(index) == set(range(SINGLE_GROUPS))
 
 
 def test_pairs_are_few_and_those_with_the_target_come_first():

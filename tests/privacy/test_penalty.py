@@ -137,7 +137,7 @@ def everybody(kind, x):
         n=len(x),
         rate=1.0,
         noise_multiplier=1.0,
-        gather=lambda chosen: x[chosen],
+        read_rows=lambda chosen: x[chosen],
         charge=lambda: None,
         source=DeterministicNoise(0),
         device="cpu",

@@ -71,8 +71,8 @@ class OmittingPeople(PrivateTable):
             here, rest = without(codes, people, np.array(present))
             if group_size > 1:
                 buckets = bucket_count(people.n, group_size)  # n is public and stays
-                places = places_by_key(rest.hashes, group_size, buckets)
-                placed = Records(here, rest.n, rest).placed(places)
+                members = places_by_key(rest.hashes, group_size, buckets)
+                placed = Records(here, rest.n, rest).placed(members)
                 return statistic(placed.codes, torch.from_numpy(placed.present).float())
             return statistic(here, torch.from_numpy(rest.weights))
 
@@ -165,7 +165,7 @@ class RowByRow(ClippedGradient):
 def release_of(x, people, most=MOST):
     return SampledRelease(
         n=len(x) if people is None else people.n, rate=1.0, noise_multiplier=0.0,
-        gather=lambda index: x[torch.from_numpy(index)], charge=lambda: None,
+        read_rows=lambda index: x[torch.from_numpy(index)], charge=lambda: None,
         source=DeterministicNoise(1), device="cpu", people=people, most_rows=most,
     )  # fmt: skip
 
@@ -201,7 +201,7 @@ def test_batches_of_rows_instead_of_people_are_caught():
     less = release._sum(mechanism, np.arange(MOST, len(x)))  # the person's rows
     assert float((full - less).norm()) > 0.95 * MOST * mechanism.sensitivity
     drawn = SampledRelease(
-        n=people.n, rate=0.5, noise_multiplier=0.0, gather=lambda index: x[index],
+        n=people.n, rate=0.5, noise_multiplier=0.0, read_rows=lambda index: x[index],
         charge=lambda: None, source=DeterministicNoise(1), device="cpu", people=people,
         most_rows=MOST,
     )  # fmt: skip

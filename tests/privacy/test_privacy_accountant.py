@@ -24,7 +24,7 @@ from core.privacy.accounting.accountant import (
     guarantee,
     renyi,
 )
-from core.privacy.accounting.accounted_phase import essence
+from core.privacy.accounting.accounted_phase import accounted_phase
 from core.privacy.accounting.attacker import attacker_best_guess
 from core.privacy.accounting.rdp import event_of
 from core.privacy.plan import Budget, Phase, Plan
@@ -372,7 +372,7 @@ def test_a_plan_composes_to_the_event_its_phases_are() -> None:
     )
     rdp = RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_SPECIAL)
     for charged in made.charged:
-        rdp.compose(event_of(essence(charged)))
+        rdp.compose(event_of(accounted_phase(charged)))
     assert rdp.get_epsilon(DELTA) == library(RdpAccountant, example())
 
 

@@ -18,7 +18,7 @@ DELTA = 0.05  # large, so that 2·10⁵ draws have the power to see a broken cla
 
 
 def outputs(
-    first: float, released: Phase, *, stated: float, source: NoiseSource | None
+    first: float, released: Phase, *, declared: float, source: NoiseSource | None
 ) -> np.ndarray:
     """2·10⁵ noisy sums over two records whose first number is `first` and 0.5."""
     values = np.zeros((2, toys.WIDTH))
@@ -26,7 +26,7 @@ def outputs(
     private_table = PrivateTable(
         toys.table(values), toys.domain(), toys.plan(2, [released]), noise_source=source
     )
-    mechanism = toys.Repeated(DRAWS, stated, released.mechanism)  # type: ignore[arg-type]
+    mechanism = toys.Repeated(DRAWS, declared, released.mechanism)  # type: ignore[arg-type]
     return private_table.release("sum", mechanism).numpy()
 
 
@@ -35,11 +35,11 @@ def play(
     *,
     epsilon: float,
     delta: float,
-    stated: float = 1.0,
+    declared: float = 1.0,
     source: NoiseSource | None = None,
 ) -> float:
-    inside = outputs(1.0, released, stated=stated, source=source)
-    outside = outputs(0.0, released, stated=stated, source=source)
+    inside = outputs(1.0, released, declared=declared, source=source)
+    outside = outputs(0.0, released, declared=declared, source=source)
     return check_distinguishing(inside, outside, epsilon=epsilon, delta=delta)
 
 
@@ -65,7 +65,7 @@ def test_a_sensitivity_stated_at_half_is_caught(multiplier: float) -> None:
     released = toys.phase(noise_multiplier=multiplier)
     epsilon = get_epsilon_gaussian(multiplier, DELTA)
     with pytest.raises(Caught):
-        play(released, epsilon=epsilon, delta=DELTA, stated=0.5)
+        play(released, epsilon=epsilon, delta=DELTA, declared=0.5)
 
 
 def test_laplace_noise_passes_and_less_of_it_is_caught() -> None:
@@ -76,4 +76,4 @@ def test_laplace_noise_passes_and_less_of_it_is_caught() -> None:
     delta = 1 - np.exp((epsilon - 1 / b) / 2)
     play(released, epsilon=epsilon, delta=delta)
     with pytest.raises(Caught):
-        play(released, epsilon=epsilon, delta=delta, stated=0.8)
+        play(released, epsilon=epsilon, delta=delta, declared=0.8)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from core.privacy.accounting.accountant import epsilon, guarantee
-from core.privacy.accounting.accounted_phase import essences
+from core.privacy.accounting.accounted_phase import accounted_phases
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import NotAdditiveError, Rows
 from core.privacy.mechanisms.noise import DeterministicNoise
@@ -168,7 +168,7 @@ def test_executed_equals_the_plan_after_a_full_run() -> None:
         ran = {p.name: p.count for p in door_.meter.executed}
         assert ran == {"sum": done + 1, "counts": 1}
     assert door_.meter.executed == phases
-    assert essences(door_.meter.executed, 1) == essences(door_.plan.phases, 1)
+    assert accounted_phases(door_.meter.executed, 1) == accounted_phases(door_.plan.phases, 1)
     assert guarantee(door_.meter.executed, 1e-6).epsilon == door_.plan.guarantee.epsilon
 
 

@@ -127,10 +127,10 @@ def test_noise_covers_neighbours_that_the_grid_moves_apart(kind: noise.NoiseKind
 def test_noise_covers_the_rounding_of_sums() -> None:
     most = 0.1  # Δ, which no sum in float64 can take up exactly
     values = np.random.default_rng(2).random(1_000_000) * most
-    places = [1, 1000, 100_000, 500_000]
-    values[places] = most
+    shares = [1, 1000, 100_000, 500_000]
+    values[shares] = most
     whole = np.cumsum(values)[-1]
-    moved = max(float(whole - np.cumsum(np.delete(values, place))[-1]) for place in places)
+    moved = max(float(whole - np.cumsum(np.delete(values, index))[-1]) for index in shares)
     # little noise, so that its grid adds less than sums do
     _, scale = noise.grid_and_scale(
         "gaussian", noise_multiplier=1e-6, sensitivity=most, records=len(values), entries=1

@@ -7,11 +7,11 @@ import pytest
 from dp_accounting.rdp.rdp_privacy_accountant import DEFAULT_RDP_ORDERS, compute_epsilon
 
 from core.privacy.accounting import rdp
-from core.privacy.accounting.accounted_phase import Essence
+from core.privacy.accounting.accounted_phase import AccountedPhase
 from core.privacy.accounting.rdp import rdp_divergences, rdp_epsilon
 
 PLANS = {
-    f"{rate}, σ {sigma}, {runs} runs": (Essence("gaussian", sigma, rate, runs),)
+    f"{rate}, σ {sigma}, {runs} runs": (AccountedPhase("gaussian", sigma, rate, runs),)
     for rate, sigma, runs in [
         (0.002, 0.6, 1000),
         (0.02, 0.7, 500),  # large ε: low, fractional orders
@@ -24,12 +24,12 @@ PLANS = {
     ]
 } | {
     "mixed": (
-        Essence("gaussian", 2.0, 1.0, 3),
-        Essence("gaussian", 1.5, 0.01, 200),
-        Essence("zcdp", 0.01, 1.0, 10),
-        Essence("laplace", 4.0, 1.0, 2),
+        AccountedPhase("gaussian", 2.0, 1.0, 3),
+        AccountedPhase("gaussian", 1.5, 0.01, 200),
+        AccountedPhase("zcdp", 0.01, 1.0, 10),
+        AccountedPhase("laplace", 4.0, 1.0, 2),
     ),
-    "groups": (Essence("gaussian", 6.0, 0.01, 500, 2),),
+    "groups": (AccountedPhase("gaussian", 6.0, 0.01, 500, 2),),
 }
 
 
@@ -57,4 +57,4 @@ def test_the_wrong_neighbourhood_would_show(monkeypatch):
 
 def test_where_no_order_bounds_it_there_is_no_epsilon():
     with np.errstate(over="ignore"):
-        assert math.isinf(rdp_epsilon((Essence("gaussian", 1e-160, 1.0, 1),), 1e-5))
+        assert math.isinf(rdp_epsilon((AccountedPhase("gaussian", 1e-160, 1.0, 1),), 1e-5))

@@ -10,7 +10,7 @@ import pytest
 from core.privacy.accounting import accountant
 from core.privacy.accounting import second_opinion as module
 from core.privacy.accounting.accountant import epsilon
-from core.privacy.accounting.accounted_phase import Essence, essences
+from core.privacy.accounting.accounted_phase import AccountedPhase, accounted_phases
 from core.privacy.accounting.second_opinion import Comparison, second_opinion
 from core.privacy.plan import Phase
 from tests.privacy.toys import phase
@@ -88,20 +88,20 @@ def test_opacus_agrees_at_small_delta(delta: float) -> None:
 # -- accountants that are wrong --------------------------------------------------------------------
 
 
-def louder(part: Essence) -> Essence:
-    return part._replace(amount=1.2 * part.amount)
+def louder(part: AccountedPhase) -> AccountedPhase:
+    return part._replace(noise=1.2 * part.noise)
 
 
-def half_the_steps(part: Essence) -> Essence:
+def half_the_steps(part: AccountedPhase) -> AccountedPhase:
     return part._replace(runs=max(1, part.runs // 2))
 
 
-def seldom(part: Essence) -> Essence:
+def seldom(part: AccountedPhase) -> AccountedPhase:
     return part._replace(rate=part.rate / 2.0) if part.rate < 1.0 else part
 
 
-def quieter(part: Essence) -> Essence:
-    return part._replace(amount=part.amount / 1.2)
+def quieter(part: AccountedPhase) -> AccountedPhase:
+    return part._replace(noise=part.noise / 1.2)
 
 
 MISTAKES = [(louder, SGD), (louder, SUM), (half_the_steps, SGD), (seldom, SGD), (quieter, SGD)]
@@ -109,12 +109,12 @@ MISTAKES = [(louder, SGD), (louder, SUM), (half_the_steps, SGD), (seldom, SGD), 
 
 @pytest.mark.parametrize(("mistake", "ran"), MISTAKES)
 def test_an_accountant_with_a_mistake_is_contradicted(
-    mistake: Callable[[Essence], Essence], ran: Phase, monkeypatch: pytest.MonkeyPatch
+    mistake: Callable[[AccountedPhase], AccountedPhase], ran: Phase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(phases: tuple[Phase, ...], rows: int) -> tuple[Essence, ...]:
-        return tuple(mistake(part) for part in essences(phases, rows))
+    def wrong(phases: tuple[Phase, ...], rows: int) -> tuple[AccountedPhase, ...]:
+        return tuple(mistake(part) for part in accounted_phases(phases, rows))
 
-    monkeypatch.setattr(accountant, "essences", wrong)
+    monkeypatch.setattr(accountant, "accounted_phases", wrong)
     found = second_opinion((ran,), DELTA)
     assert len(found.differing) == 2  # by itself and together
 

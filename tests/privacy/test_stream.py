@@ -9,7 +9,7 @@ from scipy import stats
 
 from core.privacy.dpsgd.stream import SecretStream
 from core.privacy.mechanisms.noise import DeterministicNoise, SecureNoise
-from tests.privacy.harness import LUCK, Caught, check_gaussian
+from tests.privacy.harness import FALSE_POSITIVE_RATE, Caught, check_gaussian
 
 
 def stream():
@@ -37,7 +37,7 @@ def check_poisson(draw, n, rate, times=4000):
         "batch sizes": 2 * min(stats.chi2.cdf(sizes, times), stats.chi2.sf(sizes, times)),
         "neighbours": 2 * stats.norm.sf(abs(together - due) / np.sqrt(due)),
     }.items():
-        if chance < LUCK:
+        if chance < FALSE_POSITIVE_RATE:
             raise Caught(f"not a Poisson sample: {name}")
 
 
@@ -88,7 +88,7 @@ def test_tails_are_there():
     for edge in (3.0, 4.0, 4.8):
         p, k = 2 * stats.norm.sf(edge), int((x > edge).sum())
         chance = min(stats.binom.cdf(k, len(x), p), stats.binom.sf(k - 1, len(x), p))
-        assert chance > LUCK, (edge, k, p * len(x))
+        assert chance > FALSE_POSITIVE_RATE, (edge, k, p * len(x))
 
 
 def test_rare_radii_are_refined(monkeypatch):

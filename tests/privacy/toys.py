@@ -137,17 +137,17 @@ class Histogram:
 class Repeated:
     """One-dimensional ClippedSum written `draws` times: one release gives that many noise draws.
 
-    As a release of all of them its Δ would be √draws; it is stated for one, because tests read the
-    entries as independent runs of the one-dimensional mechanism.
+    As a release of all of them its Δ would be √draws; it is declared for one, because tests read
+    the entries as independent runs of the one-dimensional mechanism.
     """
 
     draws: int
-    stated: float = 1.0
+    declared: float = 1.0
     noise: NoiseKind = "gaussian"
 
     @property
     def sensitivity(self) -> float:
-        return self.stated
+        return self.declared
 
     def statistic(self, rows: Rows, mask: Tensor) -> Tensor:
         first = values_of(rows)[:, 0].clamp(-1.0, 1.0)

@@ -8,7 +8,7 @@ from scipy.stats.contingency import association
 from sklearn.feature_selection import f_classif
 
 from core.quality.aligned_tables import Features
-from core.quality.metrics.association import associations, luck, mean_difference
+from core.quality.metrics.association import associations, independence_threshold, mean_difference
 from core.schema.schema import Column, Kind, Schema
 from tests.quality.conftest import make, shuffled
 
@@ -119,7 +119,7 @@ def test_unrelated_columns_are_within_luck(rows):
         schema, frame = unrelated(rows, seed)
         features, (cells,) = Features.fit(schema, frame)
         strengths = np.triu(np.abs(associations(cells)), 1)
-        beyond += bool((strengths > luck(cells)).any())
+        beyond += bool((strengths > independence_threshold(cells)).any())
         strong += bool((strengths > 0.2).any())
     assert beyond <= 4 and strong == 40
 
@@ -130,7 +130,9 @@ def test_luck_of_two_numbers_is_that_of_pearsons_r():
     columns = tuple(Column(name=name, kind=Kind.NUMBER, low=-9.0, high=9.0) for name in "ab")
     features, (cells,) = Features.fit(Schema(columns=columns), frame)
     t = stats.t.isf(0.005, 398)
-    assert luck(cells, 0.01)[0, 1] == pytest.approx(t / np.sqrt(398 + t**2), rel=0.03)
+    assert independence_threshold(cells, 0.01)[0, 1] == pytest.approx(
+        t / np.sqrt(398 + t**2), rel=0.03
+    )
     related = frame.assign(b=frame["a"] + 3 * frame["b"])
     features, (cells,) = Features.fit(Schema(columns=columns), related)
-    assert associations(cells)[0, 1] > luck(cells, 1e-6)[0, 1]
+    assert associations(cells)[0, 1] > independence_threshold(cells, 1e-6)[0, 1]

@@ -201,9 +201,9 @@ def test_distances_by_brute_force():
     rng = np.random.default_rng(0)
     x, others = rng.random((40, 7)), rng.random((30, 7))
     every = np.sort(np.linalg.norm(x[:, None] - others[None], axis=2), axis=1)
-    near, place = nearest(x, others, 2)
+    near, index = nearest(x, others, 2)
     assert np.allclose(near, every[:, :2])
-    assert np.allclose(np.linalg.norm(x - others[place[:, 0]], axis=1), every[:, 0])
+    assert np.allclose(np.linalg.norm(x - others[index[:, 0]], axis=1), every[:, 0])
 
 
 def test_closest_records_by_hand():

@@ -85,8 +85,8 @@ def test_standard_errors_are_never_too_small(s):
         spread = np.std([one.value for one in alone])
         assert spread <= 1.06 * alone[0].standard_error  # 1,500 draws tell a spread to 2 %
         apart = [difference(one, a, b) for one in drawn]
-        stated = np.sqrt(np.mean([one.standard_error**2 for one in apart]))
-        assert np.std([one.value for one in apart]) <= 1.06 * stated
+        claimed = np.sqrt(np.mean([one.standard_error**2 for one in apart]))
+        assert np.std([one.value for one in apart]) <= 1.06 * claimed
         truth = seen_through(a, s) - seen_through(b, s)
         covered = np.mean([abs(one.value - truth) <= one.half_width for one in apart])
         assert covered >= 0.93

@@ -34,7 +34,7 @@ from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import privacy_loss_distribution as plds
 
 from core.privacy.accounting import curves
-from core.privacy.accounting.accounted_phase import Essence, essences
+from core.privacy.accounting.accounted_phase import AccountedPhase, accounted_phases
 from core.privacy.accounting.gaussian_losses import gaussian_pld
 from core.privacy.accounting.groups import mixture_pld
 from core.privacy.accounting.rdp import rdp_divergences, rdp_epsilon
@@ -90,16 +90,16 @@ def epsilon(
     left = delta - failures * (2.0 if relation == "replace-one" else 1.0)
     if left <= 0.0:
         return math.inf, "δ does not cover the failures"
-    return _epsilon(essences(phases, rows), left, relation, quick)
+    return _epsilon(accounted_phases(phases, rows), left, relation, quick)
 
 
 @functools.lru_cache(maxsize=256)
 def _epsilon(
-    parts: tuple[Essence, ...], delta: float, relation: Relation, quick: bool
+    parts: tuple[AccountedPhase, ...], delta: float, relation: Relation, quick: bool
 ) -> tuple[float, str]:
     if not parts:
         return 0.0, "nothing was released"
-    if any(part.amount == 0.0 for part in parts):
+    if any(part.noise == 0.0 for part in parts):
         return math.inf, NOT_PRIVATE
     if relation == "replace-one":
         parts = tuple(_doubled(part) for part in parts)
@@ -116,16 +116,16 @@ def _epsilon(
     return bounds[method], method if math.isfinite(bounds[method]) else "no finite ε was found"
 
 
-def _doubled(part: Essence) -> Essence:
+def _doubled(part: AccountedPhase) -> AccountedPhase:
     """The same mechanism at twice the sensitivity; sampled Gaussians are handled by their curve."""
     if part.kind == "zcdp":
-        return part._replace(amount=4.0 * part.amount)
-    return part if part.rate < 1.0 else part._replace(amount=part.amount / 2.0)
+        return part._replace(noise=4.0 * part.noise)
+    return part if part.rate < 1.0 else part._replace(noise=part.noise / 2.0)
 
 
-def _exact_gaussian(parts: tuple[Essence, ...], delta: float) -> float:
+def _exact_gaussian(parts: tuple[AccountedPhase, ...], delta: float) -> float:
     """Gaussians σ₁, σ₂, … on all rows are one with 1/σ² = Σ 1/σᵢ², and its ε is known exactly."""
-    precision = sum(part.runs / part.amount**2 for part in parts)
+    precision = sum(part.runs / part.noise**2 for part in parts)
     return float(get_epsilon_gaussian(1.0 / math.sqrt(precision), delta)) + _ROUND_UP
 
 
@@ -139,14 +139,14 @@ def renyi(phases: Sequence[Phase], order: float, *, rows: int = 1) -> float:
       order: > 1.
       rows: see `epsilon`.
     """
-    parts = essences(phases, rows)
-    if any(part.amount == 0.0 for part in parts):
+    parts = accounted_phases(phases, rows)
+    if any(part.noise == 0.0 for part in parts):
         return math.inf
     return float(rdp_divergences(parts, [order, float(math.ceil(order))]).min())
 
 
 def _pld_epsilon(
-    parts: tuple[Essence, ...], delta: float, *, near: float, two_sided: bool
+    parts: tuple[AccountedPhase, ...], delta: float, *, near: float, two_sided: bool
 ) -> float:
     """ε by composing privacy loss distributions; inf where the losses are too large to grid.
 
@@ -161,7 +161,7 @@ def _pld_epsilon(
         return math.inf
     total: Any = plds.identity(interval)
     try:
-        rho = sum(part.amount * part.runs for part in parts if part.kind == "zcdp")
+        rho = sum(part.noise * part.runs for part in parts if part.kind == "zcdp")
         if rho:
             total = total.compose(_zcdp_pld(rho, interval))
         with np.errstate(over="ignore"):  # a tail bound that overflows is infinite, hence not used
@@ -173,13 +173,13 @@ def _pld_epsilon(
     return float(total.get_epsilon_for_delta(delta))
 
 
-def _interval(parts: tuple[Essence, ...], near: float) -> float:
+def _interval(parts: tuple[AccountedPhase, ...], near: float) -> float:
     """A grid step that keeps the distributions below about a million points; inf for none.
 
     The grid i adds about T i²/ε to the ε of T compositions (measured), so few of them at a large ε
     need no fine one. Steps double, so that neighbouring noise scales share one.
     """
-    spread = sum(part.runs * part.amount for part in parts if part.kind == "zcdp")
+    spread = sum(part.runs * part.noise for part in parts if part.kind == "zcdp")
     for kind, amount, rate, count, rows in parts:
         if kind == "gaussian" and rate == 1.0:
             spread += count / (2.0 * amount**2)
@@ -210,12 +210,12 @@ def grid_error(phases: Sequence[Phase], value: float, *, rows: int = 1) -> float
     """
     if value == 0.0:
         return 0.0  # δ covers all there is, and no grid raised that
-    parts = essences(phases, rows)
+    parts = accounted_phases(phases, rows)
     composed = 1 + sum(part.runs for part in parts if part.rate < 1.0)
     return 2.0 * composed * _interval(parts, 0.0) ** 2 / value
 
 
-def _noise_pld(part: Essence, interval: float, two_sided: bool) -> Any:
+def _noise_pld(part: AccountedPhase, interval: float, two_sided: bool) -> Any:
     kind, amount, rate, count, rows = part
     if kind == "laplace":
         single = plds.from_laplace_mechanism(amount, value_discretization_interval=interval)
@@ -328,11 +328,11 @@ def calibrate(
 
     def cheap(scale: float) -> float:
         """The same by the Rényi bound alone, which takes milliseconds."""
-        parts = essences(make_phases(scale), rows)
+        parts = accounted_phases(make_phases(scale), rows)
         value = rdp_epsilon(parts, budget.delta, roughly=True)
         return math.log(max(value, 1e-300) / budget.epsilon)
 
-    first = essences(make_phases(1.0), rows)
+    first = accounted_phases(make_phases(1.0), rows)
     if all(part.kind == "gaussian" and part.rate == 1.0 for part in first):
         return smallest_scale(excess, 1e-9)
     try:

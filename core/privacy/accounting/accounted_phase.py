@@ -1,4 +1,4 @@
-"""Essence: what the accountant needs of a phase, for one record or for all that are one person's.
+"""What the accountant needs of a phase, for one record or for all that are one person's.
 
 The only place that says what m records cost which nobody can put together: see `groups`.
 """
@@ -10,22 +10,23 @@ from typing import NamedTuple
 
 from core.privacy.plan import Phase
 
-__all__ = ["Essence", "essence", "essences"]
+__all__ = ["AccountedPhase", "accounted_phase", "accounted_phases"]
 
 
-class Essence(NamedTuple):
+class AccountedPhase(NamedTuple):
     """A phase, hashable.
 
     Attributes:
       kind: of mechanism.
-      amount: noise multiplier, or ρ; for batches of a group that of one record, else of all of it.
+      noise: noise multiplier, or ρ of zCDP; of a group's batches that of one record, else
+        of all of it.
       rate: Poisson rate of one record; 1 when all take part.
       runs: how many.
       rows: records that may come into a batch for one; 1 where all take part.
     """
 
     kind: str
-    amount: float
+    noise: float
     rate: float
     runs: int
     rows: int = 1
@@ -36,7 +37,7 @@ class Essence(NamedTuple):
         return self.rows > 1
 
 
-def essence(phase: Phase, rows: int = 1) -> Essence:
+def accounted_phase(phase: Phase, rows: int = 1) -> AccountedPhase:
     """A phase as it counts for `rows` ≥ 1 records that are one person's.
 
     Raises:
@@ -44,15 +45,15 @@ def essence(phase: Phase, rows: int = 1) -> Essence:
     """
     if phase.mechanism == "zcdp":
         assert phase.rho is not None
-        return Essence("zcdp", phase.rho * rows**2, 1.0, phase.count)
+        return AccountedPhase("zcdp", phase.rho * rows**2, 1.0, phase.count)
     if phase.mechanism == "laplace" and phase.sampling_rate is not None:
         raise ValueError(f"Phase '{phase.name}': sampled Laplace noise is not accounted for.")
     rate = 1.0 if phase.sampling_rate is None else phase.sampling_rate
     if rate < 1.0:
-        return Essence(phase.mechanism, phase.noise_multiplier, rate, phase.count, rows)
-    return Essence(phase.mechanism, phase.noise_multiplier / rows, rate, phase.count)
+        return AccountedPhase(phase.mechanism, phase.noise_multiplier, rate, phase.count, rows)
+    return AccountedPhase(phase.mechanism, phase.noise_multiplier / rows, rate, phase.count)
 
 
-def essences(phases: Sequence[Phase], rows: int) -> tuple[Essence, ...]:
-    """See `essence`."""
-    return tuple(essence(phase, rows) for phase in phases)
+def accounted_phases(phases: Sequence[Phase], rows: int) -> tuple[AccountedPhase, ...]:
+    """See `accounted_phase`."""
+    return tuple(accounted_phase(phase, rows) for phase in phases)

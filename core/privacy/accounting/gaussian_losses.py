@@ -43,6 +43,6 @@ class _GridLosses(GaussianPrivacyLoss):  # type: ignore[misc]  # the library has
 
     def get_delta_for_epsilon(self, epsilon: Floats) -> Floats:
         """The hockey-stick divergence at each ε, float64 [m]."""
-        places = self.inverse_privacy_loss(epsilon)
-        below = np.exp(epsilon + self.mu_lower_log_cdf(places))
-        return np.asarray((self.mu_upper_cdf(places) - below).clip(0.0, 1.0))
+        noise_values = self.inverse_privacy_loss(epsilon)
+        below = np.exp(epsilon + self.mu_lower_log_cdf(noise_values))
+        return np.asarray((self.mu_upper_cdf(noise_values) - below).clip(0.0, 1.0))

@@ -19,7 +19,7 @@ from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import DEFAULT_RDP_ORDERS, compute_epsilon
 from numpy.typing import NDArray
 
-from core.privacy.accounting.accounted_phase import Essence
+from core.privacy.accounting.accounted_phase import AccountedPhase
 from core.privacy.accounting.groups import mixture_renyi, replaced_renyi
 
 __all__ = ["event_of", "rdp_divergences", "rdp_epsilon"]
@@ -27,25 +27,25 @@ __all__ = ["event_of", "rdp_divergences", "rdp_epsilon"]
 _FEW = (2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 45.0, 63.0, 128.0)
 
 
-def event_of(part: Essence) -> dp_event.DpEvent:
-    """What the accounting library calls a phase; the only place that says so."""
-    kind, amount, rate, count, _ = part
+def event_of(part: AccountedPhase) -> dp_event.DpEvent:
+    """What the accounting library calls a phase; the only index that says so."""
+    kind, noise, rate, count, _ = part
     single: dp_event.DpEvent
-    if amount == 0.0:
+    if noise == 0.0:
         return dp_event.NonPrivateDpEvent()
     if kind == "zcdp":
-        single = dp_event.ZCDpEvent(amount)
+        single = dp_event.ZCDpEvent(noise)
     elif kind == "laplace":
-        single = dp_event.LaplaceDpEvent(amount)
+        single = dp_event.LaplaceDpEvent(noise)
     else:
-        single = dp_event.GaussianDpEvent(amount)
+        single = dp_event.GaussianDpEvent(noise)
         if rate < 1.0:
             single = dp_event.PoissonSampledDpEvent(rate, single)
     return dp_event.SelfComposedDpEvent(single, count)
 
 
 def rdp_epsilon(
-    parts: Sequence[Essence], delta: float, *, two_sided: bool = False, roughly: bool = False
+    parts: Sequence[AccountedPhase], delta: float, *, two_sided: bool = False, roughly: bool = False
 ) -> float:
     """ε at δ by the best order; inf where none bounds it.
 
@@ -56,9 +56,9 @@ def rdp_epsilon(
     """
     epsilon, best = _best(parts, _FEW, delta, two_sided)
     if math.isfinite(epsilon):
-        place = _FEW.index(best)
-        low = _FEW[place - 1] if place else 1.0
-        high = _FEW[place + 1] if place + 1 < len(_FEW) else math.inf
+        index = _FEW.index(best)
+        low = _FEW[index - 1] if index else 1.0
+        high = _FEW[index + 1] if index + 1 < len(_FEW) else math.inf
     else:
         low, high = 1.0, math.inf  # nothing is known of where to look
     if roughly and math.isfinite(high):
@@ -68,7 +68,7 @@ def rdp_epsilon(
 
 
 def _best(
-    parts: Sequence[Essence], orders: Sequence[float], delta: float, two_sided: bool
+    parts: Sequence[AccountedPhase], orders: Sequence[float], delta: float, two_sided: bool
 ) -> tuple[float, float]:
     """The least ε of these orders, and whose it is."""
     divergences = rdp_divergences(parts, orders, two_sided=two_sided)
@@ -77,7 +77,7 @@ def _best(
 
 
 def rdp_divergences(
-    parts: Sequence[Essence], orders: Sequence[float], *, two_sided: bool = False
+    parts: Sequence[AccountedPhase], orders: Sequence[float], *, two_sided: bool = False
 ) -> NDArray[np.float64]:
     """Rényi divergence bounds of all parts together, under zero-out; float64 [orders].
 
@@ -102,6 +102,6 @@ def rdp_divergences(
     divergences = np.asarray(accountant.rdp, dtype=np.float64)
     for part in parts:
         if part.grouped:
-            each = of_batches(orders, part.amount, part.rate, part.rows)
+            each = of_batches(orders, part.noise, part.rate, part.rows)
             divergences = divergences + part.runs * each
     return divergences

@@ -5,9 +5,10 @@ q = 1. It counts adding or removing a record. Such a record adds at most Δ to a
 otherwise adds nothing, as under zero-out, so both compare (1 - q) N(0, σ²) + q N(Δ, σ²) with
 N(0, σ²), and their ε may be held against each other. Under replace-one they may not.
 
-The history is made from the phases as they stand and not from `essence`, so that a mistake there
-shows. Two accountants are asked, for a bound from above (RDP) and an interval (PRV). The third is
-not: GDP is a limit for many steps and no bound (.7045 for a run whose ε is at least .7204).
+The history is made from the phases as they stand and not from `accounted_phase`, so that a
+mistake there shows. Two accountants are asked, for a bound from above (RDP) and an interval (PRV).
+The third is not: GDP is a limit for many steps and no bound (.7045 for a run whose ε is at least
+.7204).
 
 Source: Gopi, Lee & Wutschitz, "Numerical composition of differential privacy", 2021.
 """

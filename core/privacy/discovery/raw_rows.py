@@ -1,4 +1,4 @@
-"""Raw rows: cells as numbers and as places in lists of labels, before any domain is known.
+"""Raw rows: cells as numbers and as indices in lists of labels, before any domain is known.
 
 They are what bounds and lists are bought from. The lists hold every label that occurs, so they and
 their lengths depend on rows: nothing here leaves but through `core.privacy.discovery`.
@@ -28,23 +28,23 @@ class RawRows:
 
     Attributes:
       numbers: float64 [n, P], one column each; NaN where a cell is missing. Dates are seconds.
-      places: int64 [n, H], for each of H lists of keys the place of the row's key in it; the
+      key_indices: int64 [n, H], for each of H lists of keys the index of the row's key in it; the
         list's length where a cell is missing.
     """
 
     numbers: Any
-    places: Any
+    key_indices: Any
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def slice(self, start: int, stop: int) -> RawRows:
         """Rows start … stop - 1, as views."""
-        return RawRows(self.numbers[start:stop], self.places[start:stop])
+        return RawRows(self.numbers[start:stop], self.key_indices[start:stop])
 
     def take(self, index: Any) -> RawRows:
         """The rows at `index`, copied."""
-        return RawRows(self.numbers[index], self.places[index])
+        return RawRows(self.numbers[index], self.key_indices[index])
 
     def to(self, device: str) -> RawRows:
         """The same rows as torch tensors (float64, int64) on a device."""
@@ -52,7 +52,7 @@ class RawRows:
 
         return RawRows(
             torch.as_tensor(self.numbers).to(device=device, dtype=torch.float64),
-            torch.as_tensor(self.places).to(device=device, dtype=torch.int64),
+            torch.as_tensor(self.key_indices).to(device=device, dtype=torch.int64),
         )
 
 
@@ -69,14 +69,14 @@ def read_raw(rows: pd.DataFrame, wanted: Unbought) -> tuple[RawRows, tuple[Keys,
     """
     numbers = [to_numbers(rows[column.name], column) for column in wanted.numeric]
     lists = [
-        _places([rows[column.name]], tuple((label,) for label in known_labels(column)))
+        _key_indices([rows[column.name]], tuple((label,) for label in known_labels(column)))
         for column in wanted.listed
     ]
-    lists += [_places([rows[name] for name in rule.columns], ()) for rule in wanted.rules]
+    lists += [_key_indices([rows[name] for name in rule.columns], ()) for rule in wanted.rules]
     return (
         RawRows(
             _side_by_side(numbers, len(rows), np.float64),
-            _side_by_side([places for places, _ in lists], len(rows), np.int64),
+            _side_by_side([key_indices for key_indices, _ in lists], len(rows), np.int64),
         ),
         tuple(keys for _, keys in lists),
     )
@@ -86,8 +86,8 @@ def _side_by_side(columns: Sequence[NDArray[Any]], n: int, dtype: type) -> NDArr
     return np.stack(columns, axis=1).astype(dtype) if columns else np.zeros((n, 0), dtype=dtype)
 
 
-def _places(series: Sequence[pd.Series[Any]], known: Keys) -> tuple[NDArray[np.int64], Keys]:
-    """Each row's place in the keys, and the keys."""
+def _key_indices(series: Sequence[pd.Series[Any]], known: Keys) -> tuple[NDArray[np.int64], Keys]:
+    """Each row's index in the keys, and the keys."""
     coded = [pd.factorize(to_labels(one)) for one in series]
     codes = pd.DataFrame(np.stack([code for code, _ in coded], axis=1))  # -1 for absent
     there = (codes >= 0).all(axis=1).to_numpy()
@@ -97,7 +97,7 @@ def _places(series: Sequence[pd.Series[Any]], known: Keys) -> tuple[NDArray[np.i
     observed = zip(*(found[distinct[i]] for i, (_, found) in enumerate(coded)), strict=True)
     own = tuple(tuple(str(label) for label in key) for key in observed)
     keys = tuple(dict.fromkeys((*known, *own)))
-    place_of = {key: place for place, key in enumerate(keys)}
-    places = np.full(len(there), len(keys), dtype=np.int64)
-    places[there] = np.array([place_of[key] for key in own], dtype=np.int64)[flat]
-    return places, keys
+    index_of = {key: index for index, key in enumerate(keys)}
+    key_indices = np.full(len(there), len(keys), dtype=np.int64)
+    key_indices[there] = np.array([index_of[key] for key in own], dtype=np.int64)[flat]
+    return key_indices, keys

@@ -207,7 +207,7 @@ class SampledRelease:
     Args:
       rate: Poisson rate in (0, 1], public.
       noise_multiplier: σ over sensitivity; 0 without privacy.
-      gather: positions int64 [b] → rows float32 [b, width] on the device.
+      read_rows: positions int64 [b] → rows float32 [b, width] on the device.
       present: bool [n], False where a record is ⊥; None when all are there.
       charge: counts one run of the phase, before anything is read; raises when none is left.
       people: where each record's rows lie; None where it has one.
@@ -216,7 +216,7 @@ class SampledRelease:
 
     __slots__ = (
         "__charge",
-        "__gather",
+        "__read_rows",
         "_at_once",
         "_buffer",
         "_checked",
@@ -236,7 +236,7 @@ class SampledRelease:
         n: int,
         rate: float,
         noise_multiplier: float,
-        gather: Callable[[NDArray[np.int64]], Tensor],
+        read_rows: Callable[[NDArray[np.int64]], Tensor],
         charge: Callable[[], None],
         source: NoiseSource,
         device: str,
@@ -244,7 +244,7 @@ class SampledRelease:
         people: PersonRows | None = None,
         most_rows: int = 1,
     ):
-        self.__gather = gather
+        self.__read_rows = read_rows
         self.__charge = charge
         self._n, self._rate, self._noise = n, rate, noise_multiplier
         self._present = present
@@ -337,22 +337,25 @@ class SampledRelease:
             return self._rows(mechanism, chosen, chosen), self._ones[: len(chosen)]
         index, weights = self._people.padded(chosen)
         # a place for each row that a record may have, whoever else is in the batch
-        places = chosen[:, None] * self._most_rows + np.arange(index.shape[1])
-        rows = self._rows(mechanism, index.reshape(-1), places.reshape(-1))
+        draw_indices = chosen[:, None] * self._most_rows + np.arange(index.shape[1])
+        rows = self._rows(mechanism, index.reshape(-1), draw_indices.reshape(-1))
         mask = torch.from_numpy(weights).to(self._ones.device)
         return rows.reshape(*index.shape, rows.shape[1]), mask
 
     def _rows(
-        self, mechanism: GradientMechanism, index: NDArray[np.int64], places: NDArray[np.int64]
+        self,
+        mechanism: GradientMechanism,
+        index: NDArray[np.int64],
+        draw_indices: NDArray[np.int64],
     ) -> Tensor:
         """Rows by their position, each with its own draws behind it, float32 [·, width + draws].
 
         Args:
           index: int64 [·], where the rows lie.
-          places: int64 [·], whose draws they get, below n · m.
+          draw_indices: int64 [·], whose draws they get, below n · m.
         """
-        rows = self.__gather(index)
+        rows = self.__read_rows(index)
         if not any(mechanism.draws):
             return rows
-        draws = self._stream.draws(places, self._n * self._most_rows, mechanism.draws)
+        draws = self._stream.draws(draw_indices, self._n * self._most_rows, mechanism.draws)
         return torch.cat([rows, draws], dim=1)

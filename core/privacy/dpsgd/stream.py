@@ -89,10 +89,10 @@ class SecretStream:
             return np.arange(n)
         mean = n * rate
         more = int(mean + 6.0 * math.sqrt(mean) + 16.0)
-        places = np.cumsum(self._gaps(rate, more)) - 1
-        while places[-1] < n:  # rarely: go on from the last one
-            places = np.concatenate([places, places[-1] + np.cumsum(self._gaps(rate, more))])
-        return places[: int(np.searchsorted(places, n))]
+        indices = np.cumsum(self._gaps(rate, more)) - 1
+        while indices[-1] < n:  # rarely: go on from the last one
+            indices = np.concatenate([indices, indices[-1] + np.cumsum(self._gaps(rate, more))])
+        return indices[: int(np.searchsorted(indices, n))]
 
     def draws(self, chosen: NDArray[np.int64], n: int, wanted: Draws) -> Tensor:
         """Numbers for the records of a batch, independent of everything else.
@@ -111,8 +111,8 @@ class SecretStream:
         normals, uniforms = wanted
         if self._repeatable is not None:
             first = (self._repeatable + self._batches * n + chosen) * (normals + uniforms)
-            places = first[:, None] + np.arange(normals + uniforms)  # [b, draws], each its own
-            hashes = pd.util.hash_array(places.astype(np.uint64).ravel()).reshape(places.shape)
+            indices = first[:, None] + np.arange(normals + uniforms)  # [b, draws], each its own
+            hashes = pd.util.hash_array(indices.astype(np.uint64).ravel()).reshape(indices.shape)
             repeated = (hashes >> np.uint64(11)) * 2.0**-53
             repeated[:, :normals] = ndtri(repeated[:, :normals] + 2.0**-54)
             return torch.from_numpy(repeated).to(self._device, torch.float32)

@@ -143,9 +143,9 @@ def _problem(key: bytes, number: int, row: Sequence[Any]) -> str:
     if seq != number:
         return f"Entry {number} is missing; the next one is numbered {seq}."
     try:
-        stated = json.loads(body)
-        previous = str(stated["previous"])
-        own = (stated["account_id"], stated["run"])
+        claimed = json.loads(body)
+        previous = str(claimed["previous"])
+        own = (claimed["account_id"], claimed["run"])
     except (ValueError, TypeError, KeyError):
         return f"Entry {number} cannot be read."
     if seal(key, seq=seq, account_id=account_id, run=run, previous=previous, body=body) == digest:

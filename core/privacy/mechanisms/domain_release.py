@@ -71,7 +71,7 @@ class LabelCounts:
     """Counts of all keys that occur, by list; the last of each list counts missing cells.
 
     Attributes:
-      lengths: keys of each list, in the order of `RawRows.places`.
+      lengths: keys of each list, in the order of `RawRows.key_indices`.
       most: a public bound on the keys of one list, such as the number of rows.
     """
 
@@ -96,11 +96,11 @@ class LabelCounts:
           rows: `core.privacy.discovery.raw_rows.RawRows`, of tensors or not.
           mask: float [b], weights in [0, 1].
         """
-        places = torch.as_tensor(rows.places)
+        key_indices = torch.as_tensor(rows.key_indices)
         weights = mask.to(torch.float64)
         return torch.cat(
             [
-                torch.bincount(places[:, i], weights, minlength=length + 1)
+                torch.bincount(key_indices[:, i], weights, minlength=length + 1)
                 for i, length in enumerate(self.lengths)
             ]
         )

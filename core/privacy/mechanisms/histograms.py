@@ -32,12 +32,12 @@ class Bins:
     """Public bins of one column; the last is "missing" where that may be.
 
     Attributes:
-      block: the column's place in the codes.
+      block: where the column lies in the codes.
       edges: of a numeric column, an atom's edge twice; empty for a list.
       size: how many bins there are.
       of_state: for each state, its bin, or -1 where the value decides.
       inner: positions between bins of some width, ascending.
-      of_place: for each stretch between them, its bin.
+      of_interval: for each stretch between them, its bin.
     """
 
     block: Block
@@ -45,7 +45,7 @@ class Bins:
     size: int
     of_state: tuple[int, ...]
     inner: tuple[float, ...]
-    of_place: tuple[int, ...]
+    of_interval: tuple[int, ...]
 
     @property
     def missing(self) -> bool:
@@ -56,12 +56,12 @@ class Bins:
         """Codes as tensors, b records → int64 [b], each in 0 … size - 1."""
         state = codes.states[:, self.block.index]
         by_state = torch.tensor(self.of_state, device=state.device)[state]
-        if self.block.number is None or not self.of_place:
+        if self.block.number is None or not self.of_interval:
             return by_state
         value = codes.values[:, self.block.number].contiguous()
         inner = torch.tensor(self.inner, device=value.device, dtype=value.dtype)
-        place = torch.bucketize(value, inner, right=True)
-        by_value = torch.tensor(self.of_place, device=value.device)[place]
+        interval = torch.bucketize(value, inner, right=True)
+        by_value = torch.tensor(self.of_interval, device=value.device)[interval]
         return torch.where(by_state < 0, by_value, by_state)
 
 
@@ -89,7 +89,7 @@ def bins_of(block: Block) -> Bins:
         tuple(float(edge) for edge in edges),
         bins + missing,
         tuple(of_state),
-        tuple(float(place) for place in inner),
+        tuple(float(position) for position in inner),
         tuple(wide),
     )
 

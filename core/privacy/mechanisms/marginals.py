@@ -57,10 +57,10 @@ class Marginals:
         """
         if not names:
             raise ValueError("There is no column that tables could be compared on.")
-        place = {name: i for i, name in enumerate(names)}
+        index = {name: i for i, name in enumerate(names)}
         return cls(
             tuple(bins_of(codec.block(name)) for name in names),
-            tuple((place[a], place[b]) for a, b in pairs_of(names, target)),
+            tuple((index[a], index[b]) for a, b in pairs_of(names, target)),
             weight,
         )
 

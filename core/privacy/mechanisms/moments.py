@@ -124,5 +124,6 @@ def principal(release: Tensor, n: int, mechanism: Moments, components: int) -> P
     values, vectors = torch.linalg.eigh((covariance + covariance.t()) / 2.0)  # ascending
     values, vectors = values.flip(0)[:components], vectors.flip(1)[:, :components]
     largest = vectors.abs().argmax(dim=0, keepdim=True)
-    vectors = vectors * vectors.gather(0, largest).sign()  # a sign that does not flip by chance
+    # a sign that does not flip by chance
+    vectors = vectors * torch.take_along_dim(vectors, largest, dim=0).sign()
     return Principal(mean, vectors.contiguous(), values.clamp_min(0.0))

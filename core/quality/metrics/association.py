@@ -4,8 +4,8 @@ Numbers with numbers: |Pearson's r|. A list with a number: the correlation ratio
 lists: Cramér's V. All lie in [0, 1], 0 for no association. Rows that lack either value are left out
 of a pair. Pearson's sign is kept apart, so that a turned sign counts as a difference of both.
 
-Few rows, many labels or rare ones make columns seem to belong together that do not: `luck` says how
-strongly.
+Few rows, many labels or rare ones make columns seem to belong together that do not:
+`independence_threshold` says how strongly.
 
 Sources: Cramér, "Mathematical methods of statistics", 1946; Fisher, "Statistical methods for
 research workers", 1925 (correlation ratio); Lewis, Saunders and Westcott, Biometrika 1984 (moments
@@ -26,14 +26,16 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import AssociationTable
 
-__all__ = ["associations", "luck", "mean_difference"]
+__all__ = ["associations", "independence_threshold", "mean_difference"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROWS = 50_000  # rows a side
-A_LABEL = 5  # rows a label, below which strengths are told from nothing
-A_FEW = 10  # rows with another label than most, likewise
-LUCK = 0.01  # of all tables whose columns are independent, those that have a pair beyond luck
+ROWS_PER_LABEL = 5  # with fewer, no strength is told from none
+MINORITY_ROWS = 10  # rows that lack the most frequent label; with fewer, likewise
+FALSE_POSITIVE_RATE = (
+    0.01  # of all tables whose columns are independent, those that have a pair above the threshold
+)
 
 ASSOCIATION_GAP = Metric(
     key="association_gap",
@@ -74,7 +76,7 @@ def associations(table: AlignedTable) -> Floats:
     return out
 
 
-def luck(table: AlignedTable, share: float = LUCK) -> Floats:
+def independence_threshold(table: AlignedTable, share: float = FALSE_POSITIVE_RATE) -> Floats:
     """How strongly independent columns of such rows may seem to belong together; [m, m] in [0, 1].
 
     Args:
@@ -96,7 +98,9 @@ def luck(table: AlignedTable, share: float = LUCK) -> Floats:
     shape = np.maximum(mean * (1 - mean) / variance - 1, 1e-6)
     pairs = max(1, len(operands) * (len(operands) - 1) // 2)
     squared = betainccinv(mean * shape, np.maximum((1 - mean) * shape, 1e-6), share / pairs)
-    told = np.minimum(both / A_LABEL / (np.maximum.outer(rank, rank) + 1), both * rare / A_FEW)
+    told = np.minimum(
+        both / ROWS_PER_LABEL / (np.maximum.outer(rank, rank) + 1), both * rare / MINORITY_ROWS
+    )
     enough = np.minimum(told, told.T) >= 1.0
     return np.sqrt(np.where(enough & (mean < 1.0), squared, 1.0))
 
@@ -127,7 +131,7 @@ def association_strengths(tables: Comparison, _: Step) -> Measured:
     """How strongly columns belong together, whatever their kinds."""
     samples = list(tables.samples(ROWS, 6))
     real, synthetic, resampled = (associations(table) for table in samples)
-    seeming = np.maximum(*(luck(table) for table in samples[:2]))
+    seeming = np.maximum(*(independence_threshold(table) for table in samples[:2]))
     table = AssociationTable(
         columns=list(tables.features.names),
         real=np.round(real, 4).tolist(),

@@ -107,8 +107,8 @@ def _listed(feature: Feature, real: Values, synthetic: Values, distance: float) 
             for few, share in zip(shares, whole, strict=True)
         ]
     elif feature.column.kind is Kind.ORDERED:
-        place = {label: i for i, label in enumerate(feature.column.categories or ())}
-        order = sorted(range(len(labels)), key=lambda i: place.get(labels[i], len(place)))
+        rank = {label: i for i, label in enumerate(feature.column.categories or ())}
+        order = sorted(range(len(labels)), key=lambda i: rank.get(labels[i], len(rank)))
         labels = [labels[i] for i in order]
         shares = [[share[i] for i in order] for share in shares]
     return ColumnPicture(

@@ -266,9 +266,9 @@ def _closest(rows: AlignedTable, synthetic: AlignedTable) -> list[Trial]:
 
 
 def closest_records(real: Floats, synthetic: Floats) -> tuple[Floats, Floats]:
-    """Of how many synthetic rows each real record is the closest, and how much it stands out.
+    """Of how many synthetic rows each real record is the closest, and by how clear a margin.
 
-    Records at the same distance share a synthetic row, and nobody stands out among them.
+    Records at the same distance share a synthetic row, and none of them has a margin.
 
     Args:
       real: float [n, d].
@@ -282,13 +282,13 @@ def closest_records(real: Floats, synthetic: Floats) -> tuple[Floats, Floats]:
     distance, index = nearest(synthetic, points, NEIGHBOURS)
     tied = distance <= distance[:, :1] + TIED
     sharing = (tied * copies[index]).sum(axis=1)
-    each, outstanding = np.zeros(len(points)), np.zeros(len(points))
+    each, margins = np.zeros(len(points)), np.zeros(len(points))
     np.add.at(each, index[tied], (tied / sharing[:, None])[tied])
     if distance.shape[1] > 1:
         alone = sharing == 1
         ratio = distance[alone, 0] / distance[alone, 1]
-        np.add.at(outstanding, index[alone, 0], 1.0 - ratio)
-    return each[point_of.ravel()], outstanding[point_of.ravel()]
+        np.add.at(margins, index[alone, 0], 1.0 - ratio)
+    return each[point_of.ravel()], margins[point_of.ravel()]
 
 
 def _membership(rows: AlignedTable, synthetic: AlignedTable) -> Trial:

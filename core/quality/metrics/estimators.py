@@ -126,9 +126,9 @@ def fit(model: Estimator, x: Floats, y: NDArray[np.generic], *, numeric: bool = 
         x, y = np.zeros((1, x.shape[1])), np.zeros(1, dtype=y.dtype)
     if not numeric and len(y) > 1:
         # A class with a single row cannot be stratified by the boosters' early stopping.
-        _, place, counts = np.unique(y, return_inverse=True, return_counts=True)
+        _, label_index, counts = np.unique(y, return_inverse=True, return_counts=True)
         if (counts >= 2).sum() >= 2:
-            repeated = counts[place] >= 2
+            repeated = counts[label_index] >= 2
             x, y = x[repeated], y[repeated]
     if len(np.unique(y)) < 2:
         model = DummyRegressor() if numeric else DummyClassifier(strategy="prior")
@@ -151,8 +151,8 @@ def class_scores(model: Estimator, x: Floats) -> Callable[[int], Floats]:
     else:
         p = np.asarray(model.decision_function(x), dtype=np.float64)
         p = np.stack([-p, p], axis=1) if p.ndim == 1 else p
-    place = {int(label): i for i, label in enumerate(model.classes_)}
-    return lambda label: p[:, place[label]] if label in place else np.zeros(len(x))
+    column_of = {int(label): i for i, label in enumerate(model.classes_)}
+    return lambda label: p[:, column_of[label]] if label in column_of else np.zeros(len(x))
 
 
 def one_thread() -> AbstractContextManager[object]:

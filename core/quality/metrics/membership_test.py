@@ -179,15 +179,15 @@ class _Strata:
 
 def _drawn(member: Mask, classes: Ints, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
     """Members drawn anew, as many of each class: 0 or 1, float [at most AT_ONCE, n], and again."""
-    places = [np.flatnonzero(classes == one) for one in range(int(classes.max()) + 1)]
-    counts = [int(member[place].sum()) for place in places]
+    by_class = [np.flatnonzero(classes == one) for one in range(int(classes.max()) + 1)]
+    counts = [int(member[rows].sum()) for rows in by_class]
     for start in range(0, draws, AT_ONCE):
         keys = rng.random((min(AT_ONCE, draws - start), len(member)))
         drawn = np.zeros(keys.shape)
-        for place, count in zip(places, counts, strict=True):
+        for rows, count in zip(by_class, counts, strict=True):
             if count:
-                own = keys[:, place]
-                drawn[:, place] = own <= np.partition(own, count - 1, axis=1)[:, count - 1, None]
+                own = keys[:, rows]
+                drawn[:, rows] = own <= np.partition(own, count - 1, axis=1)[:, count - 1, None]
         yield drawn
 
 

@@ -174,9 +174,9 @@ def _codes(x: Floats, real: Floats, bins: int) -> Ints:
     out = np.zeros(x.shape, dtype=np.int64)
     for axis in range(x.shape[1]):
         low, high = _range(real[:, axis])
-        place = np.clip(np.floor((x[:, axis] - low) / (high - low) * bins), 0, bins - 1)
-        place = np.where(x[:, axis] < low, bins, place)
-        out[:, axis] = np.where(x[:, axis] > high, bins + 1, place).astype(np.int64)
+        bin_index = np.clip(np.floor((x[:, axis] - low) / (high - low) * bins), 0, bins - 1)
+        bin_index = np.where(x[:, axis] < low, bins, bin_index)
+        out[:, axis] = np.where(x[:, axis] > high, bins + 1, bin_index).astype(np.int64)
     return out
 
 
