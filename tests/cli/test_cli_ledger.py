@@ -12,7 +12,7 @@ from core.cli.main import main
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.person import Person
-from tests.privacy.test_units import plan
+from tests.privacy.ledger.test_units import plan
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from core.privacy.dpsgd.dense import GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, clipped_weight
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from tests.privacy import nets, toys
+from tests.privacy.dpsgd.test_penalty import EQUAL, ROWS, SHARE, C, make, mean_square, parity
 from tests.privacy.harness import Caught, check_additive, check_sensitivity
-from tests.privacy.test_penalty import EQUAL, ROWS, SHARE, C, make, mean_square, parity
 
 OTHER = toys.random_table(6, 2)
 
