@@ -15,7 +15,7 @@ from pydantic import PlainSerializer, TypeAdapter
 
 from core.importing.record_stream import DrawnRows
 from core.proposing.profile import Profile
-from core.proposing.propose import Counts, profile_rows, propose
+from core.proposing.propose import Counts, propose_table
 from core.reading.cells import TableReadError
 from core.reading.row_groups import raw_batches
 from core.reading.sources import Source
@@ -105,9 +105,12 @@ def keep_rows(
     if part is not None:
         pq.write_table(drawn.rows(), part)
     reread = partial(raw_batches, rows)
-    schema, doubts = propose(counts, reread, source.form)
-    doubts = (*source.doubts, *doubts)
-    profile = profile_rows(counts, schema, reread, doubts)
+    schema, profile = propose_table(counts, reread, source.form, source.doubts)
     return replace(
-        raw, doubts=doubts, sums=drawn.sums(), drawn=part, schema=schema, profile=profile
+        raw,
+        doubts=profile.reading,
+        sums=drawn.sums(),
+        drawn=part,
+        schema=schema,
+        profile=profile,
     )

@@ -41,10 +41,13 @@ __all__ = [
     "profile_rows",
     "propose",
     "propose_column",
+    "propose_table",
     "with_digits",
 ]
 
 Reread: TypeAlias = "Callable[[Sequence[str]], Iterable[pa.Table]]"  # raw batches of some columns
+# by column whose tally may lack them: least, greatest and step; whether some cells are absent
+Extents: TypeAlias = dict[str, tuple[float, float, float, bool]]
 
 FEWEST, CELLS = 1_000, 5_000_000  # different cells that are kept, of a column and of all together
 
@@ -52,19 +55,15 @@ FEWEST, CELLS = 1_000, 5_000_000  # different cells that are kept, of a column a
 class Counts:
     """Counts every column of batches that pass by.
 
-    Args:
-      columns: how many there will be; by default those of the first batch.
-
     Attributes:
       n: rows so far.
       head: the first of them, for the preview.
       scales: of columns with an order of their own, all their labels in it.
     """
 
-    def __init__(self, columns: int | None = None) -> None:
+    def __init__(self) -> None:
         self.n, self.head = 0, pa.table({})
         self.scales: dict[str, Sequence[Any]] = {}
-        self._width = columns
         self._columns: dict[str, TallyBuilder] = {}
 
     @classmethod
@@ -90,8 +89,8 @@ class Counts:
         return {name: column.tally() for name, column in self._columns.items()}
 
     def _begin(self, batch: pa.Table) -> None:
-        width = max(1, self._width or batch.num_columns)
-        most, written = max(FEWEST, min(VALUES, CELLS // width)), is_written(batch.schema)
+        most = max(FEWEST, min(VALUES, CELLS // max(1, batch.num_columns)))
+        written = is_written(batch.schema)
         self._columns = {name: TallyBuilder(most, written=written) for name in batch.column_names}
         self.head = batch.schema.empty_table()
         for field in batch.schema:
@@ -104,6 +103,18 @@ def infer_schema(frame: pd.DataFrame, form: FileForm | None = None) -> Schema:
     """Propose a schema of a frame in memory, n ≥ 1 rows; see `propose`."""
     rows = raw_frame(frame)
     return propose(Counts.of([rows]), lambda names: [rows.select(names)], form)[0]
+
+
+def propose_table(
+    counts: Counts, reread: Reread, form: FileForm | None = None, doubts: Sequence[str] = ()
+) -> tuple[Schema, Profile]:
+    """A proposed schema, and the table's picture under it; see `propose`.
+
+    Args:
+      doubts: what was decided in doubt when the rows were read.
+    """
+    schema, more, extents = _propose(counts, reread, form)
+    return schema, profile_rows(counts, schema, reread, (*doubts, *more), extents)
 
 
 def propose(
@@ -121,6 +132,12 @@ def propose(
       proposed from the rows (see `core.proposing.kinds` on privacy). Columns without a single
       value are dropped.
     """
+    return _propose(counts, reread, form)[:2]
+
+
+def _propose(
+    counts: Counts, reread: Reread, form: FileForm | None
+) -> tuple[Schema, tuple[str, ...], Extents]:
     form, tallies, columns = form or FileForm(), counts.tallies(), {}
     reading, doubts = written_columns({n: tally for n, tally in tallies.items() if tally.written})
     for name, tally in tallies.items():
@@ -132,7 +149,8 @@ def propose(
         columns[name] = _with_hint(tally, columns[name])
         if unreadable:
             doubts.append(_unreadable_doubt(name, tally, unreadable))
-    columns |= {one.name: one for one in bounded(tallies, columns.values(), reread)}
+    extents = _extents(tallies, columns.values(), reread)
+    columns |= {name: _within(columns[name], *found) for name, found in extents.items()}
     empty = [f"'{c.name}'" for c in columns.values() if c.source is DomainSource.DROP]
     if empty:
         doubts.append(f"No value is present in {', '.join(empty)}.")
@@ -142,7 +160,7 @@ def propose(
         encoding=form.encoding,
         spaced=form.spaced,
     )
-    return schema, tuple(doubts)
+    return schema, tuple(doubts), extents
 
 
 def propose_column(tally: Tally, name: str) -> SchemaColumn:
@@ -229,23 +247,13 @@ def with_digits(tally: Tally) -> Tally:
     return tally.where(np.asarray(pc.match_substring_regex(pa.array(tally.values), r"\d")))
 
 
-def bounded(
-    tallies: Mapping[str, Tally], columns: Iterable[SchemaColumn], reread: Reread
-) -> list[SchemaColumn]:
-    """Columns with the bounds, the step and the type that all their rows need.
-
-    Args:
-      columns: as they were proposed of these.
-      reread: reads rows again, where not every value is kept.
-    """
-    columns = list(columns)
-    found = _extents(tallies, columns, reread)
-    return [_within(one, *found[one.name]) if one.name in found else one for one in columns]
+def bounded(tally: Tally, column: SchemaColumn, reread: Reread) -> SchemaColumn:
+    """A column, proposed from a tally, with the bounds, step and type that all its rows need."""
+    found = _extents({column.name: tally}, [column], reread)
+    return _within(column, *found[column.name]) if found else column
 
 
-def _extents(
-    tallies: Mapping[str, Tally], columns: Sequence[Column], reread: Reread
-) -> dict[str, tuple[float, float, float, bool]]:
+def _extents(tallies: Mapping[str, Tally], columns: Iterable[Column], reread: Reread) -> Extents:
     """Of columns whose tally may lack them: least, greatest and step; whether some are absent."""
     unsure = [
         column
@@ -290,15 +298,20 @@ def _within(
 
 
 def pictures(
-    tallies: Mapping[str, Tally], columns: Sequence[Column], reread: Reread
+    tallies: Mapping[str, Tally],
+    columns: Sequence[Column],
+    reread: Reread,
+    extents: Extents | None = None,
 ) -> tuple[ColumnProfile, ...]:
     """Each column's picture under its declaration.
 
     Args:
       tallies: of these columns' raw cells, by name.
       reread: reads rows again, where not every value is kept.
+      extents: of these columns, if they are known already.
     """
-    ends = {name: found[:2] for name, found in _extents(tallies, columns, reread).items()}
+    extents = _extents(tallies, columns, reread) if extents is None else extents
+    ends = {name: (least, greatest) for name, (least, greatest, *_) in extents.items()}
     drawn = {c.name: Picture(tallies[c.name], c, ends.get(c.name)) for c in columns}
     again = [name for name in drawn if not tallies[name].exact]
     for batch in reread(again) if again else ():
@@ -308,17 +321,16 @@ def pictures(
 
 
 def profile_rows(
-    counts: Counts, schema: Schema, reread: Reread, reading: Sequence[str] = ()
+    counts: Counts,
+    schema: Schema,
+    reread: Reread,
+    reading: Sequence[str] = (),
+    extents: Extents | None = None,
 ) -> Profile:
-    """A table's picture under a schema.
-
-    Args:
-      schema: by which cells are read, counted and drawn.
-      reread: reads rows again, where not every value is kept.
-    """
+    """A table's picture under the schema by which its cells are read; see `pictures`."""
     return Profile(
         n=counts.n,
-        columns=pictures(counts.tallies(), schema.columns, reread),
+        columns=pictures(counts.tallies(), schema.columns, reread, extents),
         preview=preview(typed_rows(counts.head, schema.columns)),
         reading=tuple(reading),
     )

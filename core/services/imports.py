@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, Required, TypedDict, Unpack
 
 import pandas as pd
-import pyarrow as pa
 
 from core.importing.apart import Request, read_apart
 from core.importing.raw_table import Progress
-from core.proposing.propose import Counts, profile_rows, propose
+from core.proposing.propose import Counts, propose_table
 from core.reading.address import Address, Allowed
 from core.reading.raw_cells import raw_frame
 from core.reading.typed_cells import typed_rows
@@ -116,14 +114,8 @@ def import_frame(store: RunStore, frame: pd.DataFrame, **about: Unpack[About]) -
     """
     if not len(frame):
         raise RunStoreError(NO_RECORDS)
-    raw, counts, table_id = raw_frame(frame), Counts(), secrets.token_hex(5)
-    counts.add(raw)
-
-    def reread(names: Sequence[str]) -> list[pa.Table]:
-        return [raw.select(names)]
-
-    schema, doubts = propose(counts, reread)
-    profile = profile_rows(counts, schema, reread, doubts)
+    raw, table_id = raw_frame(frame), secrets.token_hex(5)
+    schema, profile = propose_table(Counts.of([raw]), lambda names: [raw.select(names)])
     described = _described(store, typed_rows(raw, schema.columns), table_id, about)
     return store.add_table(
         raw,

@@ -62,7 +62,7 @@ def whole_bounds(
     """
     if column.proposal is None or column.proposal != column.domain_digest:
         return column
-    return bounded({column.name: tally}, [column], _reread(store, table))[0]
+    return bounded(tally, column, _reread(store, table))
 
 
 def _reread(store: RunStore, table: TableRecord) -> Reread:

@@ -51,10 +51,9 @@ def proposed(kind: Spelled, random: Random, folder: Path) -> Schema:
         batches, form = list(source.batches()), source.form
     else:
         batches, form = kind.batches(rows, folder, None), FileForm()
-    counts = Counts(len(COLUMNS))
-    for batch in batches:
-        counts.add(batch)
-    schema, _ = propose(counts, lambda names: [b.select(list(names)) for b in batches], form)
+    schema, _ = propose(
+        Counts.of(batches), lambda names: [b.select(list(names)) for b in batches], form
+    )
     return schema
 
 

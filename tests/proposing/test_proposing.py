@@ -89,15 +89,16 @@ def test_labels_with_a_code_stay_as_they_are_written() -> None:
 
 
 @pytest.mark.parametrize("late", ["512345678 kg", "512345678.5"])
-def test_what_one_row_of_a_large_table_holds_is_counted(late: str) -> None:
+def test_what_one_row_of_a_large_table_holds_is_counted(
+    late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of 30,000 different cells 2,500 are kept; this one is none of them."""
     cells = [str(number) for number in np.random.default_rng(0).integers(0, 10**9, 30_000)]
     cells[17] = late
     rows = as_written(pa.table({"x": cells}))
     batches = [rows.slice(first, 2_000) for first in range(0, 30_000, 2_000)]
-    counts = Counts(2_000)
-    for batch in batches:
-        counts.add(batch)
+    monkeypatch.setattr("core.proposing.propose.VALUES", 2_500)
+    counts = Counts.of(batches)
     assert late not in set(counts.tallies()["x"].values)
     schema, _ = propose(counts, lambda names: batches)
     picture = profile_rows(counts, schema, lambda names: batches)
@@ -110,13 +111,14 @@ def test_what_one_row_of_a_large_table_holds_is_counted(late: str) -> None:
     assert sum(picture["x"].counts) == 30_000 - int(word)
 
 
-def test_a_late_cell_that_is_no_date_makes_room_for_absent_ones() -> None:
+def test_a_late_cell_that_is_no_date_makes_room_for_absent_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     days = pd.Series(np.datetime64("1900-01-01") + np.arange(30_000)).dt.strftime("%d.%m.%Y")
     days[[8, 9]] = "31.02.1950", "15.05.1950 early"
     batches = [as_written(pa.table({"x": days[i : i + 2_000]})) for i in range(0, 30_000, 2_000)]
-    counts = Counts(2_000)
-    for batch in batches:
-        counts.add(batch)
+    monkeypatch.setattr("core.proposing.propose.VALUES", 2_500)
+    counts = Counts.of(batches)
     assert not set(days[[8, 9]]) & set(counts.tallies()["x"].values)
     schema, _ = propose(counts, lambda names: batches)
     assert (schema["x"].kind, schema["x"].missing) == (Kind.DATETIME, True)

@@ -1,6 +1,7 @@
 """Columns counted some rows at a time come to what all rows at once come to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from core.proposing.profile import Profile
-from core.proposing.propose import Counts, profile_rows, propose
+from core.proposing.propose import Counts, propose_table
 from core.reading.raw_cells import as_written, raw_frame
-from core.reading.tally import Tally, TallyBuilder, quantile
+from core.reading.tally import VALUES, Tally, TallyBuilder, quantile
 from core.schema.labels import to_labels
 from core.schema.schema import Column, Kind, Schema
 
@@ -58,20 +59,17 @@ def text_of(frame: pd.DataFrame) -> pa.Table:
     return as_written(pa.Table.from_pandas(text, preserve_index=False))
 
 
-def streamed(
-    rows: pa.Table, part: int = 10**6, columns: int | None = None
-) -> tuple[Schema, Profile]:
+def counts_of(batches: list[pa.Table], most: int = VALUES) -> Counts:
+    """Counts that keep so many different values of a column at most."""
+    with patch("core.proposing.propose.VALUES", most):
+        return Counts.of(batches)
+
+
+def streamed(rows: pa.Table, part: int = 10**6, most: int = VALUES) -> tuple[Schema, Profile]:
     """Schema and picture of a table that passes by in parts."""
     batches = in_parts(rows, part)
-    counts = Counts(columns)
-    for batch in batches:
-        counts.add(batch)
-
-    def reread(names: Sequence[str]) -> list[pa.Table]:
-        return [batch.select(list(names)) for batch in batches]
-
-    schema, _ = propose(counts, reread)
-    return schema, profile_rows(counts, schema, reread)
+    counts = counts_of(batches, most)
+    return propose_table(counts, lambda names: [batch.select(list(names)) for batch in batches])
 
 
 @pytest.mark.parametrize("rows", [1, 33, 1000])
@@ -94,8 +92,7 @@ def test_numpy_agrees_on_quantiles() -> None:
 # -- columns with more values than are kept ------------------------------------------------------
 
 N = 24_000
-WIDE = 2_000  # columns of a table so wide that 2,500 values of each are kept
-MOST = 2_500
+MOST = 2_500  # values of each column that are kept
 
 
 def wide_columns(order: str) -> pd.DataFrame:
@@ -124,7 +121,7 @@ def wide_columns(order: str) -> pd.DataFrame:
 def test_what_must_be_exact_is_where_values_are_left_out(order: str, raw) -> None:  # type: ignore[no-untyped-def]
     rows = raw(wide_columns(order))
     whole, told = streamed(rows)
-    schema, picture = streamed(rows, 2_000, WIDE)
+    schema, picture = streamed(rows, 2_000, MOST)
     for column in schema.columns:
         exact, name = whole[column.name], column.name
         assert (column.kind, column.low, column.high) == (exact.kind, exact.low, exact.high), name
@@ -145,10 +142,7 @@ def test_what_must_be_exact_is_where_values_are_left_out(order: str, raw) -> Non
 
 
 def counted(rows: pa.Table, part: int) -> dict[str, Tally]:
-    counts = Counts(WIDE)
-    for batch in in_parts(rows, part):
-        counts.add(batch)
-    return counts.tallies()
+    return counts_of(in_parts(rows, part), MOST).tallies()
 
 
 def test_few_values_are_held_and_all_rows_counted() -> None:
@@ -179,7 +173,7 @@ def test_one_late_fraction_makes_a_column_of_numbers() -> None:
     text = values.astype("int64").astype("str")
     text.iloc[N - 2] = "0.25"
     for rows in (raw_frame(values.to_frame("x")), text_of(text.to_frame("x"))):
-        schema, _ = streamed(rows, 2_000, WIDE)
+        schema, _ = streamed(rows, 2_000, MOST)
         assert schema["x"].kind is Kind.NUMBER and schema["x"].step == 0.01
         assert schema["x"].dtype == "float64"
 
