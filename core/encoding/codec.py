@@ -115,12 +115,10 @@ class Block:
     """Where one modelled column lives.
 
     Attributes:
-      column: its declaration.
       index: its place among modelled columns (column of `Codes.states`).
       number: its place among numeric columns (column of `Codes.values`), or None.
       states: names of its states, in order; a listed column's categories, or "value", the spikes,
         "missing" and one for each code that stands for missing for a numeric one.
-      start, width: its slice of the expanded vector.
     """
 
     column: DomainColumn
@@ -192,11 +190,7 @@ class Codes:
         return Codes(self.states[index], self.values[index])
 
     def project(self, blocks: Sequence[Block]) -> Codes:
-        """The same rows' codes of some columns, for the codec of `Domain.project`, copied.
-
-        Args:
-          blocks: of the codec that made these codes, in the order wanted.
-        """
+        """The same rows' codes of some columns, for the codec of `Domain.project`, copied."""
         numbers = [block.number for block in blocks if block.number is not None]
         return Codes(self.states[:, [block.index for block in blocks]], self.values[:, numbers])
 
@@ -226,7 +220,6 @@ class Codec:
     """Encode rows, decode them back, expand codes to vectors. Built from the domain, never fitted.
 
     Attributes:
-      domain: the declared domain.
       blocks: one per modelled column, in file order.
       width: length of the expanded vector.
     """
@@ -256,9 +249,6 @@ class Codec:
         reveal it: numbers are clipped to the bounds; unknown categories become `other`, or missing
         where that is allowed, or else the first category; missing cells in a column declared
         complete become the low bound or the first category.
-
-        Args:
-          rows: holds every modelled column; others are ignored.
         """
         states = np.zeros((len(rows), len(self.blocks)), dtype=np.int32)
         values = np.zeros((len(rows), self.numbers), dtype=np.float64)

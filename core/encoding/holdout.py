@@ -43,11 +43,7 @@ def training_count(n: int, share: float) -> int:
 
 
 def held_out(n: int, share: float) -> NDArray[np.bool_]:
-    """Which of n records are kept out of training, bool [n].
-
-    Args:
-      share: in [0, ½].
-    """
+    """Which of n records are kept out of training, bool [n]."""
     order = np.random.Generator(np.random.Philox(key=_KEY)).permutation(n)
     out = np.zeros(n, dtype=np.bool_)
     out[order[training_count(n, share) :]] = True
@@ -59,7 +55,6 @@ def _people_held_out(hashes: NDArray[np.uint64], share: float) -> NDArray[np.boo
 
     Args:
       hashes: uint64 [n], n ≥ 1, of their keys, ascending.
-      share: in [0, ½].
     """
     out = hashes.astype(np.float64) < share * 2.0**64
     out[-1] = False
@@ -71,7 +66,6 @@ def people_trained_on(batches: Iterable[pd.DataFrame], share: float) -> int:
 
     Args:
       batches: the columns that say who a row is of, in parts, r ≥ 1 rows together.
-      share: in [0, ½].
     """
     hashes = np.zeros(0, dtype=np.uint64)
     for keys in batches:
@@ -86,7 +80,6 @@ def training_batches(
 
     Args:
       batches: all n rows in file order; rows of people that are put together are split otherwise.
-      share: of the records kept out, in [0, ½].
     """
     out, start = held_out(n, share), 0
     for batch in batches:
@@ -98,12 +91,7 @@ def training_batches(
 def split_rows(
     frame: pd.DataFrame, share: float, person: Person | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows that are trained on and those kept out, each in file order, numbered from 0.
-
-    Args:
-      frame: holds the columns that say who a row is of, where there are any.
-      share: of the records kept out, in [0, ½].
-    """
+    """The rows that are trained on and those kept out, each in file order, numbered from 0."""
     if not share or person is None or not person.grouped:
         out = held_out(len(frame), share)
     else:

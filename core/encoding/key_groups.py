@@ -28,9 +28,6 @@ def bucket_count(n: int, size: int) -> int:
     Fewer people to a bucket make more buckets, of which fewer are full; their number is the one at
     which most are full on average, were buckets of a Poisson-distributed size.
 
-    Args:
-      size: people of a group, ≥ 2.
-
     >>> bucket_count(1000, 2), bucket_count(32_561, 128), bucket_count(1, 2)
     (555, 219, 1)
     """
@@ -55,8 +52,6 @@ def places_by_key(hashes: NDArray[np.uint64], size: int, buckets: int) -> NDArra
     Args:
       hashes: uint64 [n], n ≥ 1, of people's keys; of equal ones the one that stands first comes
         first, which people that are sorted by key have from their keys too.
-      size: people of a group, ≥ 2.
-      buckets: how many there are, ≥ 1, see `bucket_count`.
 
     Returns:
       int64 [buckets · size], a group after the other: a position in `hashes`, or -1 where nobody

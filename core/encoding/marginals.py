@@ -31,9 +31,7 @@ def groups_of_bins(bins: int, *, missing: bool, groups: int) -> tuple[int, ...]:
     """For each of a column's bins, the group of neighbouring bins it belongs to.
 
     Args:
-      bins: how many, ≥ 1.
       missing: whether the last bin is "missing", which gets a group of its own.
-      groups: most groups of the other bins, ≥ 1.
 
     >>> groups_of_bins(5, missing=True, groups=2)
     (0, 0, 1, 1, 2)

@@ -96,9 +96,6 @@ class PersonRows:
 def number_people(keys: pd.DataFrame) -> tuple[Places, NDArray[np.uint64]]:
     """Whose each row is.
 
-    Args:
-      keys: the columns that say who, r ≥ 1 rows.
-
     Returns:
       A number from 0 to n - 1 for each row, int64 [r], and the public hash of each person's key,
       uint64 [n], ascending: people are numbered by it, ties by the key itself.
@@ -145,10 +142,6 @@ def encoded_records(
 ) -> tuple[Codes, PersonRows | None]:
     """Rows as models see them, put together where rows of one person are.
 
-    Args:
-      frame: holds the columns that the layout reads and those that say who.
-      person: whose rows are protected together; None where a row is a person.
-
     Returns:
       The codes of the rows that stay, and where each person's lie, with the hashes of their keys;
       None where a record is a row.
@@ -168,10 +161,6 @@ def votes(frame: pd.DataFrame, person: Person | None) -> NDArray[np.float64]:
 
     Rows of one person have one vote together, as they have in whatever was released; one each where
     rows are not put together, or the table does not say who.
-
-    Args:
-      frame: r ≥ 1 rows.
-      person: of the schema that the table was made by.
     """
     if person is None or not person.grouped or not set(person.columns) <= set(frame.columns):
         return np.ones(len(frame))

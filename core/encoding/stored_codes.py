@@ -85,8 +85,6 @@ def store_codes(parts: Iterable[Codes], codec: Codec, n: int, folder: Path) -> S
 
     Args:
       parts: of `codec.encode`, together n rows, in file order.
-      n: how many records there are, ≥ 1, public.
-      folder: on the disk that the file shall take room on.
 
     Returns:
       None where the parts hold another number of rows.

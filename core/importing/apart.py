@@ -52,10 +52,7 @@ class Request:
     Attributes:
       path: of a file; None where its content is handed over, or an address is given.
       name: of the file, where that is not its path's; only its ending is used.
-      address: in place of a file.
-      allowed: which addresses may be opened.
       declared: how a text file is written; what is not set of it, or None, is proposed.
-      proposing: whether a schema and a picture are wanted.
     """
 
     path: Path | None = None
@@ -80,11 +77,7 @@ class ReadBounds:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The bounds that the environment sets; those it does not set have their defaults.
-
-        Raises:
-          TableReadError: a variable that is no number, or too small a one.
-        """
+        """The bounds that the environment sets; those it does not set have their defaults."""
         memory = _whole(environment, MEMORY, cls.memory_mb, LEAST_MB)
         return cls(memory, float(_whole(environment, SECONDS, int(cls.seconds), 1)))
 
@@ -136,10 +129,8 @@ def read_apart(
     Args:
       rows: Parquet file that its raw cells go to, in a private folder that is removed afterwards;
         other files lie there too.
-      content: of the file, from its current position, where the request names none.
       progress: hears how many rows have passed, and at least every second once there are any; if
         it raises, the process ends.
-      bounds: of memory and time; the environment's by default. An address may take any time.
 
     Raises:
       TableReadError: one plain line that quotes no value: what is wrong with the table, or that

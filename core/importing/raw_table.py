@@ -36,16 +36,9 @@ class RawTable:
     """A table whose raw cells were kept.
 
     Attributes:
-      path: Parquet file of its rows.
-      n: how many, ≥ 1.
-      names: of its columns.
       form: how it is written; its delimiter is set of text files alone.
-      doubts: what was decided in doubt, a sentence each.
-      sums: of all rows' hashes, see `core.importing.record_stream.DrawnRows`.
       drawn: Parquet file of a random part of the rows in random order; None where all are few
         enough to be compared with other tables.
-      schema: as proposed, where that was wanted.
-      profile: its picture, likewise.
     """
 
     path: Path
@@ -77,11 +70,6 @@ def keep_rows(
 
     Args:
       rows: the file, in a private folder in which others may lie meanwhile.
-      proposing: whether a schema and a picture are wanted.
-      progress: hears how many rows have passed.
-
-    Raises:
-      TableReadError: one plain line that quotes no value; nothing was kept.
     """
     counts, drawn, n = Counts(), DrawnRows(), 0
     with replacing(rows) as file, ExitStack() as written:

@@ -39,7 +39,6 @@ def restrict(memory_mb: int, seconds: float | None) -> None:
     """Limit this process for good.
 
     Args:
-      memory_mb: what it may write to (RLIMIT_DATA).
       seconds: of processor time, for who reads one file: addresses may then be 1,024 MB more than
         the memory, and a file that is written no larger than it; None for who asks others.
     """
@@ -62,13 +61,7 @@ def restrict(memory_mb: int, seconds: float | None) -> None:
 def read_or_refuse(
     request: Request, rows: Path, memory_mb: int, progress: Progress = lambda rows: None
 ) -> RawTable | str:
-    """A table, or one sentence, whatever the libraries raise.
-
-    Args:
-      rows: see `core.importing.apart.read_apart`.
-      memory_mb: the limit that this process is under.
-      progress: hears how many rows have passed.
-    """
+    """A table, or one sentence, whatever the libraries raise."""
     try:
         source = _opened(request, rows.parent, ReadLimits(max_bytes=memory_mb * MIB))
         return keep_rows(source, rows, proposing=request.proposing, progress=progress)

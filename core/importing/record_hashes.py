@@ -52,7 +52,6 @@ class HashedColumn:
     """One column as keyed hashes of its values.
 
     Attributes:
-      name: header, folded to lower case.
       distinct: uint64 [k], each different value's hash; absent is a value of its own.
       codes: int64 [n], the place in `distinct` of each row's value.
       density: of integers that hardly repeat: how densely they fill their range, in (0, 1]. Two
@@ -107,7 +106,6 @@ class RecordSample:
     """What stays of a table to recognise its people.
 
     Attributes:
-      n: rows of the table.
       sample: the hashed rows that were drawn, min(n, about `ROWS`) of them.
     """
 
@@ -162,7 +160,6 @@ def sample_of_drawn(drawn: pd.DataFrame, n: int, key: bytes) -> RecordSample:
 
     Args:
       drawn: a random part of the table in random order, or all of it.
-      key: secret bytes of the workspace.
     """
     drawn = drawn.iloc[: _most(drawn.shape[1])]
     hashed = HashedTable.of(drawn, key)
@@ -210,10 +207,6 @@ def row_hashes(columns: Sequence[HashedColumn], n: int) -> Hashes:
 
 def splitmix(hashes: Hashes, place: int) -> Hashes:
     """Hashes of values to terms of a row's hash: as random for each place in the row.
-
-    Args:
-      hashes: uint64 [n].
-      place: in the row, ≥ 0.
 
     Source: the finaliser of SplitMix64, Steele et al., "Fast splittable pseudorandom number
     generators", 2014.

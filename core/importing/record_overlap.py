@@ -77,12 +77,7 @@ class Overlap:
 def estimate_overlap(
     new: HashedTable, old: RecordSample, *, n: int | None = None
 ) -> Overlap | None:
-    """The overlap of a table with that of a sample under the same key; None without any.
-
-    Args:
-      new: rows of the table, all or a random part of them, at least one.
-      n: how many rows the table has; as many as `new` when None.
-    """
+    """The overlap of a table with that of a sample under the same key; None without any."""
     found = _one_way(new, old, n=n)
     if (found is not None and found.same_people) or _singles(old.sample) > REPEATED * old.sample.n:
         return found
@@ -175,11 +170,7 @@ class _Rows:
         self._now = row_hashes([c for _, c in pairs], new.n)
 
     def overlap(self, part: float) -> Overlap | None:
-        """What is shared; None when the earlier table has no row of its own kind.
-
-        Args:
-          part: share of the new table's rows that are here, (0, 1].
-        """
+        """What is shared; None when the earlier table has no row of its own kind."""
         from scipy.stats import binom  # half a second, which whoever compares nothing can save
 
         distinct, first, counts = np.unique(self._before, return_index=True, return_counts=True)

@@ -35,12 +35,7 @@ def most_compared(columns: int) -> int:
 
 
 class DrawnRows:
-    """Draws rows at random and sums hashes of batches of raw cells that pass by.
-
-    Attributes:
-      n: rows so far.
-      most: how many rows are drawn; all where there are no more.
-    """
+    """Draws rows at random and sums hashes of batches of raw cells that pass by."""
 
     def __init__(self) -> None:
         self.n, self.most = 0, COMPARED

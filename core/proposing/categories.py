@@ -24,9 +24,6 @@ def count_labels(
 ) -> pd.DataFrame:
     """How many rows and people hold each label of a column, the commonest first; inside only.
 
-    Args:
-      people: columns that say whose a row is; without them each row is a person.
-
     Returns:
       One row a label: `label`, `rows` ≥ 1, `people` ≥ 1.
     """
@@ -47,12 +44,7 @@ def count_labels(
 
 
 def falling(counts: pd.DataFrame, fewer: int) -> tuple[int, int]:
-    """How many labels fewer rows than that hold, and how many rows hold one of these.
-
-    Args:
-      counts: as `count_labels` gives them.
-      fewer: k ≥ 1.
-    """
+    """How many labels fewer rows than that hold, and how many rows hold one of these."""
     rare = counts[(counts["rows"] < fewer) & (counts["label"] != OTHER)]
     return len(rare), int(rare["rows"].sum())
 
@@ -62,10 +54,6 @@ def merged_below(column: SchemaColumn, counts: pd.DataFrame, fewer: int) -> Sche
 
     Labels that were declared and no row holds stay. A list that was proposed from the rows still
     is: a threshold is not the steward's own knowledge.
-
-    Args:
-      counts: as `count_labels` gives them.
-      fewer: k ≥ 1; labels of fewer rows are merged.
     """
     rows = dict(zip(counts["label"], counts["rows"], strict=True))
     before = [label for label in column.categories or () if label != column.other]

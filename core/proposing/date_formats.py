@@ -75,9 +75,6 @@ def is_iso(labels: Series) -> bool:
     """Whether values are dates in ISO's order that no one format fits.
 
     Some have a time and some have none, as in a workbook at midnight, or some have a fraction.
-
-    Args:
-      labels: distinct present text values, k ≥ 1.
     """
     times, fractions = labels.str.contains(":"), labels.str.contains(".", regex=False)
     if times.nunique() + fractions.nunique() == 2 or not labels.str.fullmatch(MOMENT).all():

@@ -80,12 +80,7 @@ RANGE_LABEL = re.compile(r"^\D{0,3}(\d+(?:\.\d+)?)\s*(?:-|–|to|\+|<|>|$)")
 
 
 def infer_tally(tally: Tally, name: str, form: Form | None = None) -> SchemaColumn:
-    """Propose one column.
-
-    Args:
-      tally: of n ≥ 1 typed cells.
-      form: how they are written in the file, if that is known.
-    """
+    """Propose one column."""
     coded = None if form is None or not form.codes else _coded(tally, name, form)
     column = _proposed(tally, name) if coded is None else coded
     if column.kind is Kind.IDENTIFIER and column.dtype == "str":

@@ -25,8 +25,6 @@ def misfits(tally: Tally, column: Column, unreadable: int = 0) -> int:
     Numbers count as the same when they agree to twelve digits of the widest bound.
 
     Args:
-      tally: of n cells, typed by the declaration.
-      column: the declaration; nothing is counted for one that is not modelled or not declared.
       unreadable: how many of these cells say something and do not read as declared.
     """
     if not column.modelled or not column.declared:
@@ -47,12 +45,7 @@ def misfits(tally: Tally, column: Column, unreadable: int = 0) -> int:
 
 
 def fates(column: Column, cells: int, unreadable: int) -> dict[str, int]:
-    """What becomes of cells that do not fit, and of how many.
-
-    Args:
-      cells: how many do not fit, see `misfits`.
-      unreadable: how many of them do not read as declared.
-    """
+    """What becomes of cells that do not fit, and of how many."""
     missing = column.missing or bool(column.codes)
     if column.kind.numeric:
         place, unread = INSIDE, MISSING if missing else INSIDE
@@ -64,12 +57,7 @@ def fates(column: Column, cells: int, unreadable: int) -> dict[str, int]:
 
 
 def misfit_words(column: Column, cells: int, unreadable: int = 0) -> str:
-    """What would happen to cells that do not fit, in a sentence or two; empty where there are none.
-
-    Args:
-      cells: how many do not fit, see `misfits`.
-      unreadable: how many of them do not read as declared.
-    """
+    """What would happen to cells that do not fit, in a sentence or two; empty where there are none."""
     sentences = []
     if unreadable:
         count, (fate,) = _counted(unreadable), fates(column, unreadable, unreadable)

@@ -36,16 +36,11 @@ class ColumnProfile(BaseModel):
     """One column's picture: a histogram when `edges` is set, else bars.
 
     Attributes:
-      name, kind: as in the schema when the profile was made.
       missing: share of absent values, in [0, 1].
-      distinct: number of different present values.
       low, median, high: numeric kinds; dates in seconds since 1970-01-01. None when all missing.
       edges: b + 1 bin edges on the column's scale (even steps of asinh when it is "log").
       labels: up to 12 most frequent labels (all, in order, for ordered columns of at most 24);
         for identifiers and text, how many values appear once and more often.
-      counts: rows per bin or label.
-      other: rows with a label not listed.
-      listed, rare, single: of the schema's category list, see `core.proposing.rare.RareCounts`.
       misfit: cells that the declared domain cannot hold, see `core.proposing.misfits`.
       unreadable: how many of all cells say something and do not read as the kind that is declared.
     """
@@ -79,8 +74,6 @@ class Profile(BaseModel):
     """A table's picture.
 
     Attributes:
-      n: rows.
-      columns: one per schema column, in order.
       preview: the first rows, at most 200, as JSON values; dates as text, long text cut.
       reading: what was decided in doubt when the file was read, a sentence each.
     """

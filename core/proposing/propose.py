@@ -56,7 +56,6 @@ class Counts:
     """Counts every column of batches that pass by.
 
     Attributes:
-      n: rows so far.
       head: the first of them, for the preview.
       scales: of columns with an order of their own, all their labels in it.
     """
@@ -108,11 +107,7 @@ def infer_schema(frame: pd.DataFrame, form: FileForm | None = None) -> Schema:
 def propose_table(
     counts: Counts, reread: Reread, form: FileForm | None = None, doubts: Sequence[str] = ()
 ) -> tuple[Schema, Profile]:
-    """A proposed schema, and the table's picture under it; see `propose`.
-
-    Args:
-      doubts: what was decided in doubt when the rows were read.
-    """
+    """A proposed schema, and the table's picture under it; see `propose`."""
     schema, more, extents = _propose(counts, reread, form)
     return schema, profile_rows(counts, schema, reread, (*doubts, *more), extents)
 
@@ -123,9 +118,7 @@ def propose(
     """A proposed schema, and what was decided in doubt, a sentence each.
 
     Args:
-      counts: of all n ≥ 1 rows.
       reread: reads rows again, where not every value is kept.
-      form: how the file is written, if that is known.
 
     Returns:
       One column per column, in order, every modelled one with bounds or a list of categories
@@ -303,13 +296,7 @@ def pictures(
     reread: Reread,
     extents: Extents | None = None,
 ) -> tuple[ColumnProfile, ...]:
-    """Each column's picture under its declaration.
-
-    Args:
-      tallies: of these columns' raw cells, by name.
-      reread: reads rows again, where not every value is kept.
-      extents: of these columns, if they are known already.
-    """
+    """Each column's picture under its declaration."""
     extents = _extents(tallies, columns, reread) if extents is None else extents
     ends = {name: (least, greatest) for name, (least, greatest, *_) in extents.items()}
     drawn = {c.name: Picture(tallies[c.name], c, ends.get(c.name)) for c in columns}

@@ -36,7 +36,6 @@ class RareCounts:
     """Of a column's listed categories (without the one that stands for all others).
 
     Attributes:
-      listed: how many there are.
       rare: how many of them 1 to 9 rows hold.
       single: how many exactly one row holds.
     """

@@ -28,11 +28,7 @@ _LENGTHS = {"stay", "length", "duration", "days", "los"}
 
 
 def suggest_rules(schema: Schema) -> tuple[Rule, ...]:
-    """Rules that a steward may want to declare, few; they must be checked, rows may break them.
-
-    Args:
-      schema: whose columns' names and kinds are read, and nothing else.
-    """
+    """Rules that a steward may want to declare, few; they must be checked, rows may break them."""
     columns = [column for column in schema.columns if column.modelled]
     own = {rule.text for rule in schema.rules}
     suggested: list[Rule] = []

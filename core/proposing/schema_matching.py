@@ -40,11 +40,8 @@ class Comparison:
     """How a table's columns differ from those of a saved schema.
 
     Attributes:
-      same: names in both, declared alike.
       changed: names in both that are declared otherwise, and what of each: fields of the column, or
         "spelling" for its type, its date format and the marks of its numbers.
-      new: names that only the table has.
-      gone: names that only the saved schema has.
     """
 
     same: tuple[str, ...]
@@ -107,12 +104,6 @@ def adopted(proposed: Schema, saved: Schema) -> Schema:
 
     Columns that only the new table has stay as proposed. Target, persons, rules and tags come from
     the saved schema as far as their columns are there.
-
-    Args:
-      saved: as an earlier table's steward declared it.
-
-    Raises:
-      SchemaError: what is left of the saved declarations does not fit together.
     """
     earlier = {column.name: column for column in saved.columns}
     names = set(proposed.names)

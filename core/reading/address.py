@@ -51,7 +51,6 @@ class Address:
       path: of a file or folder of this machine, links followed; also of an SQLite file.
       url: of a database, with its password.
       store: of an object store, without user and password.
-      options: for the store's file system: user and password.
       query: one SELECT, for a database.
     """
 
@@ -64,15 +63,7 @@ class Address:
 
     @classmethod
     def of(cls, text: str, *, query: str = "", password: str = "") -> Self:
-        """An address as people write it.
-
-        Args:
-          text: a path, or `postgresql://`, `sqlite:///`, `s3://` … .
-          password: in place of one in the address.
-
-        Raises:
-          TableReadError: it is none that can be opened.
-        """
+        """An address as people write it."""
         text, query = text.strip(), query.strip().rstrip(";").rstrip()
         scheme = text.partition("://")[0].lower().partition("+")[0] if is_url(text) else ""
         if scheme in DATABASES:
@@ -195,8 +186,6 @@ class Allowed:
 
     Attributes:
       entries: folders, and beginnings of addresses; None where everything may.
-      forbidden: a folder of the product's own that is never read as a table's place.
-      storage: the object store that the product keeps its own rows in, likewise; "" for none.
     """
 
     entries: tuple[str, ...] | None
@@ -211,8 +200,6 @@ class Allowed:
 
         Args:
           signed_in: whether people sign in; then nothing is allowed that is not named.
-          environment: with `FACSIMILE_SOURCES`, entries separated by commas, and
-            `FACSIMILE_STORAGE`.
         """
         named, storage = environment.get(SOURCES), environment.get(STORAGE, "")
         entries: tuple[str, ...] | None = () if signed_in else None
@@ -221,11 +208,7 @@ class Allowed:
         return cls(entries, forbidden, storage)
 
     def check(self, address: Address) -> None:
-        """Refuse an address that may not be opened.
-
-        Raises:
-          TableReadError: it does not say what is there, or whether anything is.
-        """
+        """Refuse an address that may not be opened."""
         if address.path is not None:
             self.check_own(address.path)
         if address.kind == "store" and self._meets_storage(address.store):
@@ -244,11 +227,7 @@ class Allowed:
         )
 
     def check_own(self, path: Path) -> None:
-        """Refuse a file or folder in the product's own folder.
-
-        Raises:
-          TableReadError: it lies there, links followed.
-        """
+        """Refuse a file or folder in the product's own folder."""
         if self.holds(self.forbidden, path):
             raise _own()
 

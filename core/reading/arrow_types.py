@@ -54,11 +54,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def arrow_table(frame: pd.DataFrame, columns: tuple[Column, ...]) -> pa.Table:
-    """The rows with real types.
-
-    Args:
-      columns: their declarations; columns of the frame that none is for keep their pandas type.
-    """
+    """The rows with real types."""
     by_name = {column.name: column for column in columns}
     arrays = {}
     for name in frame.columns:

@@ -26,8 +26,6 @@ class ReadLimits:
 
     Attributes:
       max_bytes: of the file, and of what it expands to when compressed.
-      max_rows: data rows.
-      max_columns: columns.
     """
 
     max_bytes: int = 2 * 1024**3

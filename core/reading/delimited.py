@@ -48,13 +48,8 @@ class DelimitedFile:
     """A `Source`: a file of delimited text, of any length.
 
     Attributes:
-      path: of the file.
       declared: how it is written; what is not set in it is proposed.
       tabbed: whether the file's name promises tabs; decides only where the text leaves a doubt.
-      limits: columns allowed.
-
-    Raises:
-      TableReadError: one plain line that quotes no value.
     """
 
     path: Path

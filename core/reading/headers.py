@@ -13,9 +13,6 @@ __all__ = ["header_doubts", "unique_names"]
 def unique_names(header: Sequence[str], limits: ReadLimits) -> tuple[list[str], list[str]]:
     """Trimmed names of which none is blank or stands twice, and a sentence on those renamed.
 
-    Raises:
-      TableReadError: too many columns, most of them without a name, or a name with NUL.
-
     >>> unique_names(["x", " x", "", "x (2)"], ReadLimits())[0]
     ['x', 'x (3)', 'column 3', 'x (2)']
     """

@@ -80,13 +80,8 @@ def open_path(
 
     Args:
       folder: private, for files that lie there until the rows were read.
-      name: that it has for people, where that is not its path's; only the ending is used.
       limits: bytes that it may be unpacked to and that a workbook may take, rows of a workbook,
         and columns; what is read in batches may have any number of rows and bytes.
-      declared: how it is written; None to propose that.
-
-    Raises:
-      TableReadError: it is no table, or cannot be opened.
     """
     limits, label = limits or ReadLimits(), (name or path.name).lower()
     begins, label = _beginning(path, label)
@@ -215,16 +210,7 @@ def open_address(
     *,
     limits: ReadLimits | None = None,
 ) -> Source:
-    """The source at an address.
-
-    Args:
-      folder: see `open_path`.
-      declared: how a text file there is written; None to propose that.
-      limits: see `open_path`.
-
-    Raises:
-      TableReadError: it may not be opened, or there is no table.
-    """
+    """The source at an address."""
     allowed.check(address)
     if address.kind == "database":
         assert address.url is not None

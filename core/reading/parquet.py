@@ -32,15 +32,7 @@ DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what arrow r
 
 @dataclass
 class ParquetParts:
-    """A `Source`: one or more Parquet files with the same columns.
-
-    Attributes:
-      files: their paths in the file system, in order.
-      system: an fsspec file system, or anything with its `open`.
-
-    Raises:
-      TableReadError: one plain line that quotes no value.
-    """
+    """A `Source`: one or more Parquet files with the same columns."""
 
     files: Sequence[str]
     system: Any = field(default_factory=LocalFileSystem)
@@ -149,11 +141,7 @@ def _columns(file: pq.ParquetFile) -> tuple[list[tuple[int, str, pa.DataType]], 
 
 
 def check_kind(kind: pa.DataType, name: str) -> None:
-    """Refuse a column that holds no plain values.
-
-    Raises:
-      TableReadError: lists, records or binary data.
-    """
+    """Refuse a column that holds no plain values."""
     checks = (is_text, pa.types.is_primitive, pa.types.is_decimal, pa.types.is_null)
     if not any(check(kind) for check in checks):
         raise TableReadError(

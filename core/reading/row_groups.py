@@ -40,7 +40,6 @@ def parquet_file(file: Path | BinaryIO, *, local: bool = True) -> Iterator[pq.Pa
     """A Parquet file, text that repeats itself read as dictionaries.
 
     Args:
-      file: its path, or a stream that can seek.
       local: whether many small reads are quick; else each is of a column's whole group of rows.
     """
     footer = pq.read_metadata(file)

@@ -35,14 +35,9 @@ def check_sheet(path: Path, name: str, limits: ReadLimits) -> int:
     Args:
       path: of an xlsx file; any other workbook passes, as does one whose parts cannot be found:
         the reader will say what is wrong with it.
-      name: of the sheet that will be read.
-      limits: rows, and bytes of the XML and of the cells.
 
     Returns:
       How many cells hold an error such as #REF!, which the reader takes for empty.
-
-    Raises:
-      TableReadError: too many rows or bytes, or cells too far from each other.
     """
     try:
         archive = zipfile.ZipFile(path)

@@ -17,7 +17,6 @@ class Source(Protocol):
 
     Attributes:
       form: how it is written, as declared or as its first bytes propose; of Parquet its types.
-      doubts: what was decided in doubt, a sentence each, once the rows were read.
     """
 
     form: FileForm

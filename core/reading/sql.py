@@ -45,16 +45,7 @@ _READING = (
 
 
 def query_rows(url: URL, query: str, folder: Path) -> ParquetParts:
-    """The rows of one query, fetched.
-
-    Args:
-      url: of the database, with its password.
-      query: one SELECT, or whatever gives rows.
-      folder: private, for files that lie there until the rows were read.
-
-    Raises:
-      TableReadError: one plain line that quotes no value.
-    """
+    """The rows of one query, fetched."""
     files: list[str] = []
     exact: set[str] = set()
     with _connected(url) as connection:

@@ -196,11 +196,7 @@ class TallyBuilder:
             self._prune(seen)
 
     def tally(self) -> Tally:
-        """What was counted so far.
-
-        Raises:
-          ValueError: nothing was.
-        """
+        """What was counted so far."""
         if self._values is None:
             raise ValueError("There are no rows to count.")
         exact = self._below == _EVERY

@@ -38,10 +38,6 @@ def encoding_of(prefix: bytes, declared: str | None) -> str:
     Args:
       prefix: the file's beginning. No single line of it decides: the likeliest is the one in which
         most lines with letters outside ASCII are sound.
-      declared: one of `ENCODINGS`.
-
-    Raises:
-      TableReadError: these are no lines of text, or no such encoding can be declared.
     """
     mark = next((m for m in MARKS if prefix.startswith(m)), None)
     if mark is not None:
@@ -64,14 +60,7 @@ def encoding_of(prefix: bytes, declared: str | None) -> str:
 
 
 def refuse_binary(text: str) -> None:
-    """Raise for what is no text at all: at least half its lines hold control characters.
-
-    Args:
-      text: the file's beginning; one line with such a character is a line like others.
-
-    Raises:
-      TableReadError: see above.
-    """
+    """Raise for what is no text at all: at least half its lines hold control characters."""
     lines = re.findall(r"[^\r\n]+", text)
     if lines and 2 * sum(bool(CONTROLS.search(line)) for line in lines) >= len(lines):
         raise TableReadError(f"The file holds binary data, not a text table. {ADVICE}")
@@ -129,9 +118,6 @@ def _legacy_encoding(lines: Sequence[bytes]) -> str:
 
     Western encodings differ in a few letters only, too few for statistics on a short file, so
     cp1252 is taken unless the text is full of other letters.
-
-    Args:
-      lines: with letters outside ASCII, which are the ones that tell an encoding.
     """
     sample = b"\n".join(lines)[:SAMPLE_BYTES]
     letters = sum(byte > 127 or chr(byte).isalpha() for byte in sample)

@@ -52,14 +52,7 @@ _PROBE = 2_048  # cells looked at to tell whether most differ, so that each may 
 
 
 def typed_rows(rows: pa.Table, columns: Iterable[Column]) -> pd.DataFrame:
-    """Raw rows as their columns are declared.
-
-    Args:
-      columns: declarations; those of columns that the rows lack are passed over.
-
-    Returns:
-      n rows, in the order of the declarations.
-    """
+    """Raw rows as their columns are declared."""
     written, there = is_written(rows.schema), set(rows.column_names)
     typed = {
         column.name: typed_column(rows[column.name], column, written=written)
@@ -110,12 +103,7 @@ def typed_tally(tally: Tally, column: Column) -> tuple[Tally, int]:
 
 
 def says_nothing(cells: Cells, column: Column, *, written: bool) -> Mask:
-    """Which raw cells are absent, bool [n]: empty ones, and words that say so.
-
-    Args:
-      column: its declaration; a word that it lists as a value or a code is one.
-      written: see `typed_column`.
-    """
+    """Which raw cells are absent, bool [n]: empty ones, and words that say so."""
     raw = plain_cells(cells)
     if not is_text(raw.type):
         return np.asarray(pc.is_null(raw, nan_is_null=True))
@@ -231,12 +219,7 @@ def _from_values(values: Series, column: Column) -> Series:
 
 
 def _as_listed(text: pa.Array, own: Mask, column: Column) -> pa.Array:
-    """Whole numbers of a source with types as the labels that they are declared as: 1 as 1.0.
-
-    Args:
-      text: [k].
-      own: bool [k], labels and codes.
-    """
+    """Whole numbers of a source with types as the labels that they are declared as: 1 as 1.0."""
     labels = [label for label in _own(column) if label.endswith(".0")]
     if not labels:
         return text
@@ -246,13 +229,7 @@ def _as_listed(text: pa.Array, own: Mask, column: Column) -> pa.Array:
 
 
 def _in_format(text: pa.Array, own: Mask, column: Column) -> pa.Array:
-    """Dates of a source with types as the text that the column's date format makes of them.
-
-    Args:
-      text: [k].
-      own: bool [k], codes, which stay.
-      column: of dates as text, with a format.
-    """
+    """Dates of a source with types as the text that the column's date format makes of them."""
     labels, written = text_series(text), column.date_format or ""
     dates = parse_dates(labels, None)
     native = dates.notna() & parse_dates(labels, written).isna() & ~own

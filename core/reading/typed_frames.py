@@ -28,12 +28,6 @@ def frame_as_declared(frame: pd.DataFrame, columns: Iterable[Column]) -> pd.Data
 
     Raw cells have one type for a column (`raw_frame`), so that numbers beside a word become text
     there: 0.5 is then no number of a column with decimal commas, nor a date one of 31.12.2020.
-
-    Args:
-      columns: declarations; those of columns that the frame lacks are passed over.
-
-    Returns:
-      n rows, in the order of the declarations; see `UNREAD`.
     """
     there = [column for column in columns if column.name in frame.columns]
     frame = frame.reset_index(drop=True)
@@ -64,11 +58,7 @@ def _typed(series: Series, column: Column) -> Series:
 
 
 def _of_one_type(cells: Series, kind: str, column: Column) -> Series:
-    """Cells of the type that they have themselves, as declared.
-
-    Args:
-      cells: of one `_arrow_type`.
-    """
+    """Cells of the type that they have themselves, as declared."""
     if kind == "text":
         raw = pa.array(to_labels(cells), pa.large_string())
     elif kind.startswith("timestamp"):

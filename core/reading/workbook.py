@@ -43,15 +43,7 @@ MIDNIGHT = " 00:00:00"  # of a date, which a spreadsheet keeps as a time too
 
 @dataclass
 class Workbook:
-    """A `Source`: the first sheet with cells of an xlsx, xlsb, xls or ods workbook.
-
-    Attributes:
-      path: of the file.
-      limits: what is too big.
-
-    Raises:
-      TableReadError: one plain line that quotes no value; else the sheet is in memory.
-    """
+    """A `Source`: the first sheet with cells of an xlsx, xlsb, xls or ods workbook."""
 
     path: Path
     limits: ReadLimits
@@ -94,11 +86,7 @@ class Workbook:
     def _first_filled(
         self, book: CalamineWorkbook, listed: list[tuple[str, bool]]
     ) -> CalamineSheet:
-        """The first sheet with cells that a person sees, else the first hidden one.
-
-        Args:
-          listed: names of its sheets in order, and whether each can be seen.
-        """
+        """The first sheet with cells that a person sees, else the first hidden one."""
         passed = 0
         for name, visible in sorted(listed, key=lambda one: not one[1]):  # stable: file order
             errors = check_sheet(self.path, name, self.limits)
@@ -147,11 +135,7 @@ def _refused() -> TableReadError:
 
 
 def _text(rows: Iterator[list[Cell]], width: int) -> pa.Table:
-    """Rows of a sheet as text, those without a cell left out.
-
-    Args:
-      rows: of `width` cells each.
-    """
+    """Rows of a sheet as text, those without a cell left out."""
     schema = pa.schema([(str(place), pa.string()) for place in range(width)])
     tables = [schema.empty_table()]
     while some := list(islice(rows, batch_rows(width))):

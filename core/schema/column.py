@@ -137,10 +137,7 @@ class Column(BaseModel):
     """One column: its kind, its public domain and how to write it back; all of it may leave.
 
     Attributes:
-      name: header in the file, unique in the schema.
-      kind: see `Kind`.
       missing: whether a value may be absent; absent values are modelled as a state of their own.
-      source: how the domain below is known.
       low, high: inclusive bounds for numeric kinds, low < high or equal for a constant. Dates are
         seconds since 1970-01-01 (naive or UTC).
       step: resolution of numeric kinds (1 for integers, 0.01 for cents, 86400 for days); 0 means
@@ -231,11 +228,7 @@ class Column(BaseModel):
         return self.source is not DomainSource.DROP and not self.kind.surrogate
 
     def check_magnitude(self) -> None:
-        """Refuse bounds that no model could compute with.
-
-        Raises:
-          SchemaError: a number beyond ±1e150, or a date outside the years 1 to 9999.
-        """
+        """Refuse bounds that no model could compute with."""
         bounds = (self.low, self.high, *self.spikes)
         words = magnitude_fault(bounds, dates=self.kind is Kind.DATETIME)
         if words and self.kind.numeric and self.modelled:
@@ -277,12 +270,7 @@ class Purchase(BaseModel):
 
 
 class DomainColumn(Column):
-    """A column of a domain: the declared fields and where they come from. It leaves the house.
-
-    Attributes:
-      provenance: see `Provenance`.
-      purchase: that of a domain that was bought, else None.
-    """
+    """A column of a domain: the declared fields and where they come from. It leaves the house."""
 
     provenance: Provenance = Provenance.UNSTATED
     purchase: Purchase | None = None

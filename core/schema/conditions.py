@@ -44,11 +44,8 @@ class Condition:
     """What one column's value must be.
 
     Attributes:
-      column: a modelled column.
-      text: as it was asked for, such as "age=40..60".
       labels: of which it must be one; None for numbers and dates.
       low, high: ends of the range of a number, both included; dates are seconds since 1970-01-01.
-      missing: whether it must be absent instead.
     """
 
     column: DomainColumn
@@ -84,8 +81,6 @@ class Shares:
     """Shares of rows that a column's values shall have.
 
     Attributes:
-      column: its name.
-      text: as they were asked for.
       parts: conditions on the column that no value keeps two of, each with its share in [0, 1];
         what is left of 1 goes to all other values, as they are drawn.
     """
@@ -102,9 +97,6 @@ class Shares:
 
 def parse_conditions(texts: Sequence[str], domain: Domain) -> tuple[Condition, ...]:
     """Conditions that rows are to keep, all of them.
-
-    Args:
-      texts: each as in this file's first lines.
 
     Raises:
       ConditionError: one that cannot be read, or that no declared value keeps.

@@ -46,7 +46,6 @@ def stamps_as(stamps: Series, dtype: str) -> Series:
 
     Args:
       stamps: dates of any unit and time zone; those without one are in UTC.
-      dtype: begins with datetime64.
     """
     if getattr(stamps.dtype, "tz", None) is not None:
         stamps = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -62,9 +61,6 @@ def stamps_as(stamps: Series, dtype: str) -> Series:
 
 def offset_seconds(offset: str) -> int:
     """By how much clocks with an offset are ahead of UTC, in seconds.
-
-    Args:
-      offset: as in `Form.offset`.
 
     >>> offset_seconds("-0530"), offset_seconds("+02:00"), offset_seconds("Z")
     (-19800, 7200, 0)

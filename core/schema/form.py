@@ -45,8 +45,6 @@ class Form(BaseModel):
       absent: how a cell without a value is written, such as "", "?" or "N/A".
       codes: further spellings of "no value", such as "-99", at most 16. In numbers and dates each
         is a state of its own, learned and written as such; in lists each is a label.
-      decimal: decimal mark.
-      thousands: what groups digits by three, or "".
       prefix, suffix: unit before or after every number, with its space: "$", " €", "%".
       inner_sign: whether a sign stands after the prefix ($-5) and not before it (-$5).
       places: decimals that every number has; digits of a second's fraction in dates; None for as
@@ -142,10 +140,7 @@ class FileForm(BaseModel):
     """How a file is written.
 
     Attributes:
-      delimiter: between the cells of a line.
-      encoding: of text, a name that Python knows.
       spaced: whether a space may stand between a delimiter and an opening quote.
-      columns: forms of columns by name, those with nothing to say left out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

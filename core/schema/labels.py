@@ -83,9 +83,6 @@ def to_labels(series: Series) -> Series:
 def from_labels(labels: Series, column: Column) -> Series:
     """Labels back to the column's own dtype: the inverse of `to_labels`.
 
-    Args:
-      column: its `dtype` says what to restore.
-
     Returns:
       n values of `column.dtype`, or of its nullable twin when some are absent. Stays text when a
       label is no value of that dtype (an `other` label in a column of integers).
@@ -129,12 +126,7 @@ def _as_numbers(series: Series, column: Column) -> Numbers:
 
 
 def code_places(series: Series, column: Column) -> npt.NDArray[np.int64]:
-    """Which of the column's codes for "missing" each cell holds, int [n]; -1 for none.
-
-    Args:
-      series: n values as read from the file.
-      column: any kind; those without codes hold none.
-    """
+    """Which of the column's codes for "missing" each cell holds, int [n]; -1 for none."""
     places = np.full(len(series), -1, dtype=np.int64)
     if not column.codes:
         return places
@@ -152,11 +144,7 @@ def code_places(series: Series, column: Column) -> npt.NDArray[np.int64]:
 def _label_numbers(
     series: Series,
 ) -> tuple[Numbers, npt.NDArray[np.intp], npt.NDArray[np.object_]]:
-    """Labels as numbers, NaN for none or one beyond ±1e150; their places, -1 absent; and labels.
-
-    Args:
-      series: [n]; each label is read for itself, and once.
-    """
+    """Labels as numbers, NaN for none or one beyond ±1e150; their places, -1 absent; and labels."""
     codes, distinct = pd.factorize(to_labels(series))
     cells = pa.array(distinct, pa.large_string())
     if isinstance(cells, pa.ChunkedArray):  # as where there is none
@@ -167,12 +155,7 @@ def _label_numbers(
 
 
 def is_absent(cells: Series, column: Column) -> npt.NDArray[np.bool_]:
-    """Which cells have no value, bool [n]: empty ones, and those that say so in another spelling.
-
-    Args:
-      cells: n values as read from the file.
-      column: any kind; in lists the other spellings are labels, and count as well.
-    """
+    """Which cells have no value, bool [n]: empty ones, and those that say so in another spelling."""
     empty = cells.isna().to_numpy()
     if column.kind.listed and column.form is not None and column.form.codes:
         return np.asarray(empty | to_labels(cells).isin(column.form.codes).to_numpy())
@@ -183,7 +166,6 @@ def with_codes(cells: Series, column: Column, places: npt.NDArray[np.int64]) -> 
     """Cells with codes for "missing" where `code_places` would find them.
 
     Args:
-      cells: n values, absent in those places.
       places: int [n], -1 where a cell stays as it is.
     """
     if not (places >= 0).any():

@@ -49,7 +49,6 @@ def plain_numbers(text: pa.Array, form: Form) -> pa.Array:
 
     Args:
       text: large_string [k], trimmed.
-      form: how the column's numbers are written.
     """
     number = pc.match_substring_regex(text, _pattern(form))
     plain = pc.if_else(number, text, pa.scalar(None, text.type))
@@ -87,12 +86,7 @@ def numbers_as(plain: pa.Array, dtype: str) -> Series:
 
 
 def exact_as(plain: pa.Array, dtype: str) -> Series:
-    """The same, absent where a number would have to be rounded or clipped to whole ones or flags.
-
-    Args:
-      plain: large_string [k].
-      dtype: see `numbers_as`.
-    """
+    """The same, absent where a number would have to be rounded or clipped to whole ones or flags."""
     floats = number_values(plain)
     if is_whole(dtype):
         whole, exact = _whole(plain, floats, dtype)
@@ -107,7 +101,6 @@ def values_as(values: Series, dtype: str) -> Series:
 
     Args:
       values: [k] of any numeric dtype or of flags, absent or within ±1e150.
-      dtype: see `numbers_as`.
     """
     absent = values.isna().to_numpy()
     if is_whole(dtype):
@@ -127,12 +120,7 @@ def values_as(values: Series, dtype: str) -> Series:
 
 
 def _whole(plain: pa.Array, floats: Floats, dtype: str) -> tuple[NDArray[Any], Mask]:
-    """Plain numbers rounded and clipped, 0 where there is none; and which are exactly that.
-
-    Args:
-      plain: large_string [k].
-      floats: `number_values` of them.
-    """
+    """Plain numbers rounded and clipped, 0 where there is none; and which are exactly that."""
     whole = _nearest(np.nan_to_num(floats), dtype)
     exact = whole.astype(np.float64) == floats
     bounds = np.iinfo(whole.dtype)

@@ -72,7 +72,6 @@ class Unit(BaseModel):
 
     Attributes:
       columns: that say together who a row is of, sorted; empty where rows are protected.
-      rows: of one person at most; without columns so many rows are protected together.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

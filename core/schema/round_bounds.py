@@ -99,7 +99,6 @@ def whole_years(low: float, high: float, *, step: float, dtype: str = "") -> tup
     Args:
       low, high: seconds since 1970-01-01.
       step: resolution in seconds, > 0.
-      dtype: of the column; a type that counts nanoseconds ends in 1677 and 2262.
 
     >>> whole_years(86_400.0, 5 * 86_400.0, step=86_400)
     (0.0, 31449600.0)

@@ -68,13 +68,8 @@ class Schema(BaseModel):
     """A table's columns in file order, and what the steward says of them.
 
     Attributes:
-      columns: in file order.
-      target: the column that people will predict, or None.
-      person: whose rows are protected together; None where a row is a person.
-      rules: what holds in every row.
       sensitive: disjoint groups of columns whose joint distribution must not be revealed.
       holdout: share of records kept out of training, in [0, ½]; see `core.encoding.holdout`.
-      delimiter, encoding, spaced: of a text file, see `core.schema.form.FileForm`.
 
     Raises (pydantic.ValidationError, a ValueError): duplicate names or rules, or a role naming no
       column.
@@ -289,9 +284,6 @@ class Domain(BaseModel):
         """The domain of some columns, in this order; target and tags as far as they are among them.
 
         Rules and persons are about whole tables and stay behind.
-
-        Raises:
-          KeyError: no column has one of the names.
         """
         by_name = {column.name: column for column in self.columns}
         tagged = {g: tuple(c for c in cs if c in names) for g, cs in self.sensitive.items()}

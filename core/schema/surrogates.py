@@ -50,7 +50,6 @@ def shape_of(labels: Sequence[str], most: int = 0) -> str | None:
     every value, as in P-004711. So it tells of no value more than what all have in common.
 
     Args:
-      labels: of an identifier, k ≥ 1.
       most: how many different ones there are, if these are not all.
 
     >>> shape_of(["P-004711", "P-000815"]), shape_of(["4711", "12"])
@@ -72,15 +71,7 @@ def shape_of(labels: Sequence[str], most: int = 0) -> str | None:
 
 
 def check_room(columns: Iterable[Column], rows: int) -> None:
-    """Refuse a pattern that has fewer values than an identifier could need.
-
-    Args:
-      columns: of a table; those that are not identifiers repeat their values.
-      rows: of the largest table that is to be made, ≥ 1.
-
-    Raises:
-      SchemaError: the column, and how many values its pattern has.
-    """
+    """Refuse a pattern that has fewer values than an identifier could need."""
     for column in columns:
         if column.kind is Kind.IDENTIFIER and room(column) < rows:
             raise SchemaError(
@@ -92,17 +83,7 @@ def check_room(columns: Iterable[Column], rows: int) -> None:
 def surrogate(
     column: Column, rows: int, *, start: int = 0, of: int | None = None
 ) -> pd.Series[Any]:
-    """Fresh values of the column's type: in its pattern, or 1, 2, 3 … or "name-000001" ….
-
-    Args:
-      column: an identifier, whose values differ in every row, or text.
-      rows: how many values, ≥ 0.
-      start: how many others came before, whose values these go on from.
-      of: how many there are in all; by default these and those before.
-
-    Raises:
-      SchemaError: an identifier's pattern has fewer values than that.
-    """
+    """Fresh values of the column's type: in its pattern, or 1, 2, 3 … or "name-000001" …."""
     of = start + rows if of is None else of
     if column.pattern is not None:
         check_room([column], of)

@@ -33,23 +33,12 @@ __all__ = [
 
 
 def change_person(store: RunStore, table: TableRecord, person: Person | None) -> TableRecord:
-    """Say whose rows are protected together.
-
-    Args:
-      person: None where a row is a person.
-
-    Raises:
-      SchemaError: the rules, or the roles of columns, do not fit together; nothing was kept.
-    """
+    """Say whose rows are protected together."""
     return _keep(store, table, _changed(table.schema, person=person))
 
 
 def change_rules(store: RunStore, table: TableRecord, rules: Sequence[AnyRule]) -> TableRecord:
-    """Say what holds in every row, and count the rows that break it.
-
-    Raises:
-      SchemaError: a rule that cannot be kept, or names no column; nothing was kept.
-    """
+    """Say what holds in every row, and count the rows that break it."""
     return _keep(store, table, _changed(table.schema, rules=tuple(rules)))
 
 

@@ -36,11 +36,8 @@ class About(TypedDict, total=False):
     """What is said of a table that comes in.
 
     Attributes:
-      name: for people.
-      source: where the table came from, in words.
       account_id: ledger account of the people in it; by default the one whose rows these are among
         what the owner may see, see `core.runs.accounts.people`, or a fresh one.
-      owner: address of who brings it in, "" where nobody signs in.
     """
 
     name: Required[str]
@@ -60,10 +57,7 @@ def import_file(
     """Keep the table in a file.
 
     Args:
-      content: the file's path, or its bytes from the stream's current position.
-      form: how it is written, as far as somebody said so.
       progress: hears how many rows have passed; if it raises, nothing is kept.
-      **about: see `About`.
 
     Raises:
       TableReadError, RunStoreError: one plain line; nothing was kept.
@@ -88,16 +82,7 @@ def import_address(
     """Keep the table at an address; the password is neither stored nor said.
 
     Args:
-      text: a path, or the address of a database or an object store.
-      password: in place of one in the address.
       signed_in: whether people sign in to this server, see `Allowed.here`.
-      form: see `import_file`.
-      account_id: see `About`.
-      owner: see `About`.
-      progress: see `import_file`.
-
-    Raises:
-      TableReadError, RunStoreError: one plain line; nothing was kept.
     """
     address = Address.of(text, query=query, password=password)
     allowed = Allowed.here(signed_in=signed_in, forbidden=store.workspace.home)
@@ -107,11 +92,7 @@ def import_address(
 
 
 def import_frame(store: RunStore, frame: pd.DataFrame, **about: Unpack[About]) -> TableRecord:
-    """Keep a table of n ≥ 1 rows that is in memory, with its proposed schema and its profile.
-
-    Raises:
-      RunStoreError: one plain line; nothing was kept.
-    """
+    """Keep a table of n ≥ 1 rows that is in memory, with its proposed schema and its profile."""
     if not len(frame):
         raise RunStoreError(NO_RECORDS)
     raw, table_id = raw_frame(frame), secrets.token_hex(5)

@@ -54,12 +54,7 @@ def tallies(store: RunStore, table: TableRecord, names: Sequence[str]) -> dict[s
 def whole_bounds(
     store: RunStore, table: TableRecord, tally: Tally, column: SchemaColumn
 ) -> SchemaColumn:
-    """A column that was proposed, with the bounds of all rows.
-
-    Args:
-      tally: its raw cells, as `tallies` gives them.
-      column: the proposal; any other stays as it is.
-    """
+    """A column that was proposed, with the bounds of all rows."""
     if column.proposal is None or column.proposal != column.domain_digest:
         return column
     return bounded(tally, column, _reread(store, table))

@@ -23,9 +23,6 @@ def sample_table(rows: int = 5000) -> pd.DataFrame:
     identifier, a date, integers, numbers, a zero-inflated cost with a heavy tail, categories, an
     order, booleans and missing values.
 
-    Args:
-      rows: how many, ≥ 1.
-
     Returns:
       The same table for the same number of rows, in the dtypes `read_table` gives.
     """
@@ -102,9 +99,6 @@ def fetch_adult() -> pd.DataFrame:
 
     Returns:
       15 columns in the dtypes `read_table` gives, the target `income` last.
-
-    Raises:
-      TableReadError: no network, or OpenML does not answer.
     """
     from sklearn.datasets import fetch_openml  # heavy, and only this function needs it
 

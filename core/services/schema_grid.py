@@ -54,11 +54,7 @@ _KEEP = {
 
 
 def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """One row a column, all cells text but `missing` (bool); see `GRID`.
-
-    Args:
-      rare: by column, how many of its listed values few rows hold, in words.
-    """
+    """One row a column, all cells text but `missing` (bool); see `GRID`."""
     rows = [
         {
             "column": c.name,
@@ -85,11 +81,7 @@ def _origin(column: SchemaColumn) -> str:
 
 
 def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
-    """The schema with the grid's `missing`, bounds, scale and `keep`; kinds stay as they are.
-
-    Raises:
-      SchemaError: a cell that cannot be understood; the column and what to write are named.
-    """
+    """The schema with the grid's `missing`, bounds, scale and `keep`; kinds stay as they are."""
     columns = []
     for (_, row), column in zip(grid.iterrows(), schema.columns, strict=True):
         change: dict[str, object] = {"missing": bool(row["missing"])}
@@ -155,11 +147,7 @@ def with_categories(column: AnyColumn, text: str) -> AnyColumn:
 
 
 def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
-    """The column with these categories; what was listed and is not any more becomes "OTHER".
-
-    Raises:
-      SchemaError: nothing is listed, or a category stands twice.
-    """
+    """The column with these categories; what was listed and is not any more becomes "OTHER"."""
     listed = tuple(labels)
     if not listed:
         raise SchemaError(f"'{column.name}' needs at least one category. Nothing was changed.")
@@ -173,14 +161,7 @@ def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
 
 
 def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
-    """The column as another kind, with a domain proposed from the rows as inference would.
-
-    Returns:
-      The column; it may be missing where some cells do not read as that kind.
-
-    Raises:
-      SchemaError: most cells do not read as that kind, or it has no domain; nothing was changed.
-    """
+    """The column as another kind, with a domain proposed from the rows as inference would."""
     bare: dict[str, object] = {
         "kind": kind, "low": None, "high": None, "step": 0.0, "scale": "linear", "spikes": (),
         "categories": None, "other": None,
@@ -216,11 +197,7 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
 
 
 def _as_numbers(tally: Tally, column: SchemaColumn) -> tuple[SchemaColumn, Tally]:
-    """A column of numbers or dates in the form in which most of its cells read, and these.
-
-    Args:
-      column: as it should become, without a domain.
-    """
+    """A column of numbers or dates in the form in which most of its cells read, and these."""
     typed, unreadable = typed_tally(tally, column)
     if unreadable and tally.written:  # in the form that the cells themselves propose, perhaps
         again = propose_column(tally, column.name)

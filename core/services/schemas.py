@@ -22,11 +22,7 @@ def schema_file(table: TableRecord) -> bytes:
 
 
 def read_schema_file(content: bytes) -> Schema:
-    """A schema from such a file.
-
-    Raises:
-      SchemaError: what is wrong with it, without the value that has it.
-    """
+    """A schema from such a file."""
     try:
         return Schema.model_validate_json(content)
     except ValidationError as error:
@@ -43,9 +39,6 @@ def like_last_time(
     """The declared table whose columns are called most alike, and how this one differs; or None.
 
     Also None once this table is declared, or holds those declarations already. No row is read.
-
-    Args:
-      others: tables whose schemas may be looked at, newest first.
     """
     if store.attested(table.id):
         return None
@@ -60,12 +53,6 @@ def adopt(store: RunStore, table: TableRecord, saved: Schema) -> TableRecord:
     """Give a table the declarations of a saved schema, to be confirmed by the steward.
 
     Rows are read to count anew what does not fit.
-
-    Args:
-      saved: of an earlier table, or from a file.
-
-    Raises:
-      SchemaError: it has no column in common with the table, or does not fit; nothing was changed.
     """
     if not set(saved.names) & set(table.schema.names):
         raise SchemaError(

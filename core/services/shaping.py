@@ -45,9 +45,6 @@ def draw_tables(
 ) -> tuple[DrawnTable, ...]:
     """Tables of synthetic rows, one for each seed, under the run's `exports`.
 
-    Args:
-      run_id: a run with a saved model.
-
     Raises:
       RunStoreError: no model yet, or such rows cannot be had; says how many of those drawn fit.
     """
@@ -67,9 +64,6 @@ def draw_tables(
 
 def table_name(name: str, seed: int | None, *, several: bool) -> str:
     """A table's name among others of other seeds.
-
-    Args:
-      name: of the table where it is alone.
 
     >>> table_name("x.csv", 7, several=True), table_name("x.csv", 7, several=False)
     ('x.seed-7.csv', 'x.csv')

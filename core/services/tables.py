@@ -62,12 +62,8 @@ def change_grid(
     """Keep the edited grid; kinds that changed get a fresh domain and picture.
 
     Args:
-      grid: as `core.services.schema_grid` shows it, one row a column.
       earlier: columns as they were declared, by name and kind: a kind that comes back brings its
         declaration along instead of a fresh one.
-
-    Raises:
-      SchemaError: a cell is wrong; nothing was kept.
     """
     kinds = [Kind(kind) for kind in grid["kind"]]
     changed = {
@@ -137,22 +133,12 @@ def change_list(
 
     Args:
       labels: in order; those that were listed and are not any more become "OTHER".
-
-    Raises:
-      SchemaError: no label, or one twice; nothing was kept.
     """
     return recounted(store, table, table.schema.replace(with_list(table.schema[name], labels)))
 
 
 def merge_rare(store: RunStore, table: TableRecord, name: str, fewer: int) -> TableRecord:
-    """List every label of a column that at least so many rows hold; others become "OTHER".
-
-    Args:
-      fewer: k ≥ 1; labels of fewer rows are merged.
-
-    Raises:
-      SchemaError: more labels than a list may have; nothing was kept.
-    """
+    """List every label of a column that at least so many rows hold; others become "OTHER"."""
     column = merged_below(table.schema[name], label_counts(store, table, name), fewer)
     return recounted(store, table, table.schema.replace(with_list(column, column.categories or ())))
 
@@ -164,15 +150,7 @@ def change_categories(store: RunStore, table: TableRecord, name: str, text: str)
 
 
 def change_pattern(store: RunStore, table: TableRecord, name: str, pattern: str) -> TableRecord:
-    """Say what made-up values of a column look like; an empty pattern leaves it to the product.
-
-    Args:
-      name: of an identifier or text column.
-      pattern: see `Column.pattern`.
-
-    Raises:
-      SchemaError: it cannot be used, or has fewer values than the table has rows; nothing was kept.
-    """
+    """Say what made-up values of a column look like; an empty pattern leaves it to the product."""
     before = table.schema[name]
     try:
         column = type(before).model_validate({**dict(before), "pattern": pattern.strip() or None})
@@ -239,11 +217,7 @@ def _pictures(table: TableRecord) -> list[ColumnProfile]:
 
 
 def change_target(store: RunStore, table: TableRecord, target: str | None) -> TableRecord:
-    """Name the target column, or none.
-
-    Args:
-      target: name of a modelled column, or None.
-    """
+    """Name the target column, or none."""
     return store.save_schema(table.id, table.schema.model_copy(update={"target": target}))
 
 
@@ -257,9 +231,6 @@ def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]
 
     Args:
       groups: name of a group by column; an empty name or no entry leaves a column untagged.
-
-    Raises:
-      SchemaError: a column that is not modelled is tagged; nothing was kept.
     """
     sensitive: dict[str, tuple[str, ...]] = {}
     for column in table.schema.columns:

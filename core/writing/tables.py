@@ -47,8 +47,6 @@ def write_csv_parts(
     """Write UTF-8 text with a header, cells written as the original's are.
 
     Args:
-      parts: rows of one table, some at a time; one at least.
-      path: replaced only when the whole file has been written.
       schema: says how cells are written and what stands between them; without one that is commas,
         "." decimals and empty cells for absent values.
       escape_formulas: put an apostrophe before text a spreadsheet would run as a formula; the
@@ -75,7 +73,6 @@ def as_written(frame: pd.DataFrame, schema: Schema, headers: Sequence[str] = ())
     Forms hold nothing that a spreadsheet runs, so escaping comes before.
 
     Args:
-      schema: of the table; columns that it lacks stay as they are.
       headers: what the frame's columns are called in the schema, where that differs.
     """
     forms = {column.name: column for column in schema.columns if column.form is not None}
@@ -109,14 +106,7 @@ def csv_text(frame: pd.DataFrame) -> str:
 def write_parquet_parts(
     parts: Iterable[pd.DataFrame], path: Path, *, schema: Schema | None = None
 ) -> None:
-    """Write Parquet without an index, whole or not at all, a part a group of rows.
-
-    Args:
-      parts: rows of one table, some at a time; one at least.
-      path: replaced only when the whole file has been written.
-      schema: gives columns real types, see `core.reading.arrow_types`; without one they have
-        those of pandas.
-    """
+    """Write Parquet without an index, whole or not at all, a part a group of rows."""
     with replacing(path) as file:
         write_row_groups(parts, file, schema=schema)
 
@@ -128,7 +118,6 @@ def write_row_groups(
 
     Args:
       parts: of one table, one at least; the first one's types are those of all.
-      schema: see `write_parquet_parts`.
     """
     writer, rows = None, 0
     try:

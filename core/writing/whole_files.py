@@ -18,9 +18,6 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
     The bytes go to a temporary file in the same folder, are flushed to disk and renamed over
     `path`, so that a reader sees the old file or the new one and never half of one.
-
-    Args:
-      path: where the file shall be; its folder exists.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     temporary = Path(name)

@@ -38,7 +38,6 @@ class Invariant:
     """A rule that every row keeps.
 
     Attributes:
-      rule: what holds; without what rows say of values.
       mapping: result by source label, for a column that follows from another.
     """
 
@@ -46,11 +45,7 @@ class Invariant:
     mapping: Mapping[str, str] | None = None
 
     def broken(self, frame: pd.DataFrame, columns: Mapping[str, Column]) -> Mask:
-        """Which rows of another table break it, bool [n]; unknown sources and gaps break nothing.
-
-        Args:
-          frame: n rows with the columns it names.
-        """
+        """Which rows of another table break it, bool [n]; unknown sources and gaps break nothing."""
         rule = self.rule
         if isinstance(rule, Determines):
             expected = pd.Series(labels_of(frame[rule.source])).map(self.mapping or {})
@@ -63,11 +58,7 @@ class Invariant:
 def invariants(
     frame: pd.DataFrame, columns: Sequence[Column], *, seed: int = 0
 ) -> tuple[Invariant, ...]:
-    """What holds in every row and would not by chance.
-
-    Args:
-      frame: n real rows with these columns.
-    """
+    """What holds in every row and would not by chance."""
     random = np.random.default_rng(seed)
     take = np.sort(random.permutation(len(frame))[:FEW_ROWS])
     few = frame.iloc[take]

@@ -26,11 +26,7 @@ class Layout:
     """The map between a table's columns and those that models see.
 
     Attributes:
-      output: as given.
       domain: what models see; `output` itself where there is neither rule nor person.
-
-    Raises:
-      SchemaError: one plain line on a rule that cannot be kept.
     """
 
     def __init__(self, output: Domain):
@@ -80,12 +76,8 @@ class Layout:
         """Real rows as models see them; what breaks a rule is moved inside by fixed rules.
 
         Args:
-          frame: with the columns that `reads` names.
           rows_of_person: how many rows the person of each row has, ≥ 1, int [rows]; needed where
             people may have several.
-
-        Raises:
-          ValueError: it is needed and not given.
         """
         if self.same:
             return frame
@@ -97,12 +89,7 @@ class Layout:
         return seen
 
     def shortfall(self, frame: pd.DataFrame, rows: int) -> int:
-        """How many more of a model's rows `from_model` needs to make so many rows; 0 when enough.
-
-        Args:
-          frame: a model's rows so far, ≥ 1.
-          rows: that are asked for, ≥ 1.
-        """
+        """How many more of a model's rows `from_model` needs to make so many rows; 0 when enough."""
         if self.same or self._assembler is None:
             return max(0, rows - len(frame))
         return self._assembler.shortfall(frame, rows)
@@ -113,9 +100,7 @@ class Layout:
         """A model's rows as rows of the table: its columns, order and dtypes, every rule kept.
 
         Args:
-          frame: as models draw them, ≥ 1 row; see `shortfall`.
           seed: of what is drawn here, data-free; None draws one.
-          rows: how many to make; by default as many as the frame has.
         """
         if self.same:
             return frame

@@ -36,9 +36,7 @@ class PersonAssembler:
     """How people are put together.
 
     Attributes:
-      column: how many rows a person has, as models see it.
       bins: first and last number of rows of each of its labels.
-      constant: columns that hold one value for a person, as models see them.
     """
 
     column: DomainColumn
@@ -49,12 +47,7 @@ class PersonAssembler:
     def of(
         cls, most: int, constant: Sequence[DomainColumn], taken: Collection[str]
     ) -> PersonAssembler:
-        """For people of at most so many rows.
-
-        Args:
-          most: ≥ 2.
-          taken: names that the count must not have.
-        """
+        """For people of at most so many rows."""
         ends = range(1, most + 1) if most <= _EACH else [e for e in _ENDS if e < most] + [most]
         firsts = [1, *(end + 1 for end in ends)]
         bins = tuple(zip(firsts, ends, strict=False))
@@ -71,11 +64,7 @@ class PersonAssembler:
         return pd.Series(np.array(self.column.categories, dtype=object)[at], dtype="str")
 
     def shortfall(self, frame: pd.DataFrame, rows: int) -> int:
-        """How many more candidates to draw before people can be put together; 0 when enough are.
-
-        Args:
-          frame: candidates so far, ≥ 1.
-        """
+        """How many more candidates to draw before people can be put together; 0 when enough are."""
         bins, sizes, people = self._people(frame, rows)
         needed = np.bincount(bins[people], weights=sizes, minlength=len(self.bins))
         there = np.bincount(bins, minlength=len(self.bins))
@@ -93,7 +82,6 @@ class PersonAssembler:
 
         Args:
           frame: candidates, ≥ 1; where they do not suffice some are used again.
-          rows: that are asked for, ≥ 1.
 
         Returns:
           Which candidate each row is, and whose it is (0, 1, …), int [rows] each. People come in

@@ -19,12 +19,7 @@ __all__ = ["count_violations", "declared_from_batches"]
 
 
 def count_violations(frame: pd.DataFrame, domain: Domain) -> dict[str, int]:
-    """How many rows break each rule, by its text; for eyes inside only.
-
-    Args:
-      frame: rows with the columns that the rules name.
-      domain: with the rules, their mappings and combinations declared.
-    """
+    """How many rows break each rule, by its text; for eyes inside only."""
     columns = {column.name: column for column in domain.columns}
     return {rule.text: int(_violates(rule, frame, columns).sum()) for rule in domain.rules}
 
@@ -34,10 +29,6 @@ def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
 
     Each source gets its most common result, the first by alphabet of those that are; combinations
     are all that occur.
-
-    Args:
-      rule: itself where it says nothing of values or has it declared.
-      batches: rows with the columns that it names, in parts.
     """
     mapped = isinstance(rule, Determines) and rule.mapping is None
     listed = isinstance(rule, Combinations) and rule.allowed is None
@@ -61,11 +52,7 @@ def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
 def _violates(
     rule: Rule, frame: pd.DataFrame, columns: dict[str, DomainColumn]
 ) -> NDArray[np.bool_]:
-    """Which rows break a rule, bool [n]; rows that it does not speak of keep it.
-
-    Args:
-      rule: with what it says of values declared.
-    """
+    """Which rows break a rule, bool [n]; rows that it does not speak of keep it."""
     if isinstance(rule, Determines):
         lookup = Lookup.of(rule, columns)
         wanted = labels_of(lookup.decode(frame[rule.source]))

@@ -30,10 +30,8 @@ class Link:
     """A relation with the way it is walked.
 
     Attributes:
-      relation: which.
       entry: the column that is settled before.
       modelled: the column whose value a model gives, itself or as a gap.
-      computed: the third column, or None.
       gap: what models see in place of `modelled`; None where they see the column itself.
     """
 
@@ -49,9 +47,7 @@ class Chain:
     """Columns tied together by rules.
 
     Attributes:
-      columns: by name.
       root: the column that is settled first.
-      links: each after the one that settles its entry.
       constant: columns that hold one value for a person.
     """
 
@@ -100,11 +96,7 @@ class Chain:
         return values
 
     def check(self) -> None:
-        """Refuse rules that no row could keep.
-
-        Raises:
-          SchemaError: the declared bounds leave a rule no room.
-        """
+        """Refuse rules that no row could keep."""
         bounds = {name: _interval(column, 1) for name, column in self.columns.items()}
         for link in reversed(self.links):
             room = self._allowed(link.relation, link.entry, bounds)
@@ -172,12 +164,7 @@ def chains_of(
     """The chains that relations make.
 
     Args:
-      target: it is settled first, so that no rule computes it.
       constant: columns that hold one value for a person; they are settled before others.
-      taken: names that a new column must not have.
-
-    Raises:
-      SchemaError: rules go round in a circle, have no room, or do not fit what is constant.
     """
     results = {relation.result for relation in relations}
 

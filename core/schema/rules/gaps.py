@@ -34,7 +34,6 @@ class Gap:
     """The distance of a column from the one it is entered by, ≥ 0 by the rule or bounded by it.
 
     Attributes:
-      column: what models see.
       upwards: whether the column it stands for is the higher one.
       unit: of the gap, in units of the columns.
       end: where it is measured from when the entry is missing: the column's own bound.
@@ -74,12 +73,6 @@ def gap_of(
     """The gap of a relation that is entered by its low or its high column.
 
     Where a column between is declared and the entry is always there, the gap is that column.
-
-    Args:
-      taken: names that the gap must not have.
-
-    Raises:
-      RuleDomainError: the steps of the two columns have no common one.
     """
     low, high, u = columns[relation.low], columns[relation.high], relation.unit
     upwards = entry == relation.low
@@ -116,11 +109,7 @@ def gap_of(
 
 
 def _step(relation: Relation, low: Column, high: Column) -> float:
-    """The common step of two columns, 0 where one of them has none.
-
-    Raises:
-      RuleDomainError: there is none.
-    """
+    """The common step of two columns, 0 where one of them has none."""
     fine, coarse = sorted((low.step, high.step))
     if fine == 0.0:
         return 0.0

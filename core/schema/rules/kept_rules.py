@@ -23,7 +23,6 @@ class Kept:
     """Rules and roles as they can be kept.
 
     Attributes:
-      rules: that hold in every synthetic row.
       target, person: without columns in which nothing was found.
       fallen: by a rule's text, or a column's role, a sentence on why it is not kept.
     """
@@ -45,13 +44,6 @@ def keep(
     lost: Collection[str],
 ) -> Kept:
     """The rules and roles that can be kept.
-
-    Args:
-      columns: all that are in the synthetic table, with their domains.
-      rules: that were declared, those about lost columns too.
-      target: the column that people will predict.
-      bought: names of the columns whose domain was bought.
-      lost: names of those in which a purchase found nothing.
 
     Raises:
       SchemaError: one plain line on a rule that cannot be kept, and not for what was bought.

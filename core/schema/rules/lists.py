@@ -55,11 +55,6 @@ class Lookup:
 
     A source without an entry gives a missing result where that may be, else the result's `other`,
     else its first label.
-
-    Attributes:
-      source: name of the column it follows from.
-      result: what is looked up.
-      mapping: result label by source label; see `MISSING`.
     """
 
     source: str
@@ -68,11 +63,7 @@ class Lookup:
 
     @classmethod
     def of(cls, rule: Determines, columns: Mapping[str, Column]) -> Lookup:
-        """From a declared rule.
-
-        Raises:
-          SchemaError: no mapping is declared, or it names a result that the column does not have.
-        """
+        """From a declared rule."""
         if rule.mapping is None:
             raise SchemaError(
                 f"Rule '{rule.text}': declare or buy which label each code has, that is, which "
@@ -101,9 +92,7 @@ class Joint:
     """Several listed columns that models see as one.
 
     Attributes:
-      columns: those it stands for, two or more.
       allowed: labels [combinations, columns]; see `MISSING`.
-      column: the one models see.
     """
 
     columns: tuple[Column, ...]
@@ -112,16 +101,7 @@ class Joint:
 
     @classmethod
     def of(cls, rule: Combinations, columns: Mapping[str, Column], name: str) -> Joint:
-        """From a declared rule.
-
-        Args:
-          rule: with the combinations that are allowed.
-          name: of the column that models see.
-
-        Raises:
-          SchemaError: no combination is declared, too many are, or one has a label that its column
-            does not have.
-        """
+        """From a declared rule."""
         own = tuple(columns[one] for one in rule.names)
         combinations = tuple(dict.fromkeys(rule.allowed or ()))
         if not combinations:
@@ -170,11 +150,7 @@ class Joint:
 
 
 def check_lists(names: Sequence[str], columns: Mapping[str, Column], rule: str) -> None:
-    """Refuse a rule about labels that names a column without a list of them.
-
-    Raises:
-      SchemaError: a column is of another kind.
-    """
+    """Refuse a rule about labels that names a column without a list of them."""
     for name in names:
         if not columns[name].kind.listed:
             raise SchemaError(

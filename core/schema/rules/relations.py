@@ -31,10 +31,6 @@ class Relation:
     """high = low + unit · between, or high ≥ low where nothing is between.
 
     Attributes:
-      text: of the rule, for people.
-      low, high: columns.
-      between: a third column, or None.
-      result: the column that the rule computes.
       unit: a day in seconds where low and high are dates, else 1.
       floors: which of low and between may not be below 0, since another rule says so.
     """
@@ -137,14 +133,7 @@ def breaks(
 def relations_of(
     rules: tuple[AtMost | Sum | Difference, ...], columns: Mapping[str, Column]
 ) -> list[Relation]:
-    """The relations of all rules about numbers; an order that a sum implies becomes part of it.
-
-    Args:
-      rules: in the order they are declared.
-
-    Raises:
-      SchemaError: a rule mixes kinds, or names a column twice.
-    """
+    """The relations of all rules about numbers; an order that a sum implies becomes part of it."""
     for rule in rules:
         _check_kinds(rule, columns)
     relations = [_relation(rule, columns) for rule in rules if not isinstance(rule, AtMost)]

@@ -52,9 +52,7 @@ class Determines(_Rule):
     """One column follows from another: equal sources have equal results.
 
     Attributes:
-      source, result: the columns; both listed.
       mapping: result label by source label; None until it is declared or bought.
-      bought: whether the mapping was released by a mechanism, not declared.
     """
 
     PARTS = ("source", "result")
@@ -106,9 +104,7 @@ class Combinations(_Rule):
     """Only some combinations of labels occur.
 
     Attributes:
-      names: the columns, listed ones, two or more.
       allowed: labels in the order of `names`; None until they are declared or bought.
-      bought: whether they were released by a mechanism, not declared.
     """
 
     kind: Literal["combinations"] = "combinations"
@@ -165,9 +161,6 @@ _FORMS = (
 
 def parse_rule(text: str) -> AnyRule:
     """A rule from its text.
-
-    Raises:
-      SchemaError: it has none of the known forms, which are named.
 
     >>> parse_rule("label <- code").columns, parse_rule("stay = end - start").text
     (('code', 'label'), 'stay = end - start')

@@ -44,10 +44,6 @@ class Steps:
     """What becomes of the columns of a table that has rules.
 
     Attributes:
-      source: the modelled columns of the table, in order.
-      columns: those that models see, in order.
-      chains: rules about numbers.
-      joints: combinations.
       lookups: results that are looked up, each after its source.
       together: names of columns that models see and that are missing together; the first decides.
       constant: names of those that hold one value for a person.
@@ -74,10 +70,7 @@ class Steps:
         """The steps that keep the rules of a table.
 
         Args:
-          columns: all that are in the synthetic table, in order, with declared domains.
-          target: the column that people will predict; models see it as it is.
           tagged: columns whose distribution is hidden; no rule may speak of them.
-          constant: columns that hold one value for a person.
 
         Raises:
           SchemaError: one plain line on the rule that cannot be kept.
@@ -145,9 +138,6 @@ class Steps:
 
         Where the first of them is present, another that is missing gets a value of another row; if
         no row has one, all of them are missing everywhere.
-
-        Args:
-          frame: n ≥ 1 rows as models see them.
         """
         by_name = {column.name: column for column in self.columns}
         filled = {name: frame[name] for name in frame.columns}
@@ -166,11 +156,7 @@ class Steps:
     def decode(
         self, frame: pd.DataFrame, people: NDArray[np.intp] | None = None
     ) -> dict[str, pd.Series[Any]]:
-        """The modelled columns of the table, by name; every rule holds in every row.
-
-        Args:
-          people: whose each row is, or None.
-        """
+        """The modelled columns of the table, by name; every rule holds in every row."""
         cells: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}
         for chain in self.chains:
             gaps = {link.gap.column.name for link in chain.links if link.gap is not None}
