@@ -57,7 +57,7 @@ def fates(column: Column, cells: int, unreadable: int) -> dict[str, int]:
 
 
 def misfit_words(column: Column, cells: int, unreadable: int = 0) -> str:
-    """What would happen to cells that do not fit, in a sentence or two; empty where there are none."""
+    """What would happen to cells that do not fit, in a sentence or two; empty without any."""
     sentences = []
     if unreadable:
         count, (fate,) = _counted(unreadable), fates(column, unreadable, unreadable)

@@ -155,7 +155,7 @@ def _label_numbers(
 
 
 def is_absent(cells: Series, column: Column) -> npt.NDArray[np.bool_]:
-    """Which cells have no value, bool [n]: empty ones, and those that say so in another spelling."""
+    """Which cells have no value, bool [n]: empty ones, and those that hold a code for that."""
     empty = cells.isna().to_numpy()
     if column.kind.listed and column.form is not None and column.form.codes:
         return np.asarray(empty | to_labels(cells).isin(column.form.codes).to_numpy())

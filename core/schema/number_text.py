@@ -86,7 +86,7 @@ def numbers_as(plain: pa.Array, dtype: str) -> Series:
 
 
 def exact_as(plain: pa.Array, dtype: str) -> Series:
-    """The same, absent where a number would have to be rounded or clipped to whole ones or flags."""
+    """The same, absent where a number would have to be rounded or clipped to the dtype."""
     floats = number_values(plain)
     if is_whole(dtype):
         whole, exact = _whole(plain, floats, dtype)

@@ -45,7 +45,7 @@ class Invariant:
     mapping: Mapping[str, str] | None = None
 
     def broken(self, frame: pd.DataFrame, columns: Mapping[str, Column]) -> Mask:
-        """Which rows of another table break it, bool [n]; unknown sources and gaps break nothing."""
+        """Which of n rows break it, bool [n]; unknown sources and missing cells break nothing."""
         rule = self.rule
         if isinstance(rule, Determines):
             expected = pd.Series(labels_of(frame[rule.source])).map(self.mapping or {})

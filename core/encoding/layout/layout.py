@@ -89,7 +89,7 @@ class Layout:
         return seen
 
     def shortfall(self, frame: pd.DataFrame, rows: int) -> int:
-        """How many more of a model's rows `from_model` needs to make so many rows; 0 when enough."""
+        """How many more of a model's rows `from_model` needs to make so many; 0 when enough."""
         if self.same or self._assembler is None:
             return max(0, rows - len(frame))
         return self._assembler.shortfall(frame, rows)
