@@ -59,7 +59,7 @@ def findings(report: Report, language: Language = ENGLISH) -> list[Finding]:
         *_impossible(report, language),
         *_columns(report, language),
         *_together(report, language),
-        *_stood_out(report, language),
+        *_significant_sets(report, language),
         *_learning(report, language),
         *_people(report, language),
     ]
@@ -194,10 +194,10 @@ def _together(report: Report, language: Language) -> Iterator[Finding]:
 NUMBERS = {3: "Three", 4: "Four", 5: "Five", 6: "Six"}
 
 
-def _stood_out(report: Report, language: Language) -> Iterator[Finding]:
+def _significant_sets(report: Report, language: Language) -> Iterator[Finding]:
     """The clearest larger set that a scan found; whether synthetic rows keep it, others say."""
     say = language.say
-    told = report.get("stood_out", ())  # only models that scan tell
+    told = report.get("significant_sets", ())  # only models that scan tell
     larger = [one for one in told if len(one["columns"]) > 2]
     if not larger:
         return

@@ -31,10 +31,9 @@ def interactions_figure(report: Dumped) -> Figure | None:
     """A matrix of pairs coloured by score on a log scale, and bars of larger sets.
 
     Args:
-      report: whose "stood_out" holds `core.models.events.Interaction`s; reports of other models,
-        and of earlier versions, lack it.
+      report: whose "significant_sets" holds `core.models.events.Interaction`s, if any.
     """
-    told = report.get("stood_out", ())
+    told = report.get("significant_sets", ())
     pairs = [one for one in told if len(one["columns"]) == 2]
     larger = [one for one in told if len(one["columns"]) > 2][:MOST_SETS]
     if not told:
@@ -109,7 +108,7 @@ def _hover(one: Dumped) -> str:
 
 def describe_interactions(report: Dumped) -> str:
     """The figure in a sentence."""
-    told = report["stood_out"]
+    told = report["significant_sets"]
     pairs = [one for one in told if len(one["columns"]) == 2]
     larger = [one for one in told if len(one["columns"]) > 2]
     best = max(told, key=lambda one: one["score"])

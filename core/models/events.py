@@ -21,7 +21,7 @@ __all__ = [
     "PhaseStarted",
     "Preview",
     "Progress",
-    "StoodOut",
+    "SignificantSets",
     "Signal",
 ]
 
@@ -122,10 +122,10 @@ class Interaction(Frozen):
     target: bool = False
 
 
-class StoodOut(FitEvent):
+class SignificantSets(FitEvent):
     """All that stood out so far, largest score first; a function of releases, so free to show."""
 
-    kind = "stood_out"
+    kind = "significant_sets"
     sets: tuple[Interaction, ...]
 
     @property

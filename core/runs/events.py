@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 __all__ = ["EventKind", "RunEvent", "State", "json_safe"]
 
 EventKind = Literal[
-    "phase", "progress", "metrics", "preview", "note", "stood_out", "state", "device"
+    "phase", "progress", "metrics", "preview", "note", "significant_sets", "state", "device"
 ]  # fmt: skip
 
 

@@ -46,7 +46,7 @@ __all__ = [
     "refused_groups",
     "report",
     "selection_words",
-    "stood_out",
+    "significant_sets",
     "waits_for",
 ]
 
@@ -57,19 +57,19 @@ def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any
     Args:
       view: "inside" shows real data without noise; "outside" shows none, or what was paid for.
 
-    Beside what was measured, "stood_out" holds what the fit told of columns that go together.
+    Beside what was measured, "significant_sets" holds what the fit found in its scan.
     """
     made = _read_json(store, run_id, INSIDE_REPORT if view == "inside" else OUTSIDE_REPORT)
-    told = stood_out(store, run_id)
-    return made | {"stood_out": told} if made is not None and told else made
+    told = significant_sets(store, run_id)
+    return made | {"significant_sets": told} if made is not None and told else made
 
 
-def stood_out(store: RunStore, run_id: str) -> list[dict[str, Any]]:
+def significant_sets(store: RunStore, run_id: str) -> list[dict[str, Any]]:
     """`core.models.events.Interaction`s as dicts, from a fit's releases; none where none scans.
 
     Columns are named as the model sees them. Free to show in both views.
     """
-    newest = store.journal.latest(run_id, "stood_out")
+    newest = store.journal.latest(run_id, "significant_sets")
     return [] if newest is None else list(newest.data["sets"])
 
 

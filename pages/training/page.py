@@ -95,7 +95,7 @@ def _show(run: RunRecord) -> None:
     if run.state is not State.RUNNING:
         _ending(run)
     _charts(run)
-    _stood_out(run)
+    _significant_sets(run)
     _preview(run)
 
 
@@ -338,13 +338,16 @@ def _charts(run: RunRecord) -> None:
             )
 
 
-def _stood_out(run: RunRecord) -> None:
+def _significant_sets(run: RunRecord) -> None:
     """What a private scan showed of columns that go together, where the model scans."""
-    told = {"stood_out": reviews.stood_out(shared.store(), run.id)}
-    if not told["stood_out"]:
+    told = {"significant_sets": reviews.significant_sets(shared.store(), run.id)}
+    if not told["significant_sets"]:
         return
     opened = st.expander(
-        said(interactions.FIGURE.title), icon=":material/join:", key="stood_out", on_change="rerun"
+        said(interactions.FIGURE.title),
+        icon=":material/join:",
+        key="significant_sets",
+        on_change="rerun",
     )
     if opened.open:
         with opened:

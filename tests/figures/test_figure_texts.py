@@ -44,7 +44,7 @@ REPORT = {
     ],
     "pairs": {"columns": NAMES[:2], "tvd": [[0.1, 0.3], [0.3, 0.2]]},
     "density": {"x": [0, 1, 2], "y": [0, 1], "real": [[0.5, 0.5]], "synthetic": [[0.2, 0.8]]},
-    "stood_out": [
+    "significant_sets": [
         {"columns": NAMES[:2], "score": 4000.0, "target": True},
         {"columns": NAMES[1:], "score": 90.0, "target": False},
     ],

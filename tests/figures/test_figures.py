@@ -75,7 +75,7 @@ def report():
         ],
         "pairs": {"columns": ["amount", "word"], "tvd": [[0.1, 0.3], [0.3, 0.2]]},
         "density": {"x": [0, 1, 2], "y": [0, 1], "real": [[0.5, 0.5]], "synthetic": [[0.2, 0.8]]},
-        "stood_out": [
+        "significant_sets": [
             {"columns": ["amount", "word"], "score": 40.0, "target": True},
             {"columns": ["amount", "word", "other"], "score": 90.0, "target": False},
         ],
@@ -170,7 +170,7 @@ def test_what_is_not_measured_yet_is_no_figure(report):
         "pca": None,
         "pairs": None,
         "density": None,
-        "stood_out": [],
+        "significant_sets": [],
         "dimension_probability": [],
         "dimension_prediction": [],
     }

@@ -15,7 +15,7 @@ def one(*columns, score=40.0, target=False):
 
 def report(*told, target="ill"):
     empty = Report(rows_real=1, rows_synthetic=1, target=target).model_dump(mode="json")
-    return empty | {"stood_out": list(told)}
+    return empty | {"significant_sets": list(told)}
 
 
 def test_models_that_do_not_scan_show_nothing():

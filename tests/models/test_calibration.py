@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from core.encoding.codec import Codec, Codes
-from core.models.events import StoodOut
+from core.models.events import SignificantSets
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
 from core.models.steps.calibration import calibration
@@ -185,11 +185,11 @@ def test_what_was_released_is_never_released_again(tmp_path):
     assert first.seed == again.seed
 
 
-def test_what_stood_out_is_told(tmp_path):
+def test_significant_pairs_are_reported(tmp_path):
     plan = planned("p3gm")
     watcher = Watcher()
     count(guarded(plan), plan, FitContext(on_event=watcher, folder=tmp_path, seed=1))
-    assert [e for e in watcher.events if isinstance(e, StoodOut)]
+    assert [e for e in watcher.events if isinstance(e, SignificantSets)]
 
 
 # -- weights ---------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def test_classes_counted_together_move_no_further(counts, rare, tmp_path, monkey
     monkeypatch.setattr(releases.Releases, "_drowned", lambda known, pair, weight: rare)
     monkeypatch.setattr(pair_queries, "A_FEW", 1.0)
     monkeypatch.setattr(pair_queries, "QUIET", 0)  # columns are counted again whatever pairs show
-    monkeypatch.setattr(pair_queries, "STANDS_OUT", math.inf)
+    monkeypatch.setattr(pair_queries, "PAIR_SNR_THRESHOLD", math.inf)
     monkeypatch.setattr(releases, "SetCounts", counts)
     monkeypatch.setattr(releases, "ask", lambda *facts: asked.append(ask(*facts)) or asked[-1])
     plan = plan_of("scan_focus", most_together=2)  # so that pairs are counted twice

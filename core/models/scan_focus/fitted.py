@@ -42,7 +42,7 @@ def fitted_mixture(
     constants = {
         "sizes": [scale.size for scale in scales],
         **placing.values,
-        "stood_out": [one.model_dump(mode="json") for one in known.stood_out],
+        "significant_sets": [one.model_dump(mode="json") for one in known.significant_sets],
     }
     weights = {**mixed, **placing.tensors}
     return fitted_of(known.codec, settings.model_dump(), weights, constants)

@@ -17,7 +17,7 @@ from core.models.steps.counting.releases import Releases
 
 __all__ = ["FocusedReleases"]
 
-SET_STANDS_OUT = 25.0  # standard deviations above noise, of larger sets, which a rough draft may
+SET_SNR_THRESHOLD = 25.0  # standard deviations above noise, of larger sets, which a rough draft may
 # miss a little
 STUCK = 0.5  # share of a clear pair's energy that a draft may leave unexplained
 MOST_SETS = 4
@@ -81,7 +81,7 @@ class FocusedReleases(Releases):
             return frozenset()
         above, clear = self._pair_energy()
         left, _ = self.scanned.energy(2, draft.expected(2))
-        missed = (clear > SET_STANDS_OUT) & (left > STUCK * above)
+        missed = (clear > SET_SNR_THRESHOLD) & (left > STUCK * above)
         return frozenset(c for i in np.flatnonzero(missed) for c in self.design.pairs[i])
 
     def _contradicted(self, draft: MixtureMatcher | None) -> list[tuple[int, ...]]:
@@ -94,7 +94,7 @@ class FocusedReleases(Releases):
             best = np.argsort(-score)[: 2 * MOST_SETS]
             scores += [(self.design.sets[size - 1][i], float(score[i])) for i in best]
         scores.sort(key=lambda row: -row[1])
-        clear = [(columns, z) for columns, z in scores if z > SET_STANDS_OUT][:MOST_SETS]
+        clear = [(columns, z) for columns, z in scores if z > SET_SNR_THRESHOLD][:MOST_SETS]
         self.checkpoint.state["focus_scores"] = [[list(columns), z] for columns, z in clear]
         return [columns for columns, _ in clear]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from core.encoding.codec import Codec
-from core.models.events import Emitter, PhaseStarted, StoodOut
+from core.models.events import Emitter, PhaseStarted, SignificantSets
 from core.models.saved_model import FittedGenerator, read_generator
 from core.models.scan_focus.discrepancy import more_to_learn
 from core.models.scan_focus.ensemble import MixtureEnsemble
@@ -57,7 +57,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
 
     stuck: frozenset[int] = frozenset()
     if design.pairs:
-        emitter.send(StoodOut(sets=known.stood_out))
+        emitter.send(SignificantSets(sets=known.significant_sets))
         draft = None
         if design.larger:
             phase = PhaseStarted(name="draft", title="Draft (touches no private data)")
@@ -66,7 +66,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
             train_on(phase, MixtureEnsemble([draft]), steps)
             stuck = known.stuck(draft)
         targets = known.focused(targets, draft)
-        emitter.send(StoodOut(sets=known.stood_out))
+        emitter.send(SignificantSets(sets=known.significant_sets))
     phase = PhaseStarted(name=TRAINING, title="Training (touches no private data)")
     members = max(1, settings.members)  # earlier versions' plans name none
     steps = _steps(settings, targets, checkpoint)
@@ -102,7 +102,9 @@ def load(folder: Path) -> FittedGenerator:
     codec, values, weights, _ = read_generator(folder, FILE)
     names = ("sizes", "lines", "widths", "follows", "sums")
     constants = {name: values[name] for name in names}
-    constants["stood_out"] = values.get("stood_out", [])  # the first of these models told none
+    constants["significant_sets"] = values.get(
+        "significant_sets", []
+    )  # the first of these models told none
     return fitted_of(codec, values["settings"], weights, constants)
 
 

@@ -24,7 +24,7 @@ __all__ = [
     "ReleasedHistograms",
     "Report",
     "Score",
-    "StandingOut",
+    "SignificantSet",
     "UtilityRow",
     "View",
 ]
@@ -289,7 +289,7 @@ class BrokenRule(_Value):
     rows: int
 
 
-class StandingOut(_Value):
+class SignificantSet(_Value):
     """Columns that went together in a private scan; `core.models.events.Interaction`, as stored."""
 
     columns: tuple[str, ...]
@@ -321,5 +321,5 @@ class Report(_Value):
     attacks: list[Attack] = Field(default_factory=list)
     associations: AssociationTable | None = None
     broken_rules: list[BrokenRule] = Field(default_factory=list)
-    stood_out: list[StandingOut] = Field(default_factory=list)  # told by a fit, not measured here
+    significant_sets: list[SignificantSet] = Field(default_factory=list)  # of the fit
     notes: list[str] = Field(default_factory=list)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from core.encoding.codec import Codec
-from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, StoodOut
+from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, SignificantSets
 from core.models.saved_model import FittedModel
 from core.models.steps.calibration.coupling import coupling, goal_of
 from core.models.steps.calibration.reweighing import CalibratedModel, Calibration
@@ -170,7 +170,7 @@ def count(table: PrivateTable, plan: Plan, context: FitContext) -> Counts:
     known = Releases(table, plan, codec, design, checkpoint, emitter, context.device)
     counted = known.pairs(PAIRS) if design.pairs else ()
     if design.pairs:
-        emitter.send(StoodOut(sets=known.stood_out))
+        emitter.send(SignificantSets(sets=known.significant_sets))
     return counts_of(known, counted)
 
 

@@ -18,7 +18,7 @@ from core.models.steps.counting.design import ALL_PAIRS, Design
 __all__ = ["BY_NOISE", "BY_SIGHT", "CLEAR", "LOUD", "RULES", "Asked", "Rule", "ask"]
 
 Floats = NDArray[np.float64]
-STANDS_OUT = 3.0  # standard deviations above what noise alone shows, of a pair
+PAIR_SNR_THRESHOLD = 3.0  # standard deviations above what noise alone shows, of a pair
 FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
 QUIET = 6  # power of the share of pairs that show nothing, by which columns get of their weight
 CLEAR = 10_000.0  # records a unit of the pairs' noise, beyond which they are weighed by sight
@@ -110,7 +110,7 @@ def ask(
     """
     order = np.argsort(-score, kind="stable")
     if len(order) > ALL_PAIRS:
-        clear = int((score > STANDS_OUT).sum())
+        clear = int((score > PAIR_SNR_THRESHOLD).sum())
         order = order[: min(PAIRS_A_COLUMN * design.columns, max(FEWEST_PAIRS, clear))]
     pairs = tuple(design.pairs[i] for i in order)
     cells = np.array([sizes[a] * sizes[b] for a, b in pairs], dtype=np.float64)
@@ -125,7 +125,7 @@ def ask(
             weighted = zip(pairs, weights.tolist(), strict=True)
             hidden = np.array([drowned(pair, weight) for pair, weight in weighted], dtype=bool)
             hidden &= float(hidden.mean()) <= A_FEW
-    quiet = rule.quiet * float((score[order] <= STANDS_OUT).mean()) ** QUIET
+    quiet = rule.quiet * float((score[order] <= PAIR_SNR_THRESHOLD).mean()) ** QUIET
     apart = ~(alike | hidden)
     tied = {column for pair, one in zip(pairs, apart, strict=True) if one for column in pair}
     untied = {column for pair in pairs for column in pair} - tied  # to the class, by any pair

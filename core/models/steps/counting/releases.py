@@ -95,7 +95,7 @@ class Releases:
         return counts.float(), noise.float()
 
     @property
-    def stood_out(self) -> tuple[Interaction, ...]:
+    def significant_sets(self) -> tuple[Interaction, ...]:
         """Sets of columns that go together beyond noise and chance, clearest first; free to show.
 
         Chance is what independent columns of as many records would show without any noise. A set
@@ -106,11 +106,11 @@ class Releases:
             return ()  # without noise nothing can be told from it
         larger = self.checkpoint.state.get("focus_scores", [])  # those that were counted
         clear = ((tuple(columns), self._beyond_luck(z)) for columns, z in larger)
-        shown = [*self._pairs_that_stand_out, *self._shown(clear)]
+        shown = [*self._significant_pairs, *self._shown(clear)]
         return tuple(sorted(shown, key=lambda one: -one.score)[:MOST_TOLD])
 
     @cached_property
-    def _pairs_that_stand_out(self) -> tuple[Interaction, ...]:
+    def _significant_pairs(self) -> tuple[Interaction, ...]:
         assert self.scanned is not None
         known, spread = self._signs_counted()
         chance = self._class_shares() / self.table.n

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from core.export.page_html import page
-from core.models.events import Interaction, StoodOut
+from core.models.events import Interaction, SignificantSets
 from core.quality.report.types import Report
 from core.runs.events import RunEvent
 from core.services import reviews
 from tests.pages.screen import finish, in_tab, small_report, whole, words
 
-TOLD = StoodOut(
+TOLD = SignificantSets(
     sets=(
         Interaction(columns=("age", "ward", "days"), score=80.0, target=True),
         Interaction(columns=("age", "cost"), score=30.0),
@@ -20,17 +20,17 @@ SENTENCE = "most clearly age with ward with days, 80 standard deviations"
 
 def tell(store, run):
     for sets in ((), TOLD.sets):  # the newest word counts
-        event = StoodOut(sets=sets)
+        event = SignificantSets(sets=sets)
         store.journal.append(run.id, RunEvent(kind=event.kind, data=event.data))
 
 
 def test_training_draws_it_once_opened(store, start, show):
     run = start(model="scan_focus")
-    assert "stood_out" not in show("training", run=run.id).session_state
+    assert "significant_sets" not in show("training", run=run.id).session_state
     tell(store, run)
     at = whole(show("training", run=run.id))
     assert SENTENCE not in words(at) and not at.get("plotly_chart")
-    at.session_state["stood_out"] = True
+    at.session_state["significant_sets"] = True
     at = whole(at.run())
     assert SENTENCE in words(at) and len(at.get("plotly_chart")) == 1
 
@@ -40,11 +40,11 @@ def test_review_shows_it_in_both_views_and_the_file_too(store, start, show):
     outside = small_report(filled=True) | {"view": "outside"}
     finish(store, run, report=small_report(filled=True), outside=outside)
     before = reviews.report(store, run.id)
-    assert not before["stood_out"] and "What stood out" not in page(before, "t")
+    assert not before["significant_sets"] and "What stood out" not in page(before, "t")
     tell(store, run)
     for view in ("inside", "outside"):
         at = in_tab(show("review", run=run.id, view=view), "Pairs")
         assert SENTENCE in words(at) and "Three columns together say something" in words(at)
-        assert len(Report.model_validate(reviews.report(store, run.id, view)).stood_out) == 2
+        assert len(Report.model_validate(reviews.report(store, run.id, view)).significant_sets) == 2
         file = page(reviews.report(store, run.id, view), "t")
         assert SENTENCE in file and "Three columns together say something" in file
