@@ -26,7 +26,7 @@ from core.runs.execution.noisy_scores import (
 from core.runs.records import RunRecord
 from core.runs.storage.artefacts import INSIDE_REPORT, OUTSIDE_REPORT, PRIVACY_CERTIFICATE
 from core.runs.storage.reviews import notes
-from core.runs.storage.reviews.inside_views import recorded_views
+from core.runs.storage.reviews.inside_views import viewed_runs
 from core.runs.storage.reviews.notes import ScorePick
 from core.runs.storage.store import RunStore
 from core.schema.rounding_up import round_up
@@ -157,19 +157,12 @@ def inside_view_words(store: RunStore, account_id: str, *, run_id: str | None = 
       account_id: ledger account of the run that is released.
       run_id: the run; None for one that the store does not hold.
     """
-    every = recorded_views(store, account_id)
-    others = {one.run_id for one in every} - {run_id}
+    others = viewed_runs(store, account_id) - {run_id}
     if not others:
         return ""
-    older = others - {one.run_id for one in every if one.recorded}
-    note = (
-        f" Counted as looked at, because looks were not recorded yet: {len(older)} of them."
-        if older
-        else ""
-    )
     return (
         f"Chosen among {len(others) + 1} runs after looking at real data; the choice is not "
-        f"covered by ε.{note}"
+        "covered by ε."
     )
 
 

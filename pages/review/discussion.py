@@ -197,8 +197,6 @@ def _inside_views(run: RunRecord) -> None:
     """Who had real data of this run in sight, and when first."""
     viewers = [
         f"{named(view.author)} ({shared.clock(view.time)})"
-        if view.recorded
-        else say("perhaps somebody, before looks were recorded")
         for view in recorded_views(shared.store(), run.account_id)
         if view.run_id == run.id
     ]

@@ -64,13 +64,6 @@ def test_another_process_of_that_number_is_not_the_worker(store, held, set_clock
     assert store.run(held.id).state is State.LOST
 
 
-def test_a_worker_of_an_older_version_is_known_by_its_wall_time(store, held):
-    started = psutil.Process(held.pid).create_time()
-    with store.engine.begin() as connection:
-        connection.exec_driver_sql(f"UPDATE runs SET pid_started = {started!r}")
-    assert store.run(held.id).state is State.RUNNING
-
-
 @pytest.mark.parametrize("jump", [DAY, -DAY])
 def test_a_worker_that_never_started_does_not_hold_its_slot(store, table, set_clock, jump):
     run = queued(store, table, toy_plan(table))

@@ -244,7 +244,7 @@ def test_a_name_that_somebody_gave_themselves_is_no_signature(store, start, monk
     monkeypatch.setattr(guard, "configured", lambda: True)
     notes.decide(
         store, table_id=run.table_id, run_id=run.id, author="Bob", decision=changes, text="no"
-    )  # of an older version, which kept names alone
+    )  # before people signed in
     assert "1 more" in verdict("bob@x.org", "Bob", approve)
     assert "1 more" in verdict("bob@x.org", "Robert", approve)  # one person under two names
     assert "Changes" in verdict("bob@x.org", "Bob", changes, "rows are missing")

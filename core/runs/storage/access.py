@@ -1,7 +1,7 @@
 """Who may see which table, where people sign in: its owner, and whom the owner shared it with.
 
-A table without an entry was brought in before people signed in, or by an older version: everybody
-who may look at tables at all sees it.
+A table without an entry was imported while nobody had to sign in: everybody who may see tables at
+all sees it.
 """
 
 from __future__ import annotations

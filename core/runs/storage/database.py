@@ -23,7 +23,6 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 __all__ = [
-    "UNRECORDED",
     "AccessRow",
     "Base",
     "EventRow",
@@ -39,7 +38,6 @@ __all__ = [
 NUL, SUBSTITUTE = "\x00", "\ufffd"
 # SQLite's integers are 64 bits wide, PostgreSQL's only where it is said
 WIDE = BigInteger().with_variant(Integer(), "sqlite")
-UNRECORDED = ""  # author of a look that may have been taken before looks were recorded
 
 
 class PlainText(TypeDecorator[str]):
@@ -84,7 +82,7 @@ class TableRow(Base):
 
 
 class AccessRow(Base):
-    """Who may see a table where people sign in; older tables have none."""
+    """Who may see a table where people sign in; a table without a row is everybody's."""
 
     __tablename__ = "access"
 
@@ -219,7 +217,7 @@ class InsideViewRow(Base):
     No foreign keys: a look is not undone by deleting the run or the table.
     """
 
-    __tablename__ = "looks"
+    __tablename__ = "inside_views"
 
     run_id: Mapped[str] = mapped_column(primary_key=True)
     author: Mapped[str] = mapped_column(primary_key=True)

@@ -117,7 +117,6 @@ class TableStore:
         if tuple(rows.column_names) != schema.names:
             raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
         table_id = table_id or secrets.token_hex(5)
-        profile = _with_people(profile, schema, lambda names: [rows.select(names)])
         with self.unfinished.begun(table_id) as (artefacts, _):
             with artefacts.replacing(ROWS) as file:
                 pq.write_table(rows, file, row_group_size=batch_rows(rows.num_columns))
@@ -153,6 +152,7 @@ class TableStore:
           owner: address of who brings it in, whose alone it is from its first moment on; "" for
             nobody's, which is everybody's who may see tables.
         """
+        profile = _with_people(profile, schema, self._columns_of(table_id))
         row = TableRow(
             id=table_id,
             name=name,
@@ -176,7 +176,7 @@ class TableStore:
         """All tables, newest first."""
         with Session(self.engine) as session:
             rows = session.scalars(select(TableRow).order_by(TableRow.created.desc()))
-            return [self._record(row) for row in rows]
+            return [table_record(row) for row in rows]
 
     def table(self, table_id: str) -> TableRecord:
         """One table; NotFoundError when there is none."""
@@ -184,7 +184,7 @@ class TableStore:
             row = session.get(TableRow, table_id)
             if row is None:
                 raise NotFoundError("There is no such table in this workspace.")
-            return self._record(row)
+            return table_record(row)
 
     def save_schema(
         self, table_id: str, schema: Schema, *, profile: dict[str, Any] | None = None
@@ -332,14 +332,6 @@ class TableStore:
                 "The plan protects other rows together than the table's schema says. Make a new "
                 "plan."
             )
-
-    def _record(self, row: TableRow) -> TableRecord:
-        record = table_record(row)
-        if record.schema.person is None:
-            return record
-        # a schema that an older version kept may lack the count; it is kept with the next change
-        counted = _with_people(record.profile, record.schema, self._columns_of(row.id))
-        return replace(record, profile=counted)
 
 
 def _with_people(

@@ -6,7 +6,6 @@ import json
 
 import pandas as pd
 import pytest
-from sqlalchemy import update
 
 from core.models.planning import plan_fit
 from core.privacy.guarded import PrivateTable
@@ -20,7 +19,6 @@ from core.runs.execution.pipeline import execute
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
 from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts
-from core.runs.storage.database import TableRow
 from core.schema.person import Person
 from core.schema.schema import Column, Kind, Schema, SchemaError
 from core.services import tables
@@ -61,12 +59,6 @@ def test_people_are_counted_when_the_schema_is_kept(store, table, schema, monkey
     assert targeted.training_n == spared.training_n
     alone = store.save_schema(table.id, schema.model_copy(update={"person": None}))
     assert alone.training_n == 150 and "people" not in alone.profile
-
-
-def test_a_table_of_an_older_workspace_is_counted_when_it_is_looked_at(store, table):
-    with store.engine.begin() as connection:
-        connection.execute(update(TableRow).values(profile={"n": 150}))
-    assert store.table(table.id).training_n == PEOPLE
 
 
 def test_a_run_is_for_the_tables_people(store, table, schema):

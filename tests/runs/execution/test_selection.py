@@ -30,8 +30,6 @@ from core.runs.storage.reviews.inside_views import (
     viewed_runs,
 )
 from core.runs.storage.reviews.notes import Decision
-from core.runs.storage.store import RunStore
-from core.runs.workspace import Workspace
 from core.services import reviews
 from tests.runs import toy
 
@@ -97,7 +95,7 @@ def test_a_look_is_kept_once_a_person_with_its_first_time(store, done):
     see(store, run, "")
     first, second = recorded_views(store, run.account_id)
     assert (first.run_id, first.author, second.author) == (run.id, "Ada L", SOMEBODY)
-    assert first.time <= second.time and first.recorded and second.recorded
+    assert first.time <= second.time
     assert viewed_runs(store, run.account_id) == {run.id}
     assert viewed_runs(store, "others") == frozenset()
 
@@ -225,33 +223,7 @@ def test_pages_show_inside_reports_through_the_function_that_records():
     assert {name: n for name, n in calls.items() if n} == {"report_view.py": 1, "review.py": 1}
 
 
-# -- old workspaces -----------------------------------------------------------------------------
-
-
-def test_runs_of_an_old_workspace_count_as_seen_and_the_certificate_says_why(store, done):
-    one, other = done(), done()
-    with store.engine.begin() as connection:
-        for later in ("looks", "sign_ins"):  # as the version before left it
-            connection.exec_driver_sql(f"DROP TABLE {later}")
-        for table, column in (("runs", "unit_words"), ("sketches", "owner")):
-            connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
-        connection.exec_driver_sql("DROP TABLE alembic_version")
-    store.close()
-    with RunStore(Workspace(store.workspace.home)) as again:
-        found = recorded_views(again, one.account_id)
-        assert {look.run_id for look in found} == {one.id, other.id}
-        assert not any(look.recorded for look in found)
-        assert said(again, one) == (
-            UNPAID.format(2)
-            + " Counted as looked at, because looks were not recorded yet: 1 of them."
-        )
-        see(again, other)
-        assert said(again, one) == UNPAID.format(2)
-    with RunStore(Workspace(store.workspace.home)) as third:  # counted once, not at every opening
-        assert len(recorded_views(third, one.account_id)) == 3
-
-
-def test_a_pick_that_an_older_version_kept_is_no_pick_by_scores(store, done):
+def test_a_pick_by_eye_is_no_pick_by_scores(store, done):
     run = done()
     notes.pick(store, table_id=run.table_id, run_id=run.id, author="Ada")
     assert notes.picked(store, run.table_id) == (run.id, "Ada")

@@ -1,12 +1,13 @@
-"""Databases of earlier versions become today's, on SQLite and PostgreSQL; newer ones are refused.
+"""Databases are created, migrated or refused, on SQLite and PostgreSQL.
 
-Earlier states are those that the models had in the project's history before steps were counted:
-each lacked a few tables, the first ones a column of `runs`; nothing else ever changed.
+There is one revision so far: a second one is added to a copy of the steps to see how the next will
+be migrated to.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,50 +19,32 @@ from alembic.config import Config
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, String, event, inspect, text
+from core.runs.storage.errors import RunStoreError
+from core.runs.storage.workspace import PROJECT_ROOT, Workspace
+from sqlalchemy import Engine, String, Table, event, inspect
 
-from core.privacy.ledger.entries import entries_table
-from core.runs.errors import RunStoreError
 from core.runs.storage.engine import open_engine
 from core.runs.storage.migrations import current
 from core.runs.storage.migrations.current import HEAD, METADATA, bring_up_to_date, migrating
 from core.runs.storage.store import RunStore
-from core.runs.workspace import PROJECT_ROOT, Workspace
 from core.services import runs
 from tests.postgres_server import BOTH
 
 pytestmark = BOTH
-FIXTURES = Path(__file__).parents[2] / "fixtures"
-WORDS = "shift_words"  # the one column that came later
-# what each earlier version's models lacked, oldest first
-LATER = ("notes", "looks", "sketches", "access", "purchases")
-STATES = {
-    "first": (WORDS, *LATER),
-    "notes": (WORDS, *LATER[1:]),
-    "looks": (WORDS, *LATER[2:]),
-    "sketches without looks": ("looks", "access", "purchases"),
-    "sketches": ("access", "purchases"),
-    "access": ("purchases",),
-    "last uncounted": (),
-}
-ROWS = {
-    "tables": {"id": "t1", "name": "visits", "n": 40, "source": "a file", "created": 1.7e9 + 0.125,
-               "account_id": "p1", "schema": "{}", "profile": '{"n": 40}'},
-    "runs": {"id": "r1", "table_id": "t1", "name": "", "plan": "{}", "schema": "{}", "rows": 5,
-             "device": "cpu", "confirmation": "", "state": "done", "signal": "go on",
-             "message": "Done.", "created": 1.7e9 + 0.5, "queued": 1.7e9, "attempt": 1,
-             "guarantee": "{}", "seconds": "{}", "seed": 7},
-    "events": {"run_id": "r1", "seq": 1, "time": 1.7e9, "kind": "state", "data": '{"a": 1}'},
-    "notes": {"table_id": "t1", "run_id": "r1", "time": 1.7e9, "author": "Ada", "kind": "comment",
-              "view": "inside", "about": "", "text": "Good."},
-    "sketches": {"table_id": "t1", "account_id": "p1", "title": "visits", "created": 1.7e9,
-                 "exact": "e", "body": b"\x00\x01", "alike": "[]", "words": ""},
-    "ledger": {"seq": 1, "account_id": "p1", "run": "r1", "body": "{}", "hash": "f" * 64},
-}  # fmt: skip
+NEXT = "0.1.1"
+NEXT_STEP = """
+import sqlalchemy as sa
+from alembic import op
 
-ENDS = pytest.mark.parametrize(
-    "lacks", [STATES["first"], STATES["last uncounted"]], ids=["first", "last"]
-)
+revision, down_revision = "0.1.1", "0.1.0"
+
+
+def upgrade():
+    for table in ("tables", "runs"):
+        with op.batch_alter_table(table) as batch:
+            batch.add_column(sa.Column("later", sa.String, nullable=False, server_default="new"))
+"""
+VALUES = {int: 1, float: 1.7e9 + 0.125, bool: True, bytes: b"\x00\x01", dict: {"n": 40}}
 
 
 @pytest.fixture
@@ -72,26 +55,35 @@ def engine(database: str, tmp_path: Path) -> Iterator[Engine]:
     opened.dispose()
 
 
-def earlier(engine: Engine, lacks: tuple[str, ...]) -> None:
-    """Make the database of an earlier version, with a row in each table."""
-    ddl = (FIXTURES / f"unversioned.{engine.dialect.name}.sql").read_text(encoding="utf-8")
-    with engine.begin() as connection:
-        for statement in ddl.partition("\n")[2].split(";"):
-            if statement.strip():
-                connection.exec_driver_sql(statement)
-        entries_table.create(connection)
-        for name in set(lacks) - {WORDS}:
-            connection.exec_driver_sql(f"DROP TABLE {name}")
-        if WORDS in lacks:
-            connection.exec_driver_sql(f"ALTER TABLE runs DROP COLUMN {WORDS}")
-        for name, row in ROWS.items():
-            if name not in lacks:
-                columns, values = ", ".join(row), ", ".join(f":{key}" for key in row)
-                connection.execute(text(f"INSERT INTO {name} ({columns}) VALUES ({values})"), row)
+@pytest.fixture
+def next_revision(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """This process runs a later version, whose database has one more revision."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(current.FOLDER, folder)
+    (folder / "versions" / "step_0_1_1.py").write_text(NEXT_STEP)
+    monkeypatch.setattr(current, "FOLDER", folder)
+    monkeypatch.setattr(current, "HEAD", NEXT)
+
+
+def created(engine: Engine) -> None:
+    """Create the database of this version, with a row in each table."""
+    with migrating(engine) as connection:
+        current.create_tables(connection)
+        current._revision.create(connection)
+        connection.execute(current._revision.insert().values(version_num=HEAD))
+        for table in ours():
+            row = {
+                column.name: VALUES.get(column.type.python_type, "a") for column in table.columns
+            }
+            connection.execute(table.insert().values(row))
+
+
+def ours() -> list[Table]:
+    return [table for metadata in METADATA for table in metadata.sorted_tables]
 
 
 def form(engine: Engine) -> dict[str, object]:
-    """Every table with its columns, indexes and keys, and what step the database says it is at."""
+    """Every table with its columns, indexes and keys, and the database's revision."""
     look = inspect(engine)
     tables: dict[str, object] = {
         name: (
@@ -103,22 +95,17 @@ def form(engine: Engine) -> dict[str, object]:
     }
     if "alembic_version" in tables:
         with engine.connect() as connection:
-            mark = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-        tables["at"] = mark
+            revision = connection.exec_driver_sql("SELECT version_num FROM alembic_version")
+            tables["at"] = revision.scalar()
     return tables
 
 
 def content(engine: Engine) -> dict[str, list[dict[str, object]]]:
-    """All rows of the tables that `ROWS` fills and that are there, in the columns it names."""
-    there = inspect(engine).get_table_names()
+    """All rows of all tables, in the columns of this version."""
     with engine.connect() as connection:
         return {
-            name: [
-                dict(found._mapping)
-                for found in connection.exec_driver_sql(f"SELECT {', '.join(row)} FROM {name}")
-            ]
-            for name, row in ROWS.items()
-            if name in there
+            table.name: [dict(row._mapping) for row in connection.execute(table.select())]
+            for table in ours()
         }
 
 
@@ -139,15 +126,14 @@ def differences(engine: Engine) -> list[object]:
         return list(compare_metadata(context, list(METADATA)))
 
 
+@pytest.mark.databases("sqlite")
 def test_the_newest_step_is_the_one_the_code_names(database: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(current.FOLDER))
     script = ScriptDirectory.from_config(config)
     assert script.get_heads() == [HEAD]
-    steps = sorted((current.FOLDER / "versions").glob("step_*.py"))
-    assert [path.stem.removeprefix("step_") for path in steps] == sorted(
-        step.revision for step in script.walk_revisions()
-    )
+    steps = sorted(path.name for path in (current.FOLDER / "versions").glob("step_*.py"))
+    assert steps == sorted(current._file_name(step.revision) for step in script.walk_revisions())
 
 
 def test_a_new_database_is_what_the_models_say(engine: Engine) -> None:
@@ -155,49 +141,37 @@ def test_a_new_database_is_what_the_models_say(engine: Engine) -> None:
     assert differences(engine) == [] and form(engine)["at"] == HEAD
 
 
-@pytest.mark.parametrize("lacks", STATES.values(), ids=STATES)
-def test_an_earlier_database_becomes_what_the_models_say(
-    engine: Engine, lacks: tuple[str, ...]
-) -> None:
-    earlier(engine, lacks)
-    before = content(engine)
-    assert differences(engine) or lacks == ()
+def test_created_at_once_and_by_steps_are_the_same(engine: Engine) -> None:
     bring_up_to_date(engine)
-    assert differences(engine) == [] and form(engine)["at"] == HEAD
-    after = content(engine)
-    assert {name: after[name] for name in before} == before
-    with engine.connect() as connection:
-        looks = connection.exec_driver_sql("SELECT run_id, author, account_id FROM looks").all()
-        words = connection.exec_driver_sql(f"SELECT {WORDS} FROM runs").scalars().all()
-    # a run that ended before looks were recorded counts as looked at; later ones do not
-    assert [tuple(look) for look in looks] == ([("r1", "", "p1")] if "looks" in lacks else [])
-    assert words == [""]
-
-
-@ENDS
-def test_made_at_once_and_made_by_steps_are_the_same(
-    engine: Engine, lacks: tuple[str, ...], tmp_path: Path
-) -> None:
-    with migrating(engine) as connection:
-        current._make(connection)
     at_once = form(engine)
     with migrating(engine) as connection:
-        for metadata in (*METADATA, current._mark.metadata):
+        for metadata in (*METADATA, current._revision.metadata):
             metadata.drop_all(connection)
-    earlier(engine, lacks)
-    bring_up_to_date(engine)
+        current._upgrade(connection)
     assert form(engine) == at_once
+
+
+@pytest.mark.usefixtures("next_revision")
+def test_the_next_step_keeps_all_rows(engine: Engine) -> None:
+    created(engine)
+    before = content(engine)
+    bring_up_to_date(engine)
+    assert form(engine)["at"] == NEXT and content(engine) == before and all(before.values())
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT later FROM runs").scalars().all() == ["new"]
 
 
 class Cut(Exception):
     pass
 
 
-@ENDS
-def test_what_fails_in_the_middle_changes_nothing(engine: Engine, lacks: tuple[str, ...]) -> None:
+@pytest.mark.usefixtures("next_revision")
+@pytest.mark.parametrize("empty", [True, False])
+def test_what_fails_in_the_middle_changes_nothing(engine: Engine, empty: bool) -> None:
     """At every statement that changes something: the database stays as it was, and opens next."""
-    earlier(engine, lacks)
-    before, rows = form(engine), content(engine)
+    if not empty:
+        created(engine)
+    before, rows = form(engine), {} if empty else content(engine)
     changes = {"at": 0, "stop": 0}
 
     def count(_connection, _cursor, statement, *_more: object) -> None:
@@ -212,10 +186,10 @@ def test_what_fails_in_the_middle_changes_nothing(engine: Engine, lacks: tuple[s
         try:
             bring_up_to_date(engine)
         except Cut:
-            assert form(engine) == before and content(engine) == rows, stop
+            assert form(engine) == before and (empty or content(engine) == rows), stop
             continue
         break
-    assert stop > 3 and differences(engine) == [], "some were cut, and the last one was not"
+    assert stop > 3 and form(engine)["at"] == NEXT, "some were cut, and the last one was not"
 
 
 KILLED = """
@@ -233,35 +207,39 @@ bring_up_to_date(engine)
 """
 
 
-def test_a_process_killed_at_it_leaves_it_to_the_next(engine: Engine, database: str) -> None:
-    earlier(engine, STATES["first"])
-    before = form(engine)
-    engine.dispose()
+def test_a_killed_process_leaves_it_to_the_next(engine: Engine, database: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.script", KILLED, database], cwd=PROJECT_ROOT, check=False
     )
     assert done.returncode == -9
-    assert form(engine) == before
+    assert form(engine) == {}
     bring_up_to_date(engine)
     assert differences(engine) == []
 
 
-def test_a_newer_database_is_refused_and_stays_as_it_is(engine: Engine, tmp_path: Path) -> None:
-    bring_up_to_date(engine)
+@pytest.mark.parametrize("revision", ["0099", "0004", None])
+def test_a_database_of_another_version_is_refused_by_name(
+    engine: Engine, tmp_path: Path, revision: str | None
+) -> None:
+    created(engine)
     with engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0099'")
+        if revision is None:  # of before revisions were recorded
+            connection.exec_driver_sql("DROP TABLE alembic_version")
+        else:
+            connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{revision}'")
         connection.exec_driver_sql("ALTER TABLE runs ADD COLUMN unheard_of INTEGER")
-    before = form(engine)
-    with pytest.raises(RunStoreError, match="Nothing was changed. Start the newer version"):
+    before, rows = form(engine), content(engine)
+    name = Path(engine.url.database or "").name
+    with pytest.raises(RunStoreError, match=f"'{name}' was made by another version"):
         RunStore(Workspace(tmp_path / "home"))
-    assert form(engine) == before
+    assert form(engine) == before and content(engine) == rows
 
 
 OPENED = """
 import sys, time
 from pathlib import Path
 from core.runs.storage.store import RunStore
-from core.runs.workspace import Workspace
+from core.runs.storage.workspace import Workspace
 sys.stdin.readline()
 with RunStore(Workspace(Path(sys.argv[1]))) as store:
     print(len(store.runs()))
@@ -284,15 +262,8 @@ def test_a_database_that_another_process_makes_between_two_looks(
     assert form(engine)["at"] == HEAD
 
 
-@pytest.mark.parametrize("state", ["empty", "first"])
-def test_processes_that_open_it_at_once_all_find_it_done(
-    engine: Engine, tmp_path: Path, state: str
-) -> None:
+def test_processes_that_open_it_at_once_all_find_it_done(engine: Engine, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    if state != "empty":
-        earlier(engine, STATES[state])
-        with engine.begin() as connection:
-            connection.exec_driver_sql("DELETE FROM runs")  # what they hold here is no run's
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.script", OPENED, str(home)],
@@ -316,29 +287,22 @@ def test_processes_that_open_it_at_once_all_find_it_done(
 def test_alembic_is_imported_only_where_a_step_is_needed(engine: Engine, tmp_path: Path) -> None:
     look = (
         "import sys; from pathlib import Path; from core.runs.storage.store import RunStore;"
-        "from core.runs.workspace import Workspace;"
+        "from core.runs.storage.workspace import Workspace;"
         "RunStore(Workspace(Path(sys.argv[1]))).close(); print('alembic' in sys.modules)"
     )
 
-    def asked() -> bool:
+    def imported() -> bool:
         command = [sys.executable, "-c", look, str(tmp_path / "home")]
         done = subprocess.run(command, cwd=PROJECT_ROOT, capture_output=True, text=True, check=True)
         return bool(json.loads(done.stdout.lower()))
 
-    assert not asked(), "a new database"
-    assert not asked(), "one of this version"
-    with engine.begin() as connection:
-        connection.exec_driver_sql("DROP TABLE sign_ins")  # of the last step
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
-        for table, column in (("runs", "unit_words"), ("sketches", "owner")):
-            connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
-    assert asked(), "one of an earlier version"
+    assert not imported(), "a new database"
+    assert not imported(), "one of this version"
 
 
 def test_a_table_made_anew_keeps_the_rows_that_hang_on_it(engine: Engine) -> None:
     """SQLite changes a table by making another; its events must not go with the old one."""
-    earlier(engine, ())
-    bring_up_to_date(engine)
+    created(engine)
     rows = content(engine)
     with migrating(engine) as connection:
         change = Operations(MigrationContext.configure(connection))

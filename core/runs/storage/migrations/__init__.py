@@ -1,1 +1,1 @@
-"""Steps by which the database of an earlier version becomes that of this one."""
+"""Steps from one revision of the database to the next."""

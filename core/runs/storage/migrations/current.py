@@ -1,8 +1,8 @@
-"""bring_up_to_date: the database as this version wants it, whoever made it and however long ago.
+"""bring_up_to_date: create or migrate the database.
 
-Which step a database has seen stands in it (Alembic's own table), so that a look at one value is
-all it takes mostly. A new database is made from the models at once and marked; an earlier one goes
-through the steps in `versions`, all or none of them, while no other process can be at it.
+The database holds its own revision, in Alembic's table, so that opening it usually takes one query.
+A new database is created from the models. An earlier revision is migrated by the steps in
+`versions`, all of them in one transaction that locks out other processes.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ from core.runs.errors import RunStoreError
 from core.runs.storage.database import Base
 from core.runs.storage.engine import is_shared
 
-__all__ = ["HEAD", "METADATA", "bring_up_to_date", "migrating"]
+__all__ = ["HEAD", "METADATA", "bring_up_to_date", "create_tables", "migrating"]
 
-HEAD = "0004"  # the newest step in `versions`
+HEAD = "0.1.0"  # the newest revision in `versions`
 METADATA = (Base.metadata, entries_table.metadata)  # of every table in the database
 FOLDER = Path(__file__).parent
 LOCK = 4_102_276_817  # of PostgreSQL's advisory locks; any number that nobody else takes
 WAIT = "10min"  # for another process that is at it
 
-_mark = Table(
+_revision = Table(
     "alembic_version",
     MetaData(),
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
-_NEWER = (
-    "A newer version of Facsimile has used this workspace, and this one cannot read its database. "
-    "Nothing was changed. Start the newer version."
+_OTHER_VERSION = (
+    "The database '{name}' was made by another version of Facsimile, which this one cannot read. "
+    "Nothing was changed. Start that version, or choose a new workspace with FACSIMILE_HOME or "
+    "FACSIMILE_DATABASE."
 )
 _ENCODING = (
     "The PostgreSQL database does not store text as UTF-8. Nothing was changed. Make one that "
@@ -56,60 +57,71 @@ _ENCODING = (
 
 
 def bring_up_to_date(engine: Engine) -> None:
-    """Make what is absent and change what earlier versions had otherwise; safe at any moment.
+    """Create or migrate the database; several processes may call this at once.
 
     Raises:
-      RunStoreError: a newer version made it what it is; nothing was changed.
+      RunStoreError: another version made the database; nothing was changed.
     """
-    if _seen(engine) != HEAD:
+    if _revision_of(engine) != HEAD:
         _change(engine)
 
 
 @repeatable
 def _change(engine: Engine) -> None:
     with migrating(engine) as connection:
-        seen = _read(connection) if inspect(connection).has_table(_mark.name) else None
-        if seen == HEAD:
+        found = _read(connection) if inspect(connection).has_table(_revision.name) else None
+        if found == HEAD:
             return  # another process was first
-        if seen is not None and not (FOLDER / "versions" / f"step_{seen}.py").exists():
-            raise RunStoreError(_NEWER)
-        known = {name for metadata in METADATA for name in metadata.tables}
-        if seen is None and not known & set(inspect(connection).get_table_names()):
-            _make(connection)
-        else:
+        ours = {name for metadata in METADATA for name in metadata.tables}
+        if found is None and not ours & set(inspect(connection).get_table_names()):
+            create_tables(connection)
+            _revision.create(connection)
+            connection.execute(insert(_revision).values(version_num=HEAD))
+        elif found is not None and (FOLDER / "versions" / _file_name(found)).exists():
             _upgrade(connection)
+        else:
+            database = engine.url.database or ""
+            name = database if is_shared(engine) else Path(database).name
+            raise RunStoreError(_OTHER_VERSION.format(name=name))
 
 
-def _seen(engine: Engine) -> str | None:
-    """The newest step that the database has seen; None where it does not say."""
+def _file_name(revision: str) -> str:
+    return f"step_{revision.replace('.', '_')}.py"
+
+
+def _revision_of(engine: Engine) -> str | None:
+    """The database's revision; None where it holds none."""
     with engine.connect() as connection:
         try:
             return _read(connection)
         except DBAPIError:
             connection.rollback()
-            if not inspect(connection).has_table(_mark.name):
+            if not inspect(connection).has_table(_revision.name):
                 return None
         return _read(connection)  # another process made it just now, or this raises again
 
 
 def _read(connection: Connection) -> str | None:
-    return connection.execute(select(_mark.c.version_num)).scalar()
+    return connection.execute(select(_revision.c.version_num)).scalar()
 
 
-def _make(connection: Connection) -> None:
-    """All tables of a new database."""
+def create_tables(connection: Connection) -> None:
+    """Create all tables, as the models describe them.
+
+    Raises:
+      RunStoreError: a PostgreSQL database that does not store text as UTF-8.
+    """
     if is_shared(connection.engine):
         encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
         if encoding != "UTF8":
             raise RunStoreError(_ENCODING)
-    for metadata in (*METADATA, _mark.metadata):
+    for metadata in METADATA:
         metadata.create_all(connection, checkfirst=False)
-    connection.execute(insert(_mark).values(version_num=HEAD))
 
 
 def _upgrade(connection: Connection) -> None:
-    """The steps that the database has not seen."""
-    from alembic import command  # takes a tenth of a second, once for each new version
+    """Run the steps that the database lacks."""
+    from alembic import command  # late: importing it takes a tenth of a second
     from alembic.config import Config
 
     config = Config()
@@ -120,10 +132,10 @@ def _upgrade(connection: Connection) -> None:
 
 @contextmanager
 def migrating(engine: Engine) -> Iterator[Connection]:
-    """A transaction for changes of tables, that one process at a time is in; all of it or nothing.
+    """A transaction that changes tables; one process at a time, all of it or nothing.
 
-    SQLite rebuilds a table to change it, and dropping the old one would delete, by its foreign
-    keys, the rows that hang on it: they are off meanwhile, and looked at before the end.
+    SQLite rebuilds a table to change it, and dropping the old one would delete the rows that refer
+    to it. Foreign keys are therefore off meanwhile, and checked at the end.
     """
     if is_shared(engine):
         with engine.begin() as connection:

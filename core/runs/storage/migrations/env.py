@@ -1,4 +1,4 @@
-"""What Alembic runs to come to the database: the connection is `current.migrating`'s."""
+"""Alembic's environment: it uses the connection that `current.migrating` opened."""
 
 from alembic import context
 

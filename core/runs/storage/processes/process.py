@@ -28,7 +28,6 @@ __all__ = [
 
 STALE_SECONDS = 60.0  # without a sign of life for so long, a worker on another machine is gone
 START_SECONDS = 60.0  # a claimed run whose worker has not shown up by then never started
-LONGEST_UPTIME = 5e8  # s, 15 years; a larger start time is one since 1970
 MIB = 1024.0**2
 
 
@@ -45,15 +44,12 @@ def process_alive(pid: int, started: float) -> bool:
     """Whether the process with that number *and* start time still works (not a zombie).
 
     Args:
-      started: as `started_since_boot` told it; older versions kept seconds since 1970-01-01.
+      started: what `started_since_boot` returned.
     """
     try:
         process = psutil.Process(pid)
         # a number is reused, a start time is not
-        if started < LONGEST_UPTIME:
-            same = abs(started_since_boot(process) - started) < 0.1
-        else:
-            same = abs(process.create_time() - started) < 2.0
+        same = abs(started_since_boot(process) - started) < 0.1
         return bool(same and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False

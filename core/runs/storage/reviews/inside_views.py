@@ -15,7 +15,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.runs.storage.database import UNRECORDED, InsideViewRow, TableRow
+from core.runs.storage.database import InsideViewRow, TableRow
 from core.runs.storage.table_store import TableStore
 
 __all__ = ["SOMEBODY", "InsideView", "record_view", "viewed_runs", "recorded_views"]
@@ -29,18 +29,13 @@ class InsideView:
 
     Attributes:
       run_id: of the run, which may have been deleted since.
-      author: who; "" for runs that ended before looks were recorded and count as seen.
+      author: who.
       time: when first (UTC).
     """
 
     run_id: str
     author: str
     time: datetime
-
-    @property
-    def recorded(self) -> bool:
-        """Whether somebody was seen to look, or it can only not be excluded."""
-        return self.author != UNRECORDED
 
 
 def record_view(store: TableStore, *, table_id: str, run_id: str, author: str) -> None:

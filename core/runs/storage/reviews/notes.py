@@ -97,7 +97,7 @@ class Rule:
 
     approvals: int = 0
     inside: bool = False
-    alarm_approvals: int = 1  # not in notes of older versions
+    alarm_approvals: int = 1
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def review_verdicts(store: TableStore, run_id: str, view: View = "inside") -> li
     last: dict[str, ReviewVerdict] = {}
     for note in _notes(store, run_id, ("verdict",)):
         last.pop(_person(note.author), None)
-        last.pop(_before_addresses(note.author), None)
+        last.pop(_name_without_sign_in(note.author), None)
         text = note.text if view in ("inside", note.view) else ""
         last[_person(note.author)] = ReviewVerdict(
             note.author, _when(note), Decision(note.about), text, note.view
@@ -284,8 +284,8 @@ def _person(author: str) -> str:
     return " ".join((signed[1] if signed else author).casefold().split())
 
 
-def _before_addresses(author: str) -> str:
-    """How older versions, which knew names alone, would have known who signed; never an address."""
+def _name_without_sign_in(author: str) -> str:
+    """How the same person signs where nobody signs in: by name alone, never by an address."""
     name = " ".join(called(author).casefold().split())
     return "" if "@" in name else name
 
