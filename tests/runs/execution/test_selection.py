@@ -210,17 +210,18 @@ def test_the_stored_certificate_is_read_in_one_place():
     for name in ("core/services/export.py", "core/cli/saved_runs.py"):
         assert "PRIVACY_CERTIFICATE" not in (ROOT / name).read_text("utf-8")
     claims = [path for path in ROOT.glob("pages/**/*.py") if ".conditions" in path.read_text()]
-    assert [path.name for path in claims] == ["download.py"]
+    assert [path.relative_to(ROOT).as_posix() for path in claims] == ["pages/download/page.py"]
     assert 'certificate.get("conditions", claim.conditions)' in claims[0].read_text()
 
 
 def test_pages_show_inside_reports_through_the_function_that_records():
     calls = {
-        path.name: path.read_text(encoding="utf-8").count("reviews.report(")
+        f"{path.parent.name}/{path.name}": path.read_text("utf-8").count("reviews.report(")
         for path in ROOT.glob("pages/**/*.py")
     }
     # Review's own is the progress bar of a page whose inside view is open already
-    assert {name: n for name, n in calls.items() if n} == {"report_view.py": 1, "review.py": 1}
+    found = {name: n for name, n in calls.items() if n}
+    assert found == {"review/report_view.py": 1, "review/page.py": 1}
 
 
 def test_a_pick_by_eye_is_no_pick_by_scores(store, done):

@@ -19,8 +19,8 @@ from alembic.config import Config
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from core.runs.storage.errors import RunStoreError
-from core.runs.storage.workspace import PROJECT_ROOT, Workspace
+from core.runs.errors import RunStoreError
+from core.runs.workspace import PROJECT_ROOT, Workspace
 from sqlalchemy import Engine, String, Table, event, inspect
 
 from core.runs.storage.engine import open_engine
@@ -239,7 +239,7 @@ OPENED = """
 import sys, time
 from pathlib import Path
 from core.runs.storage.store import RunStore
-from core.runs.storage.workspace import Workspace
+from core.runs.workspace import Workspace
 sys.stdin.readline()
 with RunStore(Workspace(Path(sys.argv[1]))) as store:
     print(len(store.runs()))
@@ -287,7 +287,7 @@ def test_processes_that_open_it_at_once_all_find_it_done(engine: Engine, tmp_pat
 def test_alembic_is_imported_only_where_a_step_is_needed(engine: Engine, tmp_path: Path) -> None:
     look = (
         "import sys; from pathlib import Path; from core.runs.storage.store import RunStore;"
-        "from core.runs.storage.workspace import Workspace;"
+        "from core.runs.workspace import Workspace;"
         "RunStore(Workspace(Path(sys.argv[1]))).close(); print('alembic' in sys.modules)"
     )
 
