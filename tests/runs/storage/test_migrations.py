@@ -19,14 +19,14 @@ from alembic.config import Config
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from core.runs.errors import RunStoreError
-from core.runs.workspace import PROJECT_ROOT, Workspace
 from sqlalchemy import Engine, String, Table, event, inspect
 
+from core.runs.errors import RunStoreError
 from core.runs.storage.engine import open_engine
 from core.runs.storage.migrations import current
 from core.runs.storage.migrations.current import HEAD, METADATA, bring_up_to_date, migrating
 from core.runs.storage.store import RunStore
+from core.runs.workspace import PROJECT_ROOT, Workspace
 from core.services import runs
 from tests.postgres_server import BOTH
 
