@@ -6,7 +6,6 @@ import copy
 import math
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -106,18 +105,6 @@ def test_one_goes_on_from_where_it_was():
     assert torch.equal(resumed.mixture()[1], straight.mixture()[1])
 
 
-def test_a_checkpoint_of_one_mixture_is_the_first_member():
-    alone = member(1)
-    for _ in range(7):
-        alone.step()
-    some = ensemble(1, 2)
-    some.load_state_dict(alone.state_dict())
-    assert [one.done for one in some.members] == [7, 0] and some.done == 0
-    while some.done < 12:
-        some.step()
-    assert [one.done for one in some.members] == [12, 12]
-
-
 @pytest.mark.parametrize(("settings", "components"), [({"members": 3}, 48), ({}, 64)])
 def test_a_model_holds_the_components_of_all(settings, components, tmp_path):
     codec, codes = coded(400)
@@ -126,18 +113,6 @@ def test_a_model_holds_the_components_of_all(settings, components, tmp_path):
     table = PrivateTable(codes, codec.domain, plan, noise_source=DeterministicNoise(1))
     fitted = model.fit(table, plan, FitContext(on_event=Watcher(), folder=tmp_path, seed=1))
     assert components_of(fitted, tmp_path) == components
-
-
-def test_a_plan_of_an_earlier_version_is_for_one_mixture(tmp_path):
-    codec, codes = coded(400)
-    model = synthesizer("scan_focus")
-    plan = plan_fit(model, codec.domain, 400, Budget(epsilon=1.0, delta=1e-5), QUICK)
-    older = {name: value for name, value in plan.settings.items() if name != "members"}
-    assert ScanFocusSettings(**older).members == 0
-    plan = plan.model_copy(update={"settings": older})
-    table = PrivateTable(codes, codec.domain, plan, noise_source=DeterministicNoise(1))
-    fitted = model.fit(table, plan, FitContext(on_event=Watcher(), folder=tmp_path, seed=1))
-    assert components_of(fitted, tmp_path) == 16
 
 
 @pytest.mark.parametrize(
@@ -150,21 +125,11 @@ def test_where_noise_is_strong_there_are_fewer_steps(n, epsilon, steps):
     assert plan.settings["steps"] == steps
 
 
-def test_larger_sets_take_half_the_steps_and_a_training_under_way_keeps_its_own():
+def test_larger_sets_take_half_the_steps():
     empty = {"n": 10, "columns": torch.ones(1), "columns_noise": torch.ones(1)}
     pairs_alone = Targets(**empty, scanned=None, signs=())
     one = SetTarget((0, 1, 2), (torch.zeros(1, dtype=torch.int64),) * 3, torch.ones(1), 0.1)
     with_sets = replace(pairs_alone, sets=(one,))
-    settings = ScanFocusSettings(steps=1400)
-
-    def steps(targets, **state):
-        checkpoint = SimpleNamespace(state=state)
-        return trainer._steps(settings, targets, checkpoint), checkpoint.state
-
-    assert steps(pairs_alone) == (1400, {})
-    assert steps(with_sets) == (700, {"training_steps": 700})
-    assert steps(with_sets, training={}, training_steps=700)[0] == 700
-    assert steps(with_sets, training={})[0] == 1400  # begun by an earlier version
-    for few, left in ((1000, 600), (400, 400)):
-        settings = ScanFocusSettings(steps=few)
-        assert steps(with_sets)[0] == left
+    assert trainer._steps(ScanFocusSettings(steps=1400), pairs_alone) == 1400
+    for steps, left in ((1400, 700), (1000, 600), (400, 400)):
+        assert trainer._steps(ScanFocusSettings(steps=steps), with_sets) == left

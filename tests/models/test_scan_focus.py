@@ -324,10 +324,10 @@ def test_columns_of_a_pair_that_a_draft_did_not_learn_are_named(monkeypatch):
     draft = object.__new__(MixtureMatcher)
     for learnt, stuck in ((0.0, {1, 3}), (0.9, set())):
         monkeypatch.setattr(draft, "expected", lambda size, learnt=learnt: learnt * seen)
-        assert known.stuck(draft) == stuck
-    assert known.stuck(None) == frozenset()
+        assert known.unlearned_columns(draft) == stuck
+    assert known.unlearned_columns(None) == frozenset()
     known.scanned = None
-    assert known.stuck(draft) == frozenset()
+    assert known.unlearned_columns(draft) == frozenset()
 
 
 def test_pairs_that_were_not_counted_are_kept_apart():

@@ -15,7 +15,7 @@ from core.models.events import FitEvent, PhaseStarted, Signal, SignificantSets
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.models.saved_model import read_generator
-from core.models.steps.counting.scan import beyond_luck
+from core.models.steps.counting.scan import normal_score
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
@@ -112,7 +112,7 @@ def test_luck_is_judged_by_how_many_squares_there_are() -> None:
     """A sum of few squares is often five of its standard deviations above its mean."""
     drawn = np.random.default_rng(0).chisquare(4, 200_000)
     naive = ((drawn - 4.0) / np.sqrt(8.0) > 4.0).mean()
-    told = (beyond_luck(drawn, np.ones((4, 1))) > 4.0).mean()
+    told = (normal_score(drawn, np.ones((4, 1))) > 4.0).mean()
     assert naive > 1e-3 and told < 1e-4  # of a normal number, 3e-5
 
 

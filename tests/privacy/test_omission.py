@@ -15,7 +15,7 @@ from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
 from core.models.registry import cards, synthesizer
 from core.models.steps.counting import pair_queries, releases
 from core.models.steps.counting.counts import SetCounts
-from core.models.steps.counting.pair_queries import ask
+from core.models.steps.counting.pair_queries import select_pairs
 from core.models.steps.training import training_loop
 from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.stream import Draws, SecretStream
@@ -67,15 +67,19 @@ def test_leaving_a_record_out_moves_no_access_beyond_its_sensitivity(model, tmp_
 def test_classes_counted_together_move_no_further(counts, rare, tmp_path, monkeypatch):
     """As in larger tables: pairs of all classes at once, and beside them columns in each."""
     asked = []
-    monkeypatch.setattr(releases, "LOUD", math.inf)
+    monkeypatch.setattr(releases, "HIGH_SCAN_NOISE_SHARE", math.inf)
     alike = np.zeros if rare else np.ones
     monkeypatch.setattr(pair_queries, "_alike", lambda differs: alike(len(differs), dtype=bool))
-    monkeypatch.setattr(releases.Releases, "_drowned", lambda known, pair, weight: rare)
-    monkeypatch.setattr(pair_queries, "A_FEW", 1.0)
-    monkeypatch.setattr(pair_queries, "QUIET", 0)  # columns are counted again whatever pairs show
+    monkeypatch.setattr(releases.Releases, "_noise_dominated", lambda known, pair, weight: rare)
+    monkeypatch.setattr(pair_queries, "MAX_NOISE_DOMINATED_SHARE", 1.0)
+    monkeypatch.setattr(
+        pair_queries, "COLUMN_WEIGHT_POWER", 0
+    )  # columns are counted again whatever pairs show
     monkeypatch.setattr(pair_queries, "PAIR_SNR_THRESHOLD", math.inf)
     monkeypatch.setattr(releases, "SetCounts", counts)
-    monkeypatch.setattr(releases, "ask", lambda *facts: asked.append(ask(*facts)) or asked[-1])
+    monkeypatch.setattr(
+        releases, "select_pairs", lambda *facts: asked.append(select_pairs(*facts)) or asked[-1]
+    )
     plan = plan_of("scan_focus", most_together=2)  # so that pairs are counted twice
     if counts is SetCounts:
         checked = fit("scan_focus", plan, tmp_path, monkeypatch)[0]

@@ -46,10 +46,9 @@ class MixtureEnsemble:
             one.begin(steps)
 
     def step(self) -> None:
-        """One descent step of each member that is not ahead."""
-        behind = [one for one in self.members if one.done <= self.done]
+        """One descent step of each member."""
         each = map if self._pool is None else self._pool.map
-        list(each(MixtureMatcher.step, behind))
+        list(each(MixtureMatcher.step, self.members))
         self.done += 1
 
     def metrics(self) -> dict[str, float]:
@@ -69,13 +68,10 @@ class MixtureEnsemble:
         return {"step": self.done, "members": [one.state_dict() for one in self.members]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from `state_dict`, or from that of the single mixture of earlier versions.
-
-        Members that an earlier version did not have take all their steps, and the others wait.
-        """
-        for one, kept in zip(self.members, state.get("members", [state]), strict=False):
+        """Go on from `state_dict`."""
+        for one, kept in zip(self.members, state["members"], strict=True):
             one.load_state_dict(kept)
-        self.done = min(one.done for one in self.members)
+        self.done = state["step"]
 
     @contextmanager
     def side_by_side(self) -> Iterator[None]:

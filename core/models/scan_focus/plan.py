@@ -32,8 +32,9 @@ STEPS = 1200  # of tables of up to `NARROW` columns; of wider ones fewer, by the
 MEMBERS = 4  # likewise
 TRAININGS = 3  # times these steps, at most, where little noise leaves much to learn
 NARROW = 100
-CLEAR = 3000.0  # records a unit of noise; where there are fewer, steps go down by the root
-LEAST = 0.5  # of the steps, however strong the noise
+# records a unit of noise; where there are fewer, steps go down by the root
+FULL_TRAINING_SNR = 3000.0
+MIN_STEPS_SHARE = 0.5  # of the steps, however strong the noise
 
 
 @register
@@ -82,8 +83,8 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         narrow = min(1.0, math.sqrt(NARROW / max(1, len(domain.modelled))))
         noises = {phase.name: phase.noise_multiplier for phase in plan.phases}
         noise = noises.get(PAIRS, noises[COLUMNS])  # of what the mixture mostly follows
-        clear = min(1.0, math.sqrt(plan.n / (CLEAR * noise))) if noise else 1.0
-        steps = settings.steps or round(STEPS * narrow * max(LEAST, clear))
+        clear = min(1.0, math.sqrt(plan.n / (FULL_TRAINING_SNR * noise))) if noise else 1.0
+        steps = settings.steps or round(STEPS * narrow * max(MIN_STEPS_SHARE, clear))
         trainings = settings.trainings or (1 if settings.steps else TRAININGS)
         members = settings.members or max(1, round(MEMBERS * narrow))
         automatic = {"steps": steps, "trainings": trainings, "members": members}

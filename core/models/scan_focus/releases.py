@@ -19,7 +19,7 @@ __all__ = ["FocusedReleases"]
 
 SET_SNR_THRESHOLD = 25.0  # standard deviations above noise, of larger sets, which a rough draft may
 # miss a little
-STUCK = 0.5  # share of a clear pair's energy that a draft may leave unexplained
+UNLEARNED_ENERGY_SHARE = 0.5  # share of a clear pair's energy that a draft may leave unexplained
 MOST_SETS = 4
 GROUPS = {3: 4, 4: 4}  # groups a number is folded to in a counted set, by its size; else 3
 
@@ -71,7 +71,7 @@ class FocusedReleases(Releases):
         ]
         return replace(targets, sets=tuple(targeted))
 
-    def stuck(self, draft: MixtureMatcher | None) -> frozenset[int]:
+    def unlearned_columns(self, draft: MixtureMatcher | None) -> frozenset[int]:
         """Columns of clear pairs of which the draft has learnt less than half.
 
         A parity of two columns has no slope where all components are alike; those that start apart
@@ -81,7 +81,7 @@ class FocusedReleases(Releases):
             return frozenset()
         above, clear = self._pair_energy()
         left, _ = self.scanned.energy(2, draft.expected(2))
-        missed = (clear > SET_SNR_THRESHOLD) & (left > STUCK * above)
+        missed = (clear > SET_SNR_THRESHOLD) & (left > UNLEARNED_ENERGY_SHARE * above)
         return frozenset(c for i in np.flatnonzero(missed) for c in self.design.pairs[i])
 
     def _contradicted(self, draft: MixtureMatcher | None) -> list[tuple[int, ...]]:

@@ -25,7 +25,7 @@ from core.privacy.plan import Plan
 
 __all__ = ["fit", "load"]
 
-TRAINING, STEPS, IN_ALL = "training", "training_steps", "steps_in_all"  # names in a checkpoint
+TRAINING, IN_ALL = "training", "steps_in_all"  # names in a checkpoint
 FEWEST = 600  # steps of the last training that are never halved
 
 
@@ -55,46 +55,43 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
                 on_event=context.on_event,
             )
 
-    stuck: frozenset[int] = frozenset()
+    unlearned: frozenset[int] = frozenset()
     if design.pairs:
         emitter.send(SignificantSets(sets=known.significant_sets))
         draft = None
         if design.larger:
             phase = PhaseStarted(name="draft", title="Draft (touches no private data)")
             steps = settings.draft_steps
-            draft = _matcher(known, targets, settings, stuck, steps=steps, member=0)
+            draft = _matcher(known, targets, settings, unlearned, steps=steps, member=0)
             train_on(phase, MixtureEnsemble([draft]), steps)
-            stuck = known.stuck(draft)
+            unlearned = known.unlearned_columns(draft)
         targets = known.focused(targets, draft)
         emitter.send(SignificantSets(sets=known.significant_sets))
     phase = PhaseStarted(name=TRAINING, title="Training (touches no private data)")
-    members = max(1, settings.members)  # earlier versions' plans name none
-    steps = _steps(settings, targets, checkpoint)
+    steps = _steps(settings, targets)
     ensemble = MixtureEnsemble(
-        [_matcher(known, targets, settings, stuck, steps=steps, member=m) for m in range(members)]
+        [
+            _matcher(known, targets, settings, unlearned, steps=steps, member=m)
+            for m in range(settings.members)
+        ]
     )
     train_on(phase, ensemble, int(checkpoint.state.get(IN_ALL, steps)))
     phase = PhaseStarted(name=TRAINING, title="Training further (touches no private data)")
-    most = steps * settings.trainings  # none in plans of earlier versions
-    while ensemble.done < most and more_to_learn(ensemble, targets, design):
+    while ensemble.done < steps * settings.trainings and more_to_learn(ensemble, targets, design):
         ensemble.begin(steps)
         checkpoint.state[IN_ALL] = ensemble.done + steps
         train_on(phase, ensemble, ensemble.done + steps)
     return fitted(ensemble)
 
 
-def _steps(settings: ScanFocusSettings, targets: Targets, checkpoint: Checkpoint) -> int:
+def _steps(settings: ScanFocusSettings, targets: Targets) -> int:
     """Steps of the last training: half of them, or `FEWEST`, where larger sets were counted.
 
     Such a table has little else to learn, and further steps follow the noise of many small cells.
-
-    Args:
-      checkpoint: a training that earlier versions began keeps its steps.
     """
-    if not targets.sets or TRAINING in checkpoint.state and STEPS not in checkpoint.state:
+    if not targets.sets:
         return settings.steps
-    fewer = max(settings.steps // 2, min(settings.steps, FEWEST))
-    return int(checkpoint.state.setdefault(STEPS, fewer))
+    return max(settings.steps // 2, min(settings.steps, FEWEST))
 
 
 def load(folder: Path) -> FittedGenerator:

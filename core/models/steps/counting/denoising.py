@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 # Share of a target that is estimated from rows and columns that look alike, and how far this lies
 # from what was shrunk, as a share of records: below the first there is little noise to take off,
 # and what such rows have of their own is lost; above the second all of that share.
-POOLED, LITTLE, MUCH = 0.5, 0.09, 0.13
+POOLED, POOLING_FROM, POOLING_TO = 0.5, 0.09, 0.13
 # Least share of the energy shown beyond independence that it must keep, of all pairs together, and
 # of the noise's standard deviation where less than that is shown: where noise drowns every pair by
 # itself, all rows look alike, and only a model that follows all pairs at once still sees them.
@@ -109,7 +109,7 @@ def _pooled_share(shrunk: Sequence[Floats], alike: Sequence[Floats]) -> float:
     (0.0, 0.5)
     """
     apart = [float(np.abs(a - b).sum()) / 2.0 for a, b in zip(shrunk, alike, strict=True)]
-    far = (float(np.mean(apart)) - LITTLE) / (MUCH - LITTLE) if apart else 0.0
+    far = (float(np.mean(apart)) - POOLING_FROM) / (POOLING_TO - POOLING_FROM) if apart else 0.0
     return POOLED * min(1.0, max(0.0, far))
 
 

@@ -26,7 +26,7 @@ SHARES = {SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.44,
 # counts alone, cells again from pairs
 LONG = {SCALES: 0.16, COLUMNS: 0.11}
 # records a unit of noise: with fewer fine counts drown in it, with more the usual share shows all
-LEAST_CLEAR, MOST_CLEAR = 2_100.0, 13_000.0
+LONG_SNR_FROM, LONG_SNR_TO = 2_100.0, 13_000.0
 # of tables with more pairs than are all counted: what the scan misses is not counted at all
 SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.25, FOCUS: 0.11}
 ALL_PAIRS = 200  # so many are all counted; of more, those that stand out
@@ -133,7 +133,7 @@ class Design:
         [1.0, 1.0, 1.0]
         """
         shares = SHARES if math.comb(len(self.features), 2) <= ALL_PAIRS else SHARES_WIDE
-        if shares is SHARES and self.long and LEAST_CLEAR * scale <= n <= MOST_CLEAR * scale:
+        if shares is SHARES and self.long and LONG_SNR_FROM * scale <= n <= LONG_SNR_TO * scale:
             shares = SHARES | LONG
         if not focus:
             shares = shares | {PAIRS: shares[PAIRS] + shares[FOCUS]}

@@ -24,11 +24,14 @@ Floats = NDArray[np.float64]
 # Share of records that may break a relation which rows are made to keep, and the largest standard
 # deviation of it. Within one of these a relation is believed: one that is missed costs many rows,
 # and one that is nearly kept costs few.
-BROKEN = 0.03
-CLEAR = 4.0  # standard deviations of noise that a label's records stand above, to say anything
-MOST = 0.75  # share of records, at least, whose labels say something
-SURE = 0.05  # largest standard deviation, as a share of records, of sums that are believed
-FREE = 0.1  # share of records that the commonest value must leave, or it determines nothing
+MAX_VIOLATION_RATE = 0.03
+# standard deviations of noise that a label's records stand above, to say anything
+LABEL_SNR_THRESHOLD = 4.0
+MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say something
+# largest standard deviation, as a share of records, of sums that are believed
+MAX_SUM_NOISE_SHARE = 0.05
+# share of records that the commonest value must leave, or it determines nothing
+MIN_VARYING_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -72,14 +75,15 @@ def determined(
             top, whole = table.max(dim=1), torch.from_numpy(shares[source])
             # Only rows that stand above the noise are asked, by their released shares: a rare one's
             # largest cell is one of mere noise, which would speak for any rule or against all.
-            asked = whole > CLEAR * noise
+            asked = whole > LABEL_SNR_THRESHOLD * noise
             records = float(whole[asked].sum())
-            if records < MOST:
+            if records < MIN_TESTED_SHARE:
                 continue
             broken = max(0.0, 1.0 - float(top.values[asked].sum()) / records)
             spread = noise * float(asked.sum()) ** 0.5 / records
             free = 1.0 - float(table.sum(dim=0).max())
-            if broken < BROKEN + spread and spread < BROKEN and free > FREE:
+            sure = spread < MAX_VIOLATION_RATE and free > MIN_VARYING_SHARE
+            if sure and broken < MAX_VIOLATION_RATE + spread:
                 relations.append((broken, Determined(source, result, top.indices)))
     chosen: dict[int, Determined] = {}
     for _, relation in sorted(relations, key=lambda r: (len(r[1].cells), r[0]), reverse=True):
@@ -98,14 +102,14 @@ def sums_kept(
     Args:
       release: float64 [candidates, 2], noisy counts of `SumCounts`.
     """
-    if noise > SURE * n:
+    if noise > MAX_SUM_NOISE_SHARE * n:
         return ()
     kept: dict[int, SumCandidate] = {}
     parts: set[int] = set()
     shares: Mapping[SumCandidate, float] = {
         one: float(broken / n)
         for one, (keeps, broken) in zip(candidates, release.tolist(), strict=True)
-        if keeps / n > 0.5 and broken / n < BROKEN
+        if keeps / n > 0.5 and broken / n < MAX_VIOLATION_RATE
     }
     for one in sorted(shares, key=lambda c: shares[c]):
         if (

@@ -32,13 +32,11 @@ from core.models.steps.counting.design import (
     Design,
 )
 from core.models.steps.counting.pair_queries import (
-    BY_NOISE,
-    BY_SIGHT,
-    CLEAR,
-    LOUD,
-    RULES,
-    Asked,
-    ask,
+    BY_CELLS,
+    BY_ENERGY,
+    WEIGHTING_SCHEMES,
+    PairQueries,
+    select_pairs,
 )
 from core.models.steps.counting.relations import sums_kept
 from core.models.steps.counting.scales import (
@@ -47,7 +45,7 @@ from core.models.steps.counting.scales import (
     fine_grids,
     scales_of,
 )
-from core.models.steps.counting.scan import Scan, Scanned, beyond_luck, draw_signs
+from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
 from core.models.steps.training.training_loop import Checkpoint
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
@@ -56,9 +54,13 @@ from core.privacy.plan import Plan
 __all__ = ["Releases"]
 
 Floats = NDArray[np.float64]
-MOST_TOLD = 300  # sets that are shown to people
-DROWNED = 0.9  # share of a pair's cells with fewer records than noise, class by class
-LUCK = 0.01  # of all tables without anything that goes together, those of which a set is told
+SCHEME = "weighting_scheme"  # name in a checkpoint
+MOST_REPORTED = 300  # sets that are shown to people
+NOISE_CELLS_SHARE = 0.9  # share of a pair's cells with fewer records than noise, class by class
+LOW_NOISE_RECORDS_PER_UNIT = 10_000.0  # of the pairs' noise; with more, energy weighs pairs
+HIGH_SCAN_NOISE_SHARE = 0.04  # of records, a standard deviation of the scan; with more, likewise
+# of tables of independent columns, those in which a set is reported
+FALSE_POSITIVE_RATE = 0.01
 
 
 @dataclass
@@ -105,9 +107,9 @@ class Releases:
         if self.scanned is None or not self.plan.budget.private:
             return ()  # without noise nothing can be told from it
         larger = self.checkpoint.state.get("focus_scores", [])  # those that were counted
-        clear = ((tuple(columns), self._beyond_luck(z)) for columns, z in larger)
+        clear = ((tuple(columns), self._normal_score(z)) for columns, z in larger)
         shown = [*self._significant_pairs, *self._shown(clear)]
-        return tuple(sorted(shown, key=lambda one: -one.score)[:MOST_TOLD])
+        return tuple(sorted(shown, key=lambda one: -one.score)[:MOST_REPORTED])
 
     @cached_property
     def _significant_pairs(self) -> tuple[Interaction, ...]:
@@ -117,7 +119,9 @@ class Releases:
         scores = self.scanned.beyond_independence(*self._pairs_by_class, known, spread, chance)
         clearest = np.argsort(-scores, kind="stable")
         pairs = self.design.pairs
-        return tuple(islice(self._shown((pairs[i], float(scores[i])) for i in clearest), MOST_TOLD))
+        return tuple(
+            islice(self._shown((pairs[i], float(scores[i])) for i in clearest), MOST_REPORTED)
+        )
 
     def _shown(self, scores: Iterable[tuple[tuple[int, ...], float]]) -> Iterator[Interaction]:
         """Of scores in falling order, those beyond noise and chance, without a tagged column."""
@@ -128,7 +132,7 @@ class Releases:
         hidden_target = condition is not None and name_of[condition] in tagged
         for columns, score in scores:
             names = tuple(name_of[c] for c in columns)
-            if score <= self._told:
+            if score <= self._report_threshold:
                 return
             if not tagged & set(names):
                 target = not hidden_target and self._differs(columns)
@@ -148,18 +152,18 @@ class Releases:
         assert self.scanned is not None
         return np.asarray(self.scanned.noise**2 + self._class_shares() / self.table.n)
 
-    def _beyond_luck(self, z: float) -> float:
+    def _normal_score(self, z: float) -> float:
         """What `Scanned.energy` gives of a set → how far beyond noise and chance together."""
         assert self.scanned is not None
         noise, signs = self.scanned.noise**2, self.design.signs
         each = signs * self.design.classes
         squares = np.array([noise * (each + z * math.sqrt(2.0 * each))])
-        return float(beyond_luck(squares, np.tile(self._variances(), signs)[:, None])[0])
+        return float(normal_score(squares, np.tile(self._variances(), signs)[:, None])[0])
 
     def _differs(self, columns: tuple[int, ...]) -> bool:
         """Whether a set's scan differs between classes by more than noise and chance."""
         place = bisect_left(self.design.sets[len(columns) - 1], columns)  # sets are in order
-        return bool(self._scan_by_class[len(columns) - 1][place] > self._told)
+        return bool(self._scan_by_class[len(columns) - 1][place] > self._report_threshold)
 
     @cached_property
     def _scan_by_class(self) -> list[Floats]:
@@ -174,9 +178,9 @@ class Releases:
         return self.scanned.differing(size, expected, self._class_shares(), self._variances())
 
     @cached_property
-    def _told(self) -> float:
+    def _report_threshold(self) -> float:
         """Beyond how many standard deviations a set is told, by how many were looked at."""
-        return float(-ndtri(LUCK / self.design.scanned))
+        return float(-ndtri(FALSE_POSITIVE_RATE / self.design.scanned))
 
     def _class_shares(self) -> Floats:
         """Released shares of the classes, positive, summing to one; [1] without a class."""
@@ -255,20 +259,21 @@ class Releases:
         return self.scanned.energy(2, self._independent_pairs)
 
     @cached_property
-    def _asked(self) -> Asked:
+    def _pair_queries(self) -> PairQueries:
         """What is counted of pairs, the first time and once more."""
         assert self.scanned is not None
         state = self.checkpoint.state
-        if "pair_rule" not in state:
-            clear = self.table.n > CLEAR * self._noise_multiplier(PAIRS)
-            today = BY_SIGHT if clear or self.scanned.noise > LOUD else BY_NOISE
-            state["pair_rule"] = int("left" in state) if PAIRS in state else today
-        rule, sizes = RULES[state["pair_rule"]], [scale.size for scale in self.scales]
-        apart = rule.together and self.design.classes > 1
+        if SCHEME not in state:
+            clear = self.table.n > LOW_NOISE_RECORDS_PER_UNIT * self._noise_multiplier(PAIRS)
+            noisy = self.scanned.noise > HIGH_SCAN_NOISE_SHARE
+            state[SCHEME] = BY_ENERGY if clear or noisy else BY_CELLS
+        scheme, sizes = WEIGHTING_SCHEMES[state[SCHEME]], [scale.size for scale in self.scales]
+        apart = scheme.joins_classes and self.design.classes > 1
         differs = self._differing(2, self._independent_pairs) if apart else None
-        return ask(self.design, sizes, *self._pair_energy(), differs, rule, self._drowned)
+        energy = self._pair_energy()
+        return select_pairs(self.design, sizes, *energy, differs, scheme, self._noise_dominated)
 
-    def _drowned(self, pair: tuple[int, ...], weight: float) -> bool:
+    def _noise_dominated(self, pair: tuple[int, ...], weight: float) -> bool:
         """Whether two lists' cells hold fewer records than noise in nearly all places.
 
         Their labels are rare: what a few go with shows of all classes at once, if at all.
@@ -277,13 +282,12 @@ class Releases:
             return False  # neighbouring cells say the same
         first, second = (self.shares[column] for column in pair)
         expected = self.table.n / self.design.classes * np.outer(first, second)
-        return bool(
-            (expected < self._noise_multiplier(PAIRS) / math.sqrt(weight)).mean() >= DROWNED
-        )
+        noise = self._noise_multiplier(PAIRS) / math.sqrt(weight)
+        return bool((expected < noise).mean() >= NOISE_CELLS_SHARE)
 
     def pairs(self, phase: str) -> tuple[PairTarget, ...]:
         """Counts of the chosen pairs in that phase of the plan, as they were released."""
-        asked, condition = self._asked, self.design.condition
+        asked, condition = self._pair_queries, self.design.condition
         front = () if condition is None else (condition,)
         single = self.design.features if asked.columns > 0.0 else ()
         each = math.sqrt(asked.columns / max(1, len(single)))

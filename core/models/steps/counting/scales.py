@@ -33,8 +33,8 @@ FEWEST_WITH_TAILS = 4  # cells a column has at least where the outermost count a
 TAIL = 1.01  # times its mean density that a cell has at its inner edge to count as a tail
 FLOOR = 1e-6  # of the edge's density that a tail keeps: running sums must tell its cells apart
 STEEPEST = 1.5  # most that density changes from the middle of a cell to its edge
-CLEAR = 3.0  # standard deviations that a cell stands above the noise
-SPIKE = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
+CELL_SNR_THRESHOLD = 3.0  # standard deviations that a cell stands above the noise
+SPIKE_SNR_THRESHOLD = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
 
 
 def fine_grid(block: Block, most: int) -> ColumnBins:
@@ -208,7 +208,7 @@ def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
     fair = max(counts.sum(), 1.0) / most
     around = np.array([np.median(counts[max(0, i - 3) : i + 4]) for i in range(fine)])
     above = counts - np.maximum(around, 0.0)
-    spike = (above > SPIKE * noise) & (counts > 3.0 * around) & (counts > 0.3 * fair)
+    spike = (above > SPIKE_SNR_THRESHOLD * noise) & (counts > 3.0 * around) & (counts > 0.3 * fair)
     cells = np.zeros(fine, dtype=np.int64)
     cell, held, size = 0, 0.0, 0
     for i in range(fine):
@@ -216,7 +216,7 @@ def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
             cell, held, size = cell + 1, 0.0, 0
         cells[i] = cell
         held, size = held + counts[i], size + 1
-        if spike[i] or held >= max(fair, CLEAR * noise * math.sqrt(_counted(size))):
+        if spike[i] or held >= max(fair, CELL_SNR_THRESHOLD * noise * math.sqrt(_counted(size))):
             cell, held, size = cell + 1, 0.0, 0
     if size and cell and held < 0.5 * fair:  # what is left over joins its neighbour
         cells[cells == cell] = cell - 1

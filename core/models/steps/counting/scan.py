@@ -24,7 +24,7 @@ from core.encoding.codec import Codes
 from core.models.steps.counting.design import Design
 from core.models.steps.counting.scales import ColumnScale
 
-__all__ = ["Scan", "Scanned", "beyond_luck", "draw_signs"]
+__all__ = ["Scan", "Scanned", "normal_score", "draw_signs"]
 
 Floats = NDArray[np.float64]
 ROWS_AT_ONCE = 1024  # products of this many records are in memory together
@@ -174,7 +174,7 @@ class Scanned:
           chance: float64 [classes], variance that chance alone gives to one number.
 
         Returns:
-          Float64 [pairs], as `beyond_luck`.
+          Float64 [pairs], as `normal_score`.
         """
         weight = self.noise**2 / (len(shares) * self.noise**2 + spread)
         sums = self.sums[0] + weight * (known - self.sums[0].sum(dim=0))  # the classes add up
@@ -187,7 +187,7 @@ class Scanned:
         variances = self.noise**2 + torch.from_numpy(chance)[:, None, None] + within**2 * both
         gap = self.sums[1] - within * means[:, :, a] * means[:, :, b]
         squares = gap.square().sum(dim=(0, 1)).numpy()
-        return beyond_luck(squares, variances.flatten(0, 1).numpy())
+        return normal_score(squares, variances.flatten(0, 1).numpy())
 
     def differing(self, size: int, expected: Tensor, shares: Floats, variances: Floats) -> Floats:
         """How far what `expected` leaves unexplained of each set differs between classes.
@@ -218,7 +218,7 @@ class Scanned:
         return shares[:, None, None] * means[:, :, places[:, 0]] * means[:, :, places[:, 1]]
 
 
-def beyond_luck(squares: Floats, variances: Floats) -> Floats:
+def normal_score(squares: Floats, variances: Floats) -> Floats:
     """How far sums of squares of normal numbers lie beyond what luck shows.
 
     Few squares are now and then five of their standard deviations above their mean; a normal number
@@ -232,7 +232,7 @@ def beyond_luck(squares: Floats, variances: Floats) -> Floats:
     Returns:
       Float64 [sets], standard deviations of one normal number.
 
-    >>> beyond_luck(np.array([4.0, 18.1, 40.0]), np.ones((4, 1))).round(1).tolist()
+    >>> normal_score(np.array([4.0, 18.1, 40.0]), np.ones((4, 1))).round(1).tolist()
     [0.2, 3.0, 5.1]
     """
     mean, spread = variances.sum(axis=0), np.square(variances).sum(axis=0)

@@ -15,14 +15,22 @@ from core.models.steps.calibration.calibration import counts_of
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.design import FOCUS, PAIRS, Design
-from core.models.steps.counting.pair_queries import BY_CLASS, BY_NOISE, BY_SIGHT, RULES, Asked, ask
+from core.models.steps.counting.pair_queries import (
+    BY_CELLS,
+    BY_ENERGY,
+    COLUMN_WEIGHT,
+    COLUMN_WEIGHT_JOINED,
+    WEIGHTING_SCHEMES,
+    PairQueries,
+    select_pairs,
+)
 from core.models.steps.counting.scan import Scanned
 from core.schema.schema import Column, Domain, Kind, Schema
 from tests.models.test_scan_focus import flags, listed
 
 FLAGS = Design.of(Codec(flags(4)), 2)
 QUIET, CLEAR = np.zeros(6), np.full(6, 100.0)  # what six pairs show
-TODAY = RULES[BY_NOISE]
+TODAY = WEIGHTING_SCHEMES[BY_CELLS]
 
 
 def with_class(count: int) -> Domain:
@@ -37,12 +45,12 @@ def shown(pair: tuple[int, ...], weight: float) -> bool:
     return False
 
 
-def asked(score: np.ndarray, differs: np.ndarray, sizes: tuple[int, ...] = (2,) * 4) -> Asked:
-    return ask(FLAGS, sizes, score, score, differs, TODAY, shown)
+def asked(score: np.ndarray, differs: np.ndarray, sizes: tuple[int, ...] = (2,) * 4) -> PairQueries:
+    return select_pairs(FLAGS, sizes, score, score, differs, TODAY, shown)
 
 
 def test_pairs_that_show_nothing_leave_weight_to_columns() -> None:
-    for score, left in ((QUIET, TODAY.quiet), (CLEAR, 0.0)):
+    for score, left in ((QUIET, COLUMN_WEIGHT), (CLEAR, 0.0)):
         every = asked(score, CLEAR)
         assert len(every.pairs) == 6 and every.columns == pytest.approx(left)
         assert every.weights.sum() + every.columns == pytest.approx(1.0)
@@ -53,13 +61,13 @@ def test_classes_are_counted_apart_where_pairs_differ_between_them() -> None:
     some = asked(CLEAR, differs)
     apart = {pair for pair, one in zip(some.pairs, some.by_class, strict=True) if one}
     assert apart == {FLAGS.pairs[0]}
-    assert some.columns == pytest.approx(BY_CLASS * 5 / 6)  # else less ties columns to the class
+    assert some.columns == pytest.approx(
+        COLUMN_WEIGHT_JOINED * 5 / 6
+    )  # else less ties columns to the class
     assert some.weights.sum() + some.columns == pytest.approx(1.0)
-    assert asked(QUIET, QUIET).columns == TODAY.quiet  # which is more
-    single = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, None, TODAY, shown)
+    assert asked(QUIET, QUIET).columns == COLUMN_WEIGHT  # which is more
+    single = select_pairs(FLAGS, (2,) * 4, CLEAR, CLEAR, None, TODAY, shown)
     assert single.by_class.all() and single.columns == 0.0  # there is nothing to tell apart
-    for rule in RULES[:2]:  # earlier versions counted all of them class by class
-        assert ask(FLAGS, (2,) * 4, CLEAR, CLEAR, differs, rule, shown).by_class.all()
 
 
 def test_rare_labels_are_counted_in_all_classes_at_once_whatever_they_show() -> None:
@@ -69,29 +77,31 @@ def test_rare_labels_are_counted_in_all_classes_at_once_whatever_they_show() -> 
         weights[pair] = weight
         return pair == FLAGS.pairs[0]
 
-    every = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, CLEAR, TODAY, first)
+    every = select_pairs(FLAGS, (2,) * 4, CLEAR, CLEAR, CLEAR, TODAY, first)
     together = [pair for pair, apart in zip(every.pairs, every.by_class, strict=True) if not apart]
     assert together == [FLAGS.pairs[0]] and not every.alike.any()
     assert every.columns == 0.0 and sum(weights.values()) == pytest.approx(1.0)
-    many = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, CLEAR, TODAY, lambda pair, weight: 0 in pair)
+    many = select_pairs(FLAGS, (2,) * 4, CLEAR, CLEAR, CLEAR, TODAY, lambda pair, weight: 0 in pair)
     assert many.by_class.all() and many.columns == 0.0  # half of all pairs: too much left open
-    for differs, rule in ((CLEAR, RULES[2]), (CLEAR, RULES[BY_SIGHT]), (None, TODAY)):
-        before = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, differs, rule, first)
-        assert before.by_class.all()  # as earlier versions did, or there is one class
-    nothing = ask(FLAGS, (2,) * 4, CLEAR, CLEAR, QUIET, TODAY, first)
-    assert nothing.alike.all() and nothing.columns == pytest.approx(BY_CLASS)
+    for differs, rule in ((CLEAR, WEIGHTING_SCHEMES[BY_ENERGY]), (None, TODAY)):
+        before = select_pairs(FLAGS, (2,) * 4, CLEAR, CLEAR, differs, rule, first)
+        assert before.by_class.all()
+    nothing = select_pairs(FLAGS, (2,) * 4, CLEAR, CLEAR, QUIET, TODAY, first)
+    assert nothing.alike.all() and nothing.columns == pytest.approx(COLUMN_WEIGHT_JOINED)
 
 
 def test_a_column_that_no_pair_ties_to_the_class_is_counted_class_by_class() -> None:
     design, clear = Design.of(Codec(flags(12)), 2), np.full(66, 100.0)
-    every = ask(design, (2,) * 12, clear, clear, clear, TODAY, lambda pair, weight: 3 in pair)
+    every = select_pairs(
+        design, (2,) * 12, clear, clear, clear, TODAY, lambda pair, weight: 3 in pair
+    )
     assert [3 in pair for pair in every.pairs] == (~every.by_class).tolist()
-    assert every.columns == pytest.approx(BY_CLASS * 11 / 66)
+    assert every.columns == pytest.approx(COLUMN_WEIGHT_JOINED * 11 / 66)
     assert every.weights.sum() + every.columns == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
-    ("share", "weight", "drowned"),
+    ("share", "weight", "noise_dominated"),
     # of 100 records in two classes, with noise of 5, 1, 1, 100 and 1 records
     [
         (0.98, 0.04, True),
@@ -101,14 +111,18 @@ def test_a_column_that_no_pair_ties_to_the_class_is_counted_class_by_class() -> 
         (0.25, 1, False),
     ],
 )
-def test_cells_drown_where_their_records_are_fewer_than_the_noise(share, weight, drowned) -> None:
+def test_cells_drown_where_their_records_are_fewer_than_the_noise(
+    share, weight, noise_dominated
+) -> None:
     known = releases(with_class(2), {})
     known.scales = (listed(4), listed(4), listed(2))
     rest = (1.0 - share) / 3.0
     known.shares = [np.array([share, rest, rest, rest])] * 2 + [np.full(2, 0.5)]
-    assert known._drowned((0, 1), weight) is drowned
+    assert known._noise_dominated((0, 1), weight) is noise_dominated
     known.scales = (SimpleNamespace(line=4), *known.scales[1:])  # type: ignore[assignment]
-    assert not known._drowned((0, 1), weight)  # of a number, neighbouring cells say the same
+    assert not known._noise_dominated(
+        (0, 1), weight
+    )  # of a number, neighbouring cells say the same
 
 
 def test_many_small_differences_between_classes_are_not_taken_for_noise() -> None:
@@ -116,7 +130,8 @@ def test_many_small_differences_between_classes_are_not_taken_for_noise() -> Non
     pairs = Design.of(Codec(flags(20)), 2)  # 190 of them
     noise, seen = random.standard_normal(190), np.full(190, 9.0)
     alike = [
-        1.0 - ask(pairs, (2,) * 20, seen, seen, noise + shift, TODAY, shown).by_class.mean()
+        1.0
+        - select_pairs(pairs, (2,) * 20, seen, seen, noise + shift, TODAY, shown).by_class.mean()
         for shift in (0.0, 0.7)
     ]
     assert alike[0] > 0.85 and alike[1] == 0.0
@@ -167,23 +182,12 @@ def releases(
     return known
 
 
-def test_pairs_that_an_earlier_version_paid_for_are_read_as_they_were_counted() -> None:
-    """Its checkpoints hold counts of pairs alone, whatever the scan shows; a later one's, all."""
-    known = releases(flags(4), {PAIRS: torch.arange(24.0)})
-    whole = torch.cat([pair.shares.flatten() for pair in known.pairs(PAIRS)])
-    torch.testing.assert_close(whole * 100 * math.sqrt(1.0 / 6.0), torch.arange(24.0))
-    known = releases(with_class(4), {PAIRS: torch.ones(6 * 8 + 4 * 4), "left": 0.5})
-    pairs = known.pairs(PAIRS)
-    assert all(pair.shares.shape == (2, 2, 2) for pair in pairs)
-    assert pairs[0].shares.mean() * 100 == pytest.approx(math.sqrt(6.0 / 0.5))
-    known.checkpoint.state[FOCUS] = torch.ones(6 * 8 + 4 * 4)  # counted again by the same rule
-    assert known.pairs(FOCUS)[0].shares.mean() * 100 == pytest.approx(math.sqrt(6.0 / 0.5))
-
-
 def test_classes_that_are_counted_together_carry_less_noise() -> None:
     together = releases(with_class(4), {PAIRS: torch.ones(6 * 4 + 4 * 4)})
-    together.checkpoint.state["pair_rule"] = BY_NOISE
-    apart = releases(with_class(4), {PAIRS: torch.ones(6 * 8 + 4 * 4), "left": 0.5})
+    together.checkpoint.state["weighting_scheme"] = BY_CELLS
+    apart = releases(
+        with_class(4), {PAIRS: torch.ones(6 * 8 + 4 * 4), "weighting_scheme": BY_ENERGY}
+    )
     (one, *_), (other, *_) = together.pairs(PAIRS), apart.pairs(PAIRS)
     assert one.shares.shape == (1, 2, 2)
     assert one.noise == pytest.approx(other.noise)  # of a cell; a sum over classes has more
@@ -192,15 +196,15 @@ def test_classes_that_are_counted_together_carry_less_noise() -> None:
 
 def test_noise_of_pairs_and_of_the_scan_says_how_pairs_are_counted() -> None:
     """With little of it, and with much, by sight, which counts every class by itself."""
-    cases = ((1.0, 0.03, BY_NOISE, 1), (1.0, 0.05, BY_SIGHT, 2), (1e-3, 0.03, BY_SIGHT, 2))
-    for noise, of_scan, rule, classes in (*cases, (0.0, 0.0, BY_SIGHT, 2)):
+    cases = ((1.0, 0.03, BY_CELLS, 1), (1.0, 0.05, BY_ENERGY, 2), (1e-3, 0.03, BY_ENERGY, 2))
+    for noise, of_scan, rule, classes in (*cases, (0.0, 0.0, BY_ENERGY, 2)):
         known = releases(with_class(4), {}, of_scan)
         known._noise_multiplier = lambda phase, noise=noise: noise  # type: ignore[method-assign]
         known._release = lambda phase, asked: torch.ones(  # type: ignore[method-assign]
             sum(math.prod(query.shape) for query in asked.queries)
         )
         assert all(len(pair.shares) == classes for pair in known.pairs(PAIRS))
-        assert known.checkpoint.state["pair_rule"] == rule
+        assert known.checkpoint.state["weighting_scheme"] == rule
 
 
 def test_a_pair_counted_together_is_denoised_towards_independence_within_each_class() -> None:
@@ -233,7 +237,7 @@ def test_a_pair_counted_together_keeps_its_odds_and_what_its_columns_have_to_do_
 
 def test_models_with_counts_match_such_pairs_class_by_class() -> None:
     known = releases(with_class(4), {PAIRS: torch.ones(6 * 4 + 4 * 4)})
-    known.checkpoint.state["pair_rule"] = BY_NOISE
+    known.checkpoint.state["weighting_scheme"] = BY_CELLS
     counts = counts_of(known, known.pairs(PAIRS))
     assert sorted(table.columns for table in counts.pairs) == [(4, *pair) for pair in FLAGS.pairs]
     assert all(table.shares.shape == (8,) for table in counts.pairs)
@@ -244,9 +248,9 @@ def test_nothing_is_said_of_classes_of_a_pair_that_was_counted_together_for_its_
 ):
     """It is matched as it was counted, by the mixture and by rows that are weighed."""
     known = releases(with_class(4), {PAIRS: torch.ones(4 + 5 * 8 + 4 * 4)})
-    known.checkpoint.state["pair_rule"] = BY_NOISE
+    known.checkpoint.state["weighting_scheme"] = BY_CELLS
     known._differing = lambda size, expected: CLEAR  # type: ignore[method-assign]
-    known._drowned = lambda pair, weight: pair == (0, 1)  # type: ignore[method-assign]
+    known._noise_dominated = lambda pair, weight: pair == (0, 1)  # type: ignore[method-assign]
     counted = known.pairs(PAIRS)
     (one,) = [pair for pair in counted if pair.columns == (0, 1)]
     clean = next(p for p in denoised(counted, known.scales, known.shares, {}) if not p.alike)
@@ -260,9 +264,9 @@ def test_nothing_is_said_of_classes_of_a_pair_that_was_counted_together_for_its_
 def test_what_is_counted_once_more_is_what_was_counted_first() -> None:
     """Though the columns' shares, which say what is rare, were counted again meanwhile."""
     release = torch.ones(4 + 5 * 8 + 4 * 4)
-    known = releases(with_class(4), {PAIRS: release, FOCUS: release, "pair_rule": BY_NOISE})
+    known = releases(with_class(4), {PAIRS: release, FOCUS: release, "weighting_scheme": BY_CELLS})
     known._differing = lambda size, expected: CLEAR  # type: ignore[method-assign]
-    known._drowned = lambda pair, weight: (  # type: ignore[method-assign]
+    known._noise_dominated = lambda pair, weight: (  # type: ignore[method-assign]
         pair == (0, 1) and not known.within
     )
     first, second = known.pairs(PAIRS), known.pairs(FOCUS)
