@@ -78,13 +78,10 @@ class Sizes:
 
     Attributes:
       canaries: m, coins of the one run; half of them are guessed.
-      others: ordinary records beside them.
-      steps: of each phase on random batches, in all but the long one run.
       records: n of the leave-one-out; what others draw hides or shows more where they are many.
       repeats: R, of every release in each world.
       alone_repeats: the same where nobody else is in the table.
       sampled_repeats: the same where batches are random, too.
-      full: whether the one run has the model's default settings.
       scored: releases of the one run that are scored, at most.
       rows: equal rows of each record; more than one attacks what is claimed per person.
     """
@@ -120,10 +117,7 @@ class Finding:
     """What one attack proves.
 
     Attributes:
-      name: of the attack.
       lower_bound: on ε at the claim's δ, ≥ 0.
-      confidence: of this bound alone.
-      detail: the counts behind it.
     """
 
     name: str
@@ -137,18 +131,9 @@ class Audit:
     """What all attacks together prove.
 
     Attributes:
-      model: registry id.
       claimed: ε that the plans state; every attack had a plan of its own for the same claim.
-      delta: δ of claim and bounds.
-      confidence: of `lower_bound`.
-      lower_bound: the largest of the parts'.
       power: the bound that the same attacks get where a tenth of the noise is added; None where it
         was not measured.
-      method: in words.
-      canaries: of the one run.
-      seed: the user's, known to the attacker.
-      seconds: all of it took.
-      parts: attack by attack.
     """
 
     model: str
@@ -178,8 +163,6 @@ class Trial:
 
     Args:
       epsilon: claimed, > 0 and finite.
-      delta: claimed; of the default for the largest table when left out.
-      seed: the user's, which the attacker knows.
 
     Attributes:
       counted: whether the model's rows are fitted to counts. All but the long one run leave those
@@ -280,12 +263,7 @@ class Trial:
 def run_audit(
     trial: Trial, *, power: bool = True, tell: Callable[[str], None] = lambda _: None
 ) -> Audit:
-    """Play all attacks on a model as it is and, for the power, with a tenth of its noise.
-
-    Args:
-      power: whether to measure it; of a long one run it is not.
-      tell: hears of each attack as it begins.
-    """
+    """Play all attacks on a model as it is and, for the power, with a tenth of its noise."""
     started = time.monotonic()
     parts, seen = [], []
     for attack in trial.attacks():

@@ -74,7 +74,6 @@ def chance_of_guesses(guesses: Guesses, *, epsilon: float, delta: float) -> floa
     probability e^ε/(1 + e^ε).
 
     Args:
-      guesses: the outcome, with v right ones among r guesses and m canaries.
       epsilon: ≥ 0, under zero-out.
       delta: in [0, 1).
 
@@ -98,7 +97,6 @@ def bound_from_guesses(guesses: Guesses, *, delta: float, confidence: float) -> 
     """The largest ε that so many right guesses refute, 0 when they refute none.
 
     Args:
-      guesses: how many canaries are guessed was fixed before any score was seen.
       delta: of the claim, in [0, 1).
       confidence: in (0, 1): the true ε is at least the bound with this probability.
     """
@@ -152,7 +150,6 @@ def bound_from_rates(measured: Rates, *, delta: float, confidence: float) -> flo
     Each of the two bounds is allowed half of the error that the confidence leaves.
 
     Args:
-      measured: hits and false alarms of an attack.
       delta: of the claim, in [0, 1).
       confidence: of the bound, in (0, 1).
     """
@@ -167,7 +164,6 @@ def rates(inside: Floats, outside: Floats, *, delta: float, confidence: float) -
 
     Args:
       inside, outside: float [k] scores of runs with and without the record, in the order drawn.
-      delta, confidence: of the bound that the threshold should make large.
     """
     k = min(len(inside), len(outside)) // 2
     if k < 1:

@@ -57,9 +57,6 @@ class AuditTable:
     """A table made by code.
 
     Attributes:
-      domain: three columns of labels, the first tagged, and a number.
-      codes: n records; the canaries come first, each with labels that nobody else has.
-      canaries: how many of them there are.
       rows: how many equal rows each record has; more than one where a record is a person.
     """
 
@@ -78,12 +75,7 @@ class AuditTable:
 
 
 def audit_table(canaries: int, others: int, *, rows: int = 1) -> AuditTable:
-    """A table made by code, always the same; no person is in it.
-
-    Args:
-      canaries, others: how many records of either kind.
-      rows: how many equal rows each of them has.
-    """
+    """A table made by code, always the same; no person is in it."""
     random = np.random.default_rng(20240229)
     own = [f"own {i}" for i in range(canaries)]
     labels = tuple([f"usual {i}" for i in range(USUAL)] + own)
@@ -121,7 +113,6 @@ def one_run(
     """Guess the coins of all canaries from one fit.
 
     Args:
-      plan: as claimed, for the world's n.
       noise: what the table really adds, over what the plan says.
       guessed: how many coins to guess; the others are abstained from.
       every: releases of which one is scored; all of them run.
@@ -211,12 +202,7 @@ class LeaveOneOut:
     """The second attack, prepared: what to look for in each release.
 
     Attributes:
-      plan: as claimed, of one run.
-      attacked: the table; its first record is the one that is left out.
-      seed: the user's; known.
-      repeats: of every release, in each world.
       alone: whether all other records are ⊥ in both worlds, so that nothing hides the one.
-      fixed: what the model is handed, the same in all worlds.
       directions: by call; float32 [repeats or 1, k] over the noise's variance.
       middles: by call; float32 [repeats or 1], a direction's product half way between the worlds.
     """
@@ -301,7 +287,6 @@ def prepare_leave_one_out(
     Args:
       attacked: its first record is the one that is left out.
       repeats: of every release, in each world, ≥ 1.
-      alone: whether all other records are ⊥ in both worlds.
     """
     attack = LeaveOneOut(plan, attacked, seed, repeats, alone)
     variances: dict[int, float] = {}

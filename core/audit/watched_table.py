@@ -35,7 +35,6 @@ class ObservedRelease:
     """One release as the auditor sees it.
 
     Attributes:
-      phase: of the plan that the table was given.
       mechanism: as it was when it was asked; holds the model's state.
       view: rows as the mechanism takes them; None for a release over all rows.
       released: float [k], the sum with its noise, flat; for gradients without the count of clipped
@@ -84,7 +83,6 @@ class WatchedTable(PrivateTable):
     Args:
       codes, domain, plan, people, present: as for `PrivateTable`; the plan's counts must allow for
         repeats.
-      watch: sees each release, before the model does.
       repeats: of every release but selections, ≥ 1.
       fixed: what the model is handed; None hands it the release itself.
     """
@@ -193,7 +191,6 @@ def altered(plan: Plan, *, repeats: int = 1, noise: float = 1.0) -> Plan:
 
     Args:
       repeats: of every release, ≥ 1; selections are not repeated.
-      noise: over the planned noise; 0 for none.
     """
 
     def phase(one: Phase) -> Phase:
@@ -210,11 +207,7 @@ def altered(plan: Plan, *, repeats: int = 1, noise: float = 1.0) -> Plan:
 
 @torch.no_grad()
 def each_alone(observed: ObservedRelease, codes: Rows) -> Tensor:
-    """Each record's own share of the statistic behind a release, float32 [b, k].
-
-    Args:
-      observed: of a release; its mechanism is asked at its present state.
-    """
+    """Each record's own share of the statistic behind a release, float32 [b, k]."""
     one = torch.ones(1)
     if observed.view is None:
         alone = (codes.slice(i, i + 1).to("cpu") for i in range(len(codes)))

@@ -42,9 +42,7 @@ class GroupTest:
     """A calibrated test of a few records against released ones.
 
     Attributes:
-      points: the tagged columns of records.
       reference: float64 [r, d], released records.
-      bandwidth: of the kernel.
       limit: statistic above which a group rejects.
     """
 
@@ -94,10 +92,6 @@ class RejectionCount:
 
     A `core.privacy.mechanisms.additive.Mechanism`: one record lies in one group, so it moves the
     count by at most 1.
-
-    Attributes:
-      test: calibrated on released records.
-      group_size: records of a group, which chunks must not tear apart.
     """
 
     test: GroupTest

@@ -38,7 +38,6 @@ class TestResult:
     """The outcome of a test.
 
     Attributes:
-      statistic: its value; larger means further apart.
       p_value: chance of at least this value if both were the same, in (0, 1].
     """
 

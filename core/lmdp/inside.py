@@ -41,12 +41,7 @@ DRAWS, PERMUTATIONS = 199, 999  # of the two tests' null distributions, or what 
 
 @dataclass(frozen=True)
 class InsideCheck:
-    """The outcome for one group.
-
-    Attributes:
-      two_sample, goodness: see the module.
-      records: real records looked at.
-    """
+    """The outcome for one group."""
 
     two_sample: TestResult
     goodness: TestResult
@@ -72,7 +67,6 @@ def inside_check(
     Args:
       real, released: codes of whole records, NumPy ones or on disk, at least 8 each.
       level: lowest at which the tests are asked whether they reject, in (0, 1).
-      permutations: of the two-sample test; more where the level needs them.
     """
     # a p-value is 1/(draws + 1) at least: at half the level or below, so that a test can reject
     needed = math.ceil(2.0 / level) - 1
@@ -128,7 +122,6 @@ class _SteinFeatures:
 
     Attributes:
       centres: float64 [c, d], of the estimate.
-      blur: its bandwidth, and the spread of the noise.
       frequencies, directions: float64 [J, d]; phases: float64 [J].
     """
 

@@ -17,9 +17,6 @@ class KernelPoints:
     A number is its position, centred and scaled by what synthetic records show; a category or a
     special state is some ones among zeros. So two numbers 1.4 standard deviations apart are as far
     from each other as two categories.
-
-    Args:
-      scaling: mean and standard deviation of each numeric column's positions, in that order.
     """
 
     def __init__(self, codec: Codec, names: Sequence[str], scaling: Sequence[tuple[float, float]]):

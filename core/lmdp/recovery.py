@@ -44,8 +44,6 @@ class HiddenCells:
     """Cells of hidden columns, cut by their declaration; the rarer combinations are one cell.
 
     Attributes:
-      codec: of the table.
-      names: the hidden columns, at most `MOST_COLUMNS`.
       combinations: int64 [cells - 1, columns], groups of bins of each column.
     """
 
@@ -58,7 +56,6 @@ class HiddenCells:
         """The cells that released records lie in, the commonest 255 apart.
 
         Args:
-          names: hidden columns; the first `MOST_COLUMNS` are taken.
           released: NumPy codes of shifted records, ≥ 1.
         """
         taken = tuple(names[:MOST_COLUMNS])
@@ -157,7 +154,6 @@ class Recovery:
     """How far the attack got on one group, measured on the model alone.
 
     Attributes:
-      columns: of the group that were looked at.
       shifted: distance between the shares before and after the shift.
       recovered: distance between those before it and what the attack found.
     """

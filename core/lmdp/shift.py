@@ -75,8 +75,6 @@ class Tilt:
     """One group's tilt.
 
     Attributes:
-      group: its name.
-      points: x′ of records.
       frequencies: float64 [waves, d]; phases, amplitudes: float64 [waves].
       centre, spread: of the wave sum over synthetic records.
       strength: t ≥ 0.
@@ -121,7 +119,6 @@ def find_tilts(
     """Tilts that make each group's released marginal differ.
 
     Args:
-      synthetic: NumPy codes of the model's own output, `POOL` records or so.
       power: share of groups of 128 unshifted records that must notice, in (0.05, 1).
       key: secret bytes; equal keys give equal functions for equal groups.
 
@@ -232,7 +229,6 @@ class Shift:
     """What shifts records: the tilts of all groups, and the weight from which on all are kept.
 
     Attributes:
-      tilts: one a group.
       largest: product of weights from which on every record is kept.
     """
 
@@ -243,13 +239,7 @@ class Shift:
     def find(
         cls, inner: Sampler, groups: Mapping[str, Sequence[str]], *, power: float, key: bytes
     ) -> Shift:
-        """Find tilts for a model on records that it makes; see `find_tilts`.
-
-        Args:
-          inner: the model whose records are tilted.
-          power: how different the records must be, see `Protection.shift`.
-          key: the secret that fixes the tilts.
-        """
+        """Find tilts for a model on records that it makes; see `find_tilts`."""
         codec = Codec(inner.domain)
         synthetic = codec.encode(inner.sample(POOL))
         tilts = find_tilts(codec, groups, synthetic, power=power, key=key)
@@ -266,11 +256,7 @@ class Shift:
 
     @classmethod
     def from_json(cls, text: str | bytes, codec: Codec) -> Shift:
-        """What `to_json` wrote.
-
-        Args:
-          codec: of a domain with the same tagged columns.
-        """
+        """What `to_json` wrote."""
         saved = json.loads(text)
         return cls(tuple(_from_json(tilt, codec) for tilt in saved["tilts"]), saved["largest"])
 

@@ -155,8 +155,6 @@ class PrivateTable:
         """One planned release: charge, compute over all rows, add noise.
 
         Args:
-          phase_name: a phase of the plan with runs left and without sampling.
-          mechanism: what is computed; its noise must be of the phase's kind.
           tick: called with (records read, records in all) after each chunk; both are public. It
             may raise to stop; the charge stays.
 
@@ -200,7 +198,6 @@ class PrivateTable:
         """The runs of a phase that is planned on random batches; nothing is charged yet.
 
         Args:
-          phase_name: a phase of the plan with a sampling rate and Gaussian noise.
           view: rows on the device → float32 [b, width], each from its own record and public or
             released values alone.
 
@@ -262,7 +259,6 @@ class PrivateTable:
           phase_name: a phase of the plan of kind "zcdp", or one without noise.
           scores: what options are scored by; they are summed over all rows once the first selection
             is charged, and the sums stay inside.
-          tick: see `release`.
 
         Raises:
           UnplannedReleaseError: the plan does not hold this; nothing was computed.

@@ -53,15 +53,12 @@ class Phase(BaseModel):
 
     Attributes:
       name: key that `PrivateTable.release` is called with, unique in the plan.
-      title: a few words for people.
-      what: one plain sentence on what is released.
       mechanism: "gaussian" (optionally Poisson-sampled), "laplace" or "zcdp".
       share: fraction of the budget given to this phase, in (0, 1], for people to read.
       noise_multiplier: σ over sensitivity; 0 when no privacy is claimed. For "laplace" it is
         scale over sensitivity; for "zcdp" it is ignored and `rho` counts.
       count: how many times the mechanism runs, ≥ 1.
       sampling_rate: Poisson rate in (0, 1], or None when every record takes part.
-      rho: zCDP parameter of one run of a "zcdp" mechanism.
       failure: probability that a run shows what one person alone holds; it is part of δ.
     """
 
@@ -129,7 +126,6 @@ class Protection(BaseModel):
     nothing about any person.
 
     Attributes:
-      groups: columns by group name.
       alpha: level of a group's tests in all attempts together, in (0, 1/2).
       shift: how different: the share of groups of 128 unshifted records that must notice the
         shift, in (0, 1); 0 leaves it to the model.
@@ -145,11 +141,7 @@ class Protection(BaseModel):
     certificate: float | None = Field(default=None, gt=0.0, le=10.0)
 
     def phases(self, epsilon: float) -> tuple[Phase, ...]:
-        """The private accesses of the certificates; none without one, or without privacy.
-
-        Args:
-          epsilon: of the whole budget, for the shares that people see.
-        """
+        """The private accesses of the certificates; none without one, or without privacy."""
         if self.certificate is None or not math.isfinite(epsilon):
             return ()
         return tuple(
@@ -198,15 +190,10 @@ class Plan(BaseModel):
     """Everything a fit may do to private data, with its noise calibrated to the budget.
 
     Attributes:
-      model: registry id.
       n: number of records (public); of people where rows are put together by person.
-      budget: what was asked for.
-      phases: the private accesses, in order: the model's own, then those added to them.
       added: how many of the phases are not the model's own.
       attempts: how often everything may be done over; all of them are paid for beforehand.
       unit: whose rows are protected together; None where a row is a person.
-      guarantee: ε of the composed phases of all attempts under both relations.
-      settings: the model's public settings (steps, widths, ...), JSON values only.
       protection: what is promised of tagged columns, or None without tags.
     """
 

@@ -26,8 +26,6 @@ def planned(
 
     Args:
       n: number of records, public; of people where the unit has columns.
-      budget: (ε, δ) for everything together.
-      phases: of the model for a noise scale, see `calibrate`.
       fixed: further phases of the model, which no scale changes.
       added: phases beside the model's own; noise of both is stated for one record.
       attempts: how often everything may be done over, ≥ 1.

@@ -53,8 +53,6 @@ class Records:
     """All records in the table's order.
 
     Attributes:
-      codes: their rows.
-      n: how many there are.
       people: where each record's rows lie; None where it has one.
       present: bool [n], False where a record is ⊥; None when all are there.
     """
@@ -97,10 +95,7 @@ class ChunkedStatistic:
 
     Attributes:
       records: what is read. Only what adds noise to the sum may be handed this.
-      statistic: what is summed.
       step: records of a chunk, ≥ 1; a multiple of the statistic's group size.
-      together: whether all rows of a person take part.
-      device: where chunks are computed.
       checked: whether its parts were compared already, for these records.
     """
 
@@ -128,7 +123,6 @@ class ChunkedStatistic:
 
         Args:
           block: which, 0 ≤ block < blocks.
-          tick: told of the record after each chunk's last; may raise to stop.
 
         Raises:
           NotAdditiveError: the statistic is not the sum of its parts.
@@ -174,11 +168,7 @@ class Summation(Protocol):
     """Who computes the blocks; the sum is the same to the last bit whoever does."""
 
     def total(self, work: ChunkedStatistic, tick: Tick) -> Tensor:
-        """`added` of the blocks' sums in their order, float64 on the CPU.
-
-        Args:
-          tick: told of records read so far; may raise to stop.
-        """
+        """`added` of the blocks' sums in their order, float64 on the CPU."""
         ...
 
 

@@ -31,11 +31,9 @@ class Feature:
     """One modelled column as metrics see it.
 
     Attributes:
-      column: its declaration.
       labels: listed kinds: the real table's labels by falling share, then labels that only other
         tables hold. Empty for numeric kinds.
       low, high: numeric kinds: the real table's range (NaN when every real value is missing).
-      missing: whether any of the tables lacks a value here.
     """
 
     column: Column
@@ -119,8 +117,6 @@ class AlignedTable:
     """A table read through `Features`.
 
     Attributes:
-      features: its columns, the same for all tables that were read together.
-      n: rows.
       values: by column: float64 [n] with NaN for missing (numeric), or int64 [n] label codes with
         -1 for missing (listed).
     """

@@ -73,9 +73,7 @@ def epsilon(
     """ε at δ of all phases together, and how it was found.
 
     Args:
-      phases: what ran or will run; none costs nothing.
       delta: in (0, 1).
-      rows: records that count as one, see `Plan.rows_of_one`.
       quick: whether it may come out larger by about one part in 10⁵, for a search.
 
     Returns:
@@ -137,7 +135,6 @@ def renyi(phases: Sequence[Phase], order: float, *, rows: int = 1) -> float:
 
     Args:
       order: > 1.
-      rows: see `epsilon`.
     """
     parts = accounted_phases(phases, rows)
     if any(part.noise == 0.0 for part in parts):
@@ -152,9 +149,6 @@ def _pld_epsilon(
 
     Args:
       delta: in (0, 1).
-      near: about the answer, for a grid no finer than it needs; 0 for the finest. Every grid is
-        sound.
-      two_sided: whether sampled Gaussians take the bound of records that are replaced.
     """
     interval = _interval(parts, near)
     if not math.isfinite(interval):
@@ -203,7 +197,6 @@ def grid_error(phases: Sequence[Phase], value: float, *, rows: int = 1) -> float
     Args:
       phases: Gaussians, on batches or on all rows.
       value: what `epsilon` found for them, ≥ 0.
-      rows: see `epsilon`.
 
     Returns:
       Twice what `_interval` says that the grid adds.
@@ -264,10 +257,7 @@ def guarantee(
     """What may be claimed after these phases ran.
 
     Args:
-      executed: `Meter.executed`, or a plan's phases for a forecast.
       delta: in (0, 1).
-      conditions: what the claim rests on, in plain sentences.
-      rows: see `epsilon`.
     """
     value, method = epsilon(executed, delta, rows=rows)
     replaced, replaced_method = epsilon(executed, delta, "replace-one", rows=rows)
@@ -306,10 +296,8 @@ def calibrate(
     """The smallest noise scale s ≥ 0 whose phases meet the budget.
 
     Args:
-      budget: (ε, δ) under zero-out.
       make_phases: phases for a scale s > 0; their ε must not rise with s. Multiply every noise
         multiplier by s and divide every ρ by s².
-      rows: see `epsilon`.
 
     Returns:
       s such that `epsilon(make_phases(s), δ)` ≤ ε, quick or not; the smallest to about

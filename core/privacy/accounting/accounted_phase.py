@@ -17,11 +17,9 @@ class AccountedPhase(NamedTuple):
     """A phase, hashable.
 
     Attributes:
-      kind: of mechanism.
       noise: noise multiplier, or ρ of zCDP; of a group's batches that of one record, else
         of all of it.
       rate: Poisson rate of one record; 1 when all take part.
-      runs: how many.
       rows: records that may come into a batch for one; 1 where all take part.
     """
 

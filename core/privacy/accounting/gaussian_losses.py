@@ -27,7 +27,6 @@ def gaussian_pld(sigma: float, *, interval: float) -> Any:
 
     Args:
       sigma: noise over sensitivity, > 0.
-      interval: step of the grid of losses.
     """
     loss = _GridLosses(sigma)
     bounds = loss.connect_dots_bounds()

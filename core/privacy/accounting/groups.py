@@ -53,7 +53,6 @@ def mixture_pld(sigma: float, rate: float, rows: int, *, interval: float) -> Any
       sigma: noise over the Δ of one record, > 0.
       rate: Poisson rate of each record, in (0, 1).
       rows: m ≥ 2.
-      interval: step of the grid of losses.
     """
     shifts, chance = _shifts(rate, rows)
     return plds.from_mixture_gaussian_mechanism(
@@ -98,9 +97,6 @@ def replaced_renyi(orders: Sequence[float], sigma: float, rate: float, rows: int
     """The same when the person's rows are swapped for any others; float64 [orders].
 
     By way of nobody: D_α(P‖P') ≤ (α - ½)/(α - 1) · D_2α(P‖Q) + D_(2α-1)(Q‖P').
-
-    Args:
-      orders, sigma, rate, rows: see `mixture_renyi`.
 
     Source: Mironov, "Rényi differential privacy", 2017, proposition 11 with p = q = 2.
     """

@@ -51,8 +51,6 @@ def rdp_epsilon(
 
     Args:
       delta: in (0, 1).
-      two_sided: whether batches of groups take the bound of records that are replaced.
-      roughly: whether a few percent too much do, for a search.
     """
     epsilon, best = _best(parts, _FEW, delta, two_sided)
     if math.isfinite(epsilon):
@@ -86,7 +84,6 @@ def rdp_divergences(
 
     Args:
       orders: each > 1.
-      two_sided: see `rdp_epsilon`.
     """
     accountant: Any = RdpAccountant(orders, NeighboringRelation.REPLACE_SPECIAL)
     logger = logging.getLogger("absl")

@@ -40,8 +40,6 @@ class Comparison:
     """ε of the same phases at the same δ by this accountant and by Opacus's.
 
     Attributes:
-      phases: their names.
-      epsilon: ours, under zero-out.
       rdp: Opacus's RDP bound, which no ε that is computed well exceeds.
       prv: Opacus's PRV interval (lowest, highest), which holds ε; None where it gave none.
       grid: by how much our own grid may raise ours.
@@ -75,10 +73,7 @@ class SecondOpinion:
     """What Opacus's accountants say of a run.
 
     Attributes:
-      library: name and version.
-      phases: a comparison for each phase that they can express.
       together: one for all of these composed; None where there are none.
-      not_covered: of every other phase, by name, why Opacus cannot express it.
     """
 
     library: str
@@ -100,7 +95,6 @@ def second_opinion(phases: Sequence[Phase], delta: float, *, rows: int = 1) -> S
 
     Args:
       delta: in (0, 1).
-      rows: records that count as one, see `Plan.rows_of_one`.
 
     Raises:
       Exception: whatever Opacus raises; a run that was paid for must outlive it.

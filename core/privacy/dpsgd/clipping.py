@@ -101,7 +101,6 @@ def clipped_sum(
     """Σᵢ mᵢ ∇ᵢ · min(1, C/‖∇ᵢ‖), the norm taken over all layers together.
 
     Args:
-      grad_factors: of every layer in `views`.
       clip_norm: C > 0; inf clips nothing.
       mask: float [b], 1 = present, 0 = the record is ⊥ and contributes nothing. Or [b, m] for
         factors of b·m rows: what each row of a person counts for, 0 where there is none; ∇ᵢ is then

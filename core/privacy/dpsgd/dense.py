@@ -36,7 +36,6 @@ class Layer:
     """One linear layer's place in the flat vector.
 
     Attributes:
-      inputs, outputs: widths.
       start: where its weight [outputs, inputs] begins; its bias [outputs] follows.
     """
 
@@ -62,7 +61,6 @@ class GradFactor:
     """What one pass through a layer gives each record's gradient: backprops ⊗ activations.
 
     Attributes:
-      layer: whose weight (and bias) the gradient is of.
       backprops: float32 [b, outputs], what came back.
       activations: float32 [b, inputs], what went in.
       bias: whether the bias took part, with gradient `backprops`.
@@ -87,11 +85,7 @@ class Tape:
 
 
 class MLP:
-    """Linear layers with a leaky ReLU in between; the last layer is linear.
-
-    Args:
-      flat: the vector that holds the parameters.
-    """
+    """Linear layers with a leaky ReLU in between; the last layer is linear."""
 
     def __init__(self, flat: Tensor, layers: Sequence[Layer]):
         self.layers = tuple(layers)
@@ -128,9 +122,7 @@ class MLP:
         """Send an output gradient back through a tape.
 
         Args:
-          tape: of `forward`.
           gradient: float32 [b, out], per record.
-          to_input: whether the gradient of the input is wanted too.
 
         Returns:
           One gradient factor a layer, from input to output, and float32 [b, in] or None.
@@ -157,8 +149,6 @@ class MLP:
         ∂loss/∂v forwards through the same slopes, without biases.
 
         Args:
-          tape: of `forward`.
-          factors: of `backward` on that tape.
           direction: ∂loss/∂v, float32 [b, in], per record.
 
         Returns:
@@ -178,7 +168,6 @@ class Dense:
     """Networks that share one flat parameter vector.
 
     Args:
-      widths: of each network by name, from input to output, at least two each.
       generator: data-free randomness on the CPU for the start: Kaiming-uniform weights, zero bias.
 
     Attributes:

@@ -96,7 +96,6 @@ class GradientMechanism(Mechanism, Protocol):
           rows: float32 [b, width + draws], b ≥ 0; a record's summand is a function of its row. Or
             [b, m, width + draws], b people with m rows or fewer, whose summand is the clipped mean.
           mask: float [b]; of people [b, m], what each row counts for.
-          out: where to write; without it a new tensor is made.
         """
         ...
 
@@ -132,13 +131,10 @@ class ClippedGradient:
     """The gradient of hand-written passes through a `Dense`; a `GradientMechanism`.
 
     Attributes:
-      networks: whose parameters the gradient is of.
       grad_factors: rows [b, width + draws] → the factors of every pass through every layer, with
         each record's own gradients; a record's entries may depend on its row and on public or
         released values alone.
       clip_norm: C > 0; inf for no privacy.
-      draws: how many random numbers follow a record in its row.
-      several_passes: see `GradientMechanism`.
     """
 
     networks: Dense

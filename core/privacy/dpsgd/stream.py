@@ -43,7 +43,6 @@ class Draws(NamedTuple):
     can foretell would tie every record to those before it, and one record more would move them all.
 
     Attributes:
-      normals: standard normal ones.
       uniforms: uniform ones in [0, 1).
     """
 

@@ -61,7 +61,6 @@ def admit(
 
     Args:
       epsilon: what the plan costs, inf without privacy.
-      allow_non_private: see `Ledger.debit`.
     """
     account, delta = opening(known), plan.budget.delta
     if account is None:
@@ -101,8 +100,6 @@ def confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str, run:
     stand in its way.
 
     Args:
-      scope: what the release shows of which columns.
-      words: what the steward wrote, or "".
       run: key of the debit; up to its first dot those of one run are the same.
 
     Raises:
@@ -115,9 +112,6 @@ def confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str, run:
 
 def unit_confirmation(known: tuple[Entry, ...], plan: Plan, words: str) -> str:
     """The words that a release needs which protects another unit; empty for all others.
-
-    Args:
-      words: what the steward wrote, or "".
 
     Raises:
       MixedUnitsError: words are needed and there are none.

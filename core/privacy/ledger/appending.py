@@ -25,12 +25,7 @@ REFUSED = (
 
 
 class Appending(NamedTuple):
-    """A transaction that may add to a chain that holds.
-
-    Attributes:
-      connection: of the transaction, which no other writer is in.
-      key: of the chain.
-    """
+    """A transaction that may add to a chain that holds."""
 
     connection: Connection
     key: bytes
@@ -41,8 +36,6 @@ class Appending(NamedTuple):
         Args:
           before: the account's entries, for a release whose certificate must repeat what they
             state.
-          n: number of records of a release.
-          fields: of `Entry`.
         """
         end = _end(self.connection)
         plain = {"run": None, "model": "", "plan": "", "rho": 0.0}

@@ -43,7 +43,6 @@ class Head(NamedTuple):
 
     Attributes:
       entries: how many there are up to it, ≥ 0.
-      hash: its own; `GENESIS` before any.
     """
 
     entries: int
@@ -74,9 +73,6 @@ class ChainReport(BaseModel):
       sound: no entry was changed, removed, added or reordered, and none is missing at the end that
         the kept head knows of.
       checked: whether there was a key to check it with; without one it is not sound.
-      entries: how many were found sound.
-      head: hash of the newest sound entry.
-      problem: what is wrong, in a sentence or two, naming the first bad entry.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -94,13 +90,7 @@ class ChainReport(BaseModel):
 def seal(
     key: bytes, *, seq: int, account_id: str, run: str | None, previous: str, body: str
 ) -> str:
-    """The hash of an entry: HMAC-SHA-256 of its row and the hash before it, 64 hex digits.
-
-    Args:
-      key: of the workspace, 32 bytes.
-      seq, people, run, body: of the row, see `core.privacy.ledger.entries.Entry`.
-      previous: hash of the entry before, `GENESIS` for the first.
-    """
+    """The hash of an entry: HMAC-SHA-256 of its row and the hash before it, 64 hex digits."""
     account, debit = len(account_id), "-" if run is None else len(run)  # no two rows read the same
     return _hmac(key, f"{seq} {previous} {account} {debit} {account_id}{run or ''}{body}")
 
@@ -163,7 +153,6 @@ def _end(entries: int, head: Head | None, at_head: str, *, missing: bool) -> str
 
     Args:
       head: as it was kept; None where it is not sealed by the key.
-      at_head: hash of the entry that the head names.
     """
     if missing:
         return "The file ledger.head, which says how many entries there are, is missing." * (

@@ -38,27 +38,18 @@ class Entry(BaseModel):
         the privacy officer noted: that some of them have one, of another owner, "shift" settles the
         function by which its tagged releases of some groups, strength and declared domains are all
         shifted.
-      account_id: the account.
       run: key of a release, None for an account.
-      model: registry id of what was released.
       plan: digest of the plan; of a shift, of its function.
       epsilon: the limit, or the release's ε at its own δ; None for no differential privacy.
-      delta: the limit's or the release's δ.
       rho: the release's Rényi divergence at the account's order.
-      previous: hash of the entry before.
       columns: names of the columns that were released, sorted; None where nobody said.
       column_digests: of what each of them declares, its name apart, in their order.
       groups: the tagged columns (α-LMDP), each group sorted; empty without tags.
       shift: strength of their shift; None without tags.
-      domain_digest: of the tagged columns' declared domains.
-      words: what the steward wrote, when the entry needed it.
       statements: what certificates must repeat, each with what it is about ("people", "shift" or
         "limit"); see `core.privacy.ledger.shift_consistency`.
       failure: the part of a release's δ that its divergence does not cover: the probability that
         it shows what one person alone holds.
-      unit: whom a release protects.
-      unit_words: what the steward wrote, when earlier releases protect another unit.
-      hash: of everything above, by the key of the workspace; see `core.privacy.ledger.chain`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -133,9 +124,7 @@ class Left(BaseModel):
     """What an account still allows.
 
     Attributes:
-      limit, delta: (ε_g, δ_g).
       order: α*.
-      releases: private releases so far.
       non_private: releases without differential privacy; with any, no limit holds for what they
         showed.
       filter: "rdp" (amounts are Rényi divergences at α*) or "sum" (amounts are ε).

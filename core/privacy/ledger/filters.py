@@ -25,9 +25,6 @@ SET_ASIDE = 0.25  # of δ_g, for failures, where the first private release can f
 def check_limit(epsilon: float, delta: float, n: int) -> None:
     """Refuse a limit that promises nothing.
 
-    Args:
-      epsilon, delta: (ε_g, δ_g).
-
     Raises:
       ValueError: ε_g is not positive and finite, or δ_g not in (0, 1/n).
     """
@@ -82,7 +79,6 @@ def admitted(
     """Whether one more release keeps everything within the limit.
 
     Args:
-      rho: its Rényi divergence at `order_of` the account.
       failure: the part of its δ that the divergence does not cover.
     """
     account = opening(known)

@@ -67,7 +67,6 @@ class Ledger:
     """Accounts and debits in a database.
 
     Args:
-      engine: SQLite or PostgreSQL; the ledger's one table is made when absent.
       files: the chain's key and head, which lie elsewhere; looked at when something is added or
         checked.
     """
@@ -81,7 +80,6 @@ class Ledger:
         """Open an account; doing it again with the same limit changes nothing.
 
         Args:
-          account_id: who the account is about; the key of every debit.
           epsilon: ε_g > 0, finite: the limit for all releases together.
           delta: δ_g in (0, 1/n): at 1/n, publishing one person's record outright would pass.
           n: number of records (public), ≥ 1.
@@ -128,7 +126,6 @@ class Ledger:
             does not say counts as showing any column.
           words: what the steward wrote to allow a release that betrays hidden distributions; each
             later certificate of the account repeats it.
-          unit_words: likewise, to allow a release that protects another unit than earlier ones.
           limit: (ε_g, δ_g) that this release opens the account with, when there is none; a
             release that is refused opens none.
 
@@ -168,12 +165,6 @@ class Ledger:
     ) -> None:
         """Refuse what could not be paid one after the other; nothing is kept, and nothing spent.
 
-        Args:
-          releases: plans with the domain of the columns that each releases, in order.
-          words: what the steward wrote to allow a release that betrays hidden distributions.
-          unit_words: likewise, for one that protects another unit.
-          limit: (ε_g, δ_g) that the first of them would open the account with.
-
         Raises:
           LedgerError: as `debit` would, for the first that is refused.
         """
@@ -207,10 +198,7 @@ class Ledger:
         Certificates of all later releases of the account repeat the declaration, not the words.
 
         Args:
-          account_id: the account; it may have no limit yet.
-          words: what the steward wrote, not blank.
           key: of the entry; declared twice under one key, it stands once.
-          kind: see `Entry`.
 
         Raises:
           ValueError: no words.
@@ -238,13 +226,7 @@ class Ledger:
     def settle_shift(
         self, account_id: str, scope: ReleaseScope, digest: str, *, private: bool
     ) -> Entry:
-        """Settle by which function releases of a scope are shifted; whoever is first settles it.
-
-        Args:
-          scope: whose groups, strength and declared domains it is for.
-          digest: of the function, 64 hex digits.
-          private: whether it was found on a model with differential privacy.
-        """
+        """Settle by which function releases of a scope are shifted; whoever is first settles it."""
         with self._chain.appending() as chain:
             for entry in _entries(chain.connection, account_id):
                 if scope.settles(entry):

@@ -59,7 +59,6 @@ class ReleaseScope:
 
     Attributes:
       purchase: whether it buys bounds and lists alone, which shows no shares.
-      others: as in `Entry`.
     """
 
     purchase: bool
@@ -121,9 +120,6 @@ def _domain(column: Column) -> list[object]:
 
 def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> str | None:
     """Why a release would betray hidden distributions; None when it does not.
-
-    Args:
-      earlier: all entries of the account, oldest first.
 
     Returns:
       A sentence or two on what would be revealed and what would pass. Nothing in it comes from
@@ -247,10 +243,6 @@ def _values(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
 
 def statements(entries: Sequence[Entry], n: int) -> tuple[tuple[str, str], ...]:
     """What the certificate of a release must say of its account, oldest first, no sentence twice.
-
-    Args:
-      entries: the account's, up to the release and with it.
-      n: number of records (public) of the release.
 
     Returns:
       What each sentence is about ("people", "shift" or "limit"), and the sentence.

@@ -43,7 +43,6 @@ class CellCounts:
         """Float64 [sum of sizes]: weights by cell of the first column, then of the second.
 
         Args:
-          rows: `core.privacy.discovery.raw_rows.RawRows`, of tensors or not.
           mask: float [b], weights in [0, 1].
         """
         numbers = torch.as_tensor(rows.numbers)
@@ -93,7 +92,6 @@ class LabelCounts:
         """Float64 [sum of lengths + L]: weights by key of the first list, then of the second.
 
         Args:
-          rows: `core.privacy.discovery.raw_rows.RawRows`, of tensors or not.
           mask: float [b], weights in [0, 1].
         """
         key_indices = torch.as_tensor(rows.key_indices)

@@ -32,9 +32,7 @@ class Bins:
     """Public bins of one column; the last is "missing" where that may be.
 
     Attributes:
-      block: where the column lies in the codes.
       edges: of a numeric column, an atom's edge twice; empty for a list.
-      size: how many bins there are.
       of_state: for each state, its bin, or -1 where the value decides.
       inner: positions between bins of some width, ascending.
       of_interval: for each stretch between them, its bin.
@@ -100,7 +98,6 @@ def weighted(rows: Any, mask: Tensor, weight: Weight | None) -> Tensor:
     Weights are capped here: the sensitivity rests on it, whatever the function gives.
 
     Args:
-      mask: see `Statistic.statistic`.
       weight: None for one each.
     """
     each = mask.to(torch.float64).cpu()
@@ -112,7 +109,6 @@ class Histograms:
     """Counts of every bin of some columns.
 
     Attributes:
-      bins: one entry a column.
       weight: what a record counts; None for one.
     """
 

@@ -27,7 +27,6 @@ class Marginals:
     """Counts of every cell of all 1-way and some 2-way marginals.
 
     Attributes:
-      bins: one entry a column.
       pairs: positions in `bins`.
       weight: what a record counts; None for one.
     """

@@ -109,7 +109,6 @@ class MixtureStep:
 
         Args:
           view: turns rows into points, float [n, d].
-          current: the mixture that responsibilities come from.
           radius: R > 0 of the ball that points are clipped to.
         """
         width = current.means.shape[1]
@@ -133,11 +132,7 @@ class MixtureStep:
 
 
 def update(release: Tensor, step: MixtureStep, n: int) -> Mixture:
-    """The next mixture from a released step; post-processing, and safe for pure noise.
-
-    Args:
-      release: noisy `MixtureStep.statistic`.
-    """
+    """The next mixture from a released step; post-processing, and safe for pure noise."""
     components, width = step.current.means.shape
     a, b, c = step.scales
     release = release.to("cpu", torch.float64)

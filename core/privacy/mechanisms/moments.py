@@ -52,7 +52,6 @@ class Moments:
 
     Attributes:
       view: rows → float [b, width], each from its own record and public values alone.
-      width: d.
       radius: R > 0; longer records are scaled onto the ball.
       mean_weight: w > 0. The mean is one of d + 1 rows of numbers and needs less precision than
         the rest: w = R/2 makes Δ 12 % larger than R² and the mean four times noisier per R than an
@@ -112,7 +111,6 @@ def principal(release: Tensor, n: int, mechanism: Moments, components: int) -> P
     """Eigenvectors of the released covariance M/n - μμᵀ; post-processing.
 
     Args:
-      release: noisy `Moments.statistic`.
       components: d' in 1 … d.
     """
     d = mechanism.width

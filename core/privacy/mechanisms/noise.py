@@ -99,9 +99,6 @@ def gaussian(shape: Shape, std: float, source: NoiseSource = _secure) -> Floats:
 
     Each is the mean of four independent normals, times two.
 
-    Args:
-      std: in the unit of what is protected.
-
     Raises:
       ValueError: std is not positive and finite.
     Source: Holohan & Braghin, "Secure random sampling in differential privacy", 2021, §5.
@@ -119,9 +116,6 @@ def laplace(shape: Shape, scale: float, source: NoiseSource = _secure) -> Floats
 
     Each is z₁z₂ + z₃z₄ of four independent normals, which is Laplace with scale 1: its
     characteristic function is (1 + t²)^(-1/2) squared.
-
-    Args:
-      scale: in the unit of what is protected.
 
     Raises:
       ValueError: scale is not positive and finite.
@@ -152,7 +146,6 @@ def grid_and_scale(
     """The grid that `add` rounds to, and the scale of the noise that it adds.
 
     Args:
-      kind, noise_multiplier, sensitivity, records: as for `add`.
       entries: d, or a public bound on it.
 
     Raises:
@@ -184,7 +177,6 @@ def add(
 
     Args:
       statistic: float64 of any shape with d entries.
-      kind: "gaussian" or "laplace".
       noise_multiplier: > 0.
       sensitivity: Δ > 0, how far one record can move the statistic.
       records: n ≥ 1, public; no entry of the statistic can exceed nΔ, so the grid need not reach

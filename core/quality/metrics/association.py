@@ -53,7 +53,6 @@ class _Operand:
     """One column, ready for every pair it is in.
 
     Attributes:
-      numeric: whether values lie on a line.
       values: float64 [n], or int64 [n] label codes with rare labels counted as one.
       present: bool [n], which rows have a value.
     """

@@ -51,7 +51,6 @@ class RealRows:
     """Real rows of both kinds in one table, in a random order.
 
     Attributes:
-      rows: n of them.
       member: bool [n], which were learnt from.
       classes: int [n], of the target's values; all 0 where there is no target.
     """
@@ -66,7 +65,6 @@ class Trial:
     """An attack that was tried.
 
     Attributes:
-      key, title, meaning, unit: as in `Attack`.
       success: float [n], of each real row, in any unit; NaN for those it was not tried on.
       shown: value and baseline for people, from mean successes on members and on strangers.
     """
@@ -113,9 +111,6 @@ def attacks(
     Args:
       train: rows that the synthesizer learnt from, one of each person.
       holdout: rows of the same source that it did not, chosen as those were, one of each person.
-      target: the column whose value the attribute attacker guesses; without it there is no such
-        attack.
-      seed: of subsamples and of the draws of the test.
     """
     rng = np.random.default_rng(seed)
     if min(train.n, holdout.n) < LEAST or not synthetic.n or not train.features.names:

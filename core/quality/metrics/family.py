@@ -24,13 +24,7 @@ class Metric:
     """A declared metric.
 
     Attributes:
-      key: name in report.json.
-      title: a few words for people.
       goal: "higher" or "lower" is closer to the real table.
-      meaning: one plain sentence.
-      source: where the definition is from.
-      unit: of the value; "" for a pure number.
-      low, high: the range of possible values.
     """
 
     key: str
@@ -49,12 +43,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a family measured.
-
-    Attributes:
-      scores: in the order they are shown.
-      parts: further fields of `Report`, by name.
-    """
+    """What a family measured."""
 
     scores: list[Score] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
@@ -91,11 +80,9 @@ def family(
     """Function decorator: make a family known to reports.
 
     Args:
-      metrics: what it can measure; some families measure parts of the report only.
       text: said while it is measured; "{target}" stands for the target's name.
       order: reports measure families and show their scores by rising order.
       cost: relative to other families', ≥ 0: seconds for 20,000 rows a side of ten columns.
-      otherwise: what the report says where it does not; "" for nothing.
 
     Raises:
       ValueError: another family has that order, or a metric of that key.

@@ -82,10 +82,7 @@ class NoisyCells(BaseModel):
 
     Attributes:
       key: names the cells; only counts of one key can be compared.
-      n: records they count, public.
       noise_std: standard deviation of the noise on each count, > 0.
-      sizes: cells of each marginal.
-      counts: of all marginals, one after the other.
       shifted: whether a record counts as much as the shift of tagged columns keeps of such ones.
     """
 
@@ -116,9 +113,7 @@ class SyntheticCells(BaseModel):
     """Counts of synthetic records in the same cells.
 
     Attributes:
-      key: as above.
       rows: synthetic records, ≥ 1; people where real counts are of people.
-      counts: of all marginals.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -140,7 +135,6 @@ class NoisyScore:
     Attributes:
       value: mean total variation distance less what noise shows; lower is closer, at most 1, and
         below 0 by chance.
-      standard_error: at most; of the noise alone.
     """
 
     value: float
@@ -194,9 +188,6 @@ def ranked(released: NoisyCells, made: Mapping[str, SyntheticCells]) -> dict[str
 
 def difference(released: NoisyCells, one: SyntheticCells, other: SyntheticCells) -> NoisyScore:
     """How much farther the first table is than the other, against the same release.
-
-    Args:
-      one, other: counts of the two synthetic tables.
 
     Raises:
       ValueError: counts of different cells.

@@ -66,12 +66,7 @@ def dimension_prediction(
     seed: int = 0,
     on_progress: Callable[[float], None] | None = None,
 ) -> list[PredictionPoint]:
-    """One point per column; scores in [0, 1], a worse-than-guessing R² counts as 0.
-
-    Args:
-      real: rows to learn from, subsampled to 8,000; each column is predicted from the others.
-      test: real rows to predict, none of them in `real`.
-    """
+    """One point per column; scores in [0, 1], a worse-than-guessing R² counts as 0."""
     rng = np.random.default_rng(seed)
     real, synthetic = real.sample(TRAIN_ROWS, rng), synthetic.sample(TRAIN_ROWS, rng)
     test = test.sample(TEST_ROWS, rng)

@@ -122,11 +122,7 @@ def density(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> De
 def projection(
     tables: Comparison, *, wscore: float | None = None, spread: float | None = None
 ) -> Projection:
-    """Both tables, and that before boosting, as dots on the first two axes of the real one.
-
-    Args:
-      wscore, spread: Wasserstein score on this plane, mean and standard deviation, where measured.
-    """
+    """Both tables, and that before boosting, as dots on the first two axes of the real one."""
     axes, rng = axes_of(tables.real, seed=tables.seed), tables.rng(3)
 
     def dots(table: AlignedTable | None) -> list[tuple[float, float]]:

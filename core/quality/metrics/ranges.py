@@ -43,7 +43,6 @@ class Query:
 
     Attributes:
       stretches: (column, low, high) for numbers, both ends included.
-      labels: (column, codes) for lists.
     """
 
     stretches: tuple[tuple[str, float, float], ...]

@@ -91,11 +91,7 @@ TEN_AUROC = Metric(
 
 @dataclass(frozen=True)
 class Task:
-    """Predict one column from the others.
-
-    Attributes:
-      features: all columns; `target` names the one to predict.
-    """
+    """Predict one column from the others."""
 
     features: Features
     target: str
@@ -185,7 +181,6 @@ def predict(
     Args:
       models: unfitted; by default the four classifiers or, for a number, the regressors. Boosters
         are left out where the training rows hold more than ten classes.
-      seed: of the default models that draw at random.
 
     Returns:
       Nothing when the test rows cannot tell models apart (one class, or fewer than two rows).
@@ -208,11 +203,7 @@ def predict(
 
 
 def evaluate(model: Estimator, x: Floats, y: Values, *, numeric: bool = False) -> Predictions:
-    """What a fitted model says of the rows x [n, width] whose target is y [n].
-
-    Args:
-      numeric: whether the target is a number.
-    """
+    """What a fitted model says of the rows x [n, width] whose target is y [n]."""
     labels = np.unique(y)[:0] if numeric else np.unique(y)
     class_score = None if numeric else class_scores(model, x)
     columns = [] if class_score is None else [class_score(int(label)) for label in labels.tolist()]
@@ -230,9 +221,6 @@ def tstr(
     seed: int = 0,
 ) -> Scores:
     """Scores on real test rows of models trained on `train`, by model, then by metric.
-
-    Args:
-      task, train, test, models, seed: as for `predict`, which see.
 
     Returns:
       {"Logistic regression": {"AUROC": …, "AUPRC": …, "Accuracy": …}, …}, or
@@ -270,12 +258,7 @@ def half_widths(predictions: Mapping[str, Predictions], *, seed: int = 0) -> dic
 def utility_rows(
     task: Task, *, real: Scores, synthetic: Scores, test: AlignedTable
 ) -> list[UtilityRow]:
-    """Real-trained and synthetic-trained scores side by side, with what guessing scores.
-
-    Args:
-      real, synthetic: scores of models trained on either; those of both are shown.
-      test: real rows that all were tested on.
-    """
+    """Real-trained and synthetic-trained scores side by side, with what guessing scores."""
     _, y = task.data(test)
     guessing = {"R²": 0.0, "AUROC": 0.5}
     if not task.numeric and len(y):

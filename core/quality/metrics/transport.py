@@ -63,12 +63,7 @@ SLICED = Metric(
 
 @dataclass(frozen=True)
 class Wasserstein:
-    """Scores over the repetitions, each in [0, 1]; mean and standard deviation.
-
-    Attributes:
-      whole, whole_spread: on all encoded coordinates.
-      plane, plane_spread: on the first two principal axes.
-    """
+    """Scores over the repetitions, each in [0, 1]; mean and standard deviation."""
 
     whole: float
     whole_spread: float
