@@ -1,10 +1,10 @@
-"""Association: how strongly each pair of columns belongs together, for columns of any kind.
+"""Association: how strongly two columns are related, whatever their kinds.
 
 Numbers with numbers: |Pearson's r|. A list with a number: the correlation ratio η. Lists with
 lists: Cramér's V. All lie in [0, 1], 0 for no association. Rows that lack either value are left out
-of a pair. Pearson's sign is kept apart, so that a turned sign counts as a difference of both.
+of a pair. Pearson's sign is kept, so that a turned sign counts as a difference.
 
-Few rows, many labels or rare ones make columns seem to belong together that do not:
+Few rows, many labels or rare ones make independent columns look related;
 `independence_threshold` says how strongly.
 
 Sources: Cramér, "Mathematical methods of statistics", 1946; Fisher, "Statistical methods for
@@ -33,17 +33,16 @@ Ints = NDArray[np.int64]
 ROWS = 50_000  # rows a side
 ROWS_PER_LABEL = 5  # with fewer, no strength is told from none
 MINORITY_ROWS = 10  # rows that lack the most frequent label; with fewer, likewise
-FALSE_POSITIVE_RATE = (
-    0.01  # of all tables whose columns are independent, those that have a pair above the threshold
-)
+# share of tables of independent columns in which some pair is above the threshold
+FALSE_POSITIVE_RATE = 0.01
 
 ASSOCIATION_GAP = Metric(
     key="association_gap",
-    title="How columns belong together: difference",
+    title="Relationships between columns: difference",
     goal="lower",
     high=2.0,
-    meaning="How strongly two columns go together, in the real and in the synthetic table; this is "
-    "the mean difference over all pairs.",
+    meaning="How strongly two columns are related in the real and in the synthetic table: the "
+    "average difference over all pairs.",
     source="Pearson's r, correlation ratio η or Cramér's V, by the kinds of the two columns",
 )
 
@@ -76,7 +75,7 @@ def associations(table: AlignedTable) -> Floats:
 
 
 def independence_threshold(table: AlignedTable, share: float = FALSE_POSITIVE_RATE) -> Floats:
-    """How strongly independent columns of such rows may seem to belong together; [m, m] in [0, 1].
+    """How strongly independent columns of such rows may seem related; [m, m] in [0, 1].
 
     Args:
       table: rows; of each column its present values' shares count, of each pair the rows with both.
@@ -97,10 +96,10 @@ def independence_threshold(table: AlignedTable, share: float = FALSE_POSITIVE_RA
     shape = np.maximum(mean * (1 - mean) / variance - 1, 1e-6)
     pairs = max(1, len(operands) * (len(operands) - 1) // 2)
     squared = betainccinv(mean * shape, np.maximum((1 - mean) * shape, 1e-6), share / pairs)
-    told = np.minimum(
+    evidence = np.minimum(
         both / ROWS_PER_LABEL / (np.maximum.outer(rank, rank) + 1), both * rare / MINORITY_ROWS
     )
-    enough = np.minimum(told, told.T) >= 1.0
+    enough = np.minimum(evidence, evidence.T) >= 1.0
     return np.sqrt(np.where(enough & (mean < 1.0), squared, 1.0))
 
 
@@ -125,9 +124,9 @@ def mean_difference(real: Floats, synthetic: Floats) -> float:
     return float(np.abs(real - synthetic)[np.triu_indices(m, 1)].mean())
 
 
-@family(ASSOCIATION_GAP, text="Comparing how columns belong together", order=60, cost=0.6)
+@family(ASSOCIATION_GAP, text="Comparing relationships between columns", order=60, cost=0.6)
 def association_strengths(tables: Comparison, _: Step) -> Measured:
-    """How strongly columns belong together, whatever their kinds."""
+    """How strongly columns are related, whatever their kinds."""
     samples = list(tables.samples(ROWS, 6))
     real, synthetic, resampled = (associations(table) for table in samples)
     seeming = np.maximum(*(independence_threshold(table) for table in samples[:2]))

@@ -1,4 +1,4 @@
-"""Rows that cannot be: synthetic rows that contradict what holds in every real row."""
+"""Synthetic rows that break a rule which every real row follows."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from core.quality.report.types import BrokenRule
 
 IMPOSSIBLE = Metric(
     key="impossible_rows",
-    title="Rows that contradict a rule of the real table",
+    title="Rows that break a rule of the real table",
     goal="lower",
-    meaning="Share of synthetic rows that break something every real row keeps: a column that "
-    "follows from another, two columns in order, a sum.",
+    meaning="Share of synthetic rows that break a rule every real row follows: a column determined "
+    "by another, two columns in order, or a sum.",
     source="rules that hold in all real rows and that at least 20 rows would break if a column "
     "were shuffled",
 )
 
 
-@family(IMPOSSIBLE, text="Looking for rows that cannot be", order=15, cost=0.6)
+@family(IMPOSSIBLE, text="Checking rules of the real table", order=15, cost=0.6)
 def impossible_rows(tables: Comparison, _: Step) -> Measured:
     """Rules of the real rows that the synthetic ones break; nothing where there are no rules."""
     real, synthetic = tables.frames

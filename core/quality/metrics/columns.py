@@ -23,8 +23,8 @@ TVD_1WAY = Metric(
     key="tvd_1way",
     title="Single columns: distance",
     goal="lower",
-    meaning="Total variation distance between a column's real and synthetic distribution, averaged "
-    "over columns: 0 means the same shares, 1 means nothing in common.",
+    meaning="Average total variation distance between a column's real and synthetic distributions: "
+    "0 means identical, 1 means no overlap.",
     source="1-way marginals, as in P3GM (ICDE 2021); numbers in 16 equal-width bins",
 )
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.neighbors import NearestNeighbors
 
+from core.message import Message
 from core.quality.aligned_tables import AlignedTable, Feature, Features
 from core.quality.comparison import Comparison
 from core.quality.metrics.estimators import one_thread
@@ -138,11 +139,11 @@ def tried(
 
 
 @family(
-    text="Trying to find people of the table",
+    text="Testing whether anyone is exposed",
     order=110,
     cost=2.5,
     applies=lambda tables: tables.holdout is not None,
-    otherwise="Whether anyone is exposed was not tested: that needs real rows that the synthesizer "
+    otherwise="We could not test whether anyone is exposed: this needs real rows that the model "
     "never saw, and no such table was given.",
 )
 def disclosure(tables: Comparison, _: Step) -> Measured:
@@ -225,9 +226,9 @@ def _copies(rows: AlignedTable, released: AlignedTable) -> Trial:
     )
     return Trial(
         "copies",
-        "Rows that stand in the release as they are",
-        "Share of the table's rows that stand in the synthetic table with every value the same, "
-        "beside the share of rows it never saw that do so by chance.",
+        "Exact copies of real rows",
+        "Share of the table's rows that appear in the synthetic table with every value the same, "
+        "next to the share of unseen rows that do so by chance.",
         "share of rows",
         np.asarray(hashes.isin(others), dtype=np.float64),
         _shares,
@@ -240,19 +241,19 @@ def _closest(rows: AlignedTable, synthetic: AlignedTable) -> list[Trial]:
     return [
         Trial(
             "closest",
-            "Synthetic rows nearer to the table than to strangers",
-            "Of each synthetic row's closest real record: how often it is one that was learnt "
-            "from, counted as if there were as many strangers. Half is chance.",
+            "Synthetic rows closer to the table than to unseen people",
+            "How often the real record closest to a synthetic row is one the model was trained on, "
+            "rather than one it never saw. Half is chance.",
             "share of synthetic rows",
             closest,
             _halves,
         ),
         Trial(
             "ratio",
-            "Synthetic rows that single out one record of the table",
-            "The same, where each synthetic row counts by how much nearer its closest real record "
-            "is than the second closest: not at all where both are as near, once where it is a "
-            "copy. Half is chance.",
+            "Synthetic rows that single out one real record",
+            "The same, with each synthetic row weighted by how much closer its closest real record "
+            "is than the second closest: 0 if both are equally close, 1 if it is a copy. Half is "
+            "chance.",
             "share of synthetic rows",
             singled,
             _halves,
@@ -293,8 +294,8 @@ def _membership(rows: AlignedTable, synthetic: AlignedTable) -> Trial:
     return Trial(
         "membership",
         "Telling who was in the table",
-        "An attacker who knows a person's row guesses from its closest synthetic row whether the "
-        "person was in the table: AUROC, 0.5 is a coin, 1 is certainty.",
+        "An attacker who knows a person's row guesses from the closest synthetic row whether the "
+        "person was in the table: 0.5 is a coin toss, 1 is certainty.",
         "AUROC",
         ranks,
         lambda members, strangers: (0.5 + members - strangers, 0.5),
@@ -314,10 +315,14 @@ def _attribute(real: RealRows, synthetic: AlignedTable, target: str) -> list[Tri
     success[known] = _guessed(real.rows.take(np.flatnonzero(known)), released, target)
     attack = Trial(
         "attribute",
-        f"Guessing {target} of people in the table",
-        f"An attacker who knows everything else of a person guesses {target} from the closest "
-        "synthetic row: how often that is right, beside the same guess about people who were not "
-        f"in the table, with each value of {target} as frequent on both sides.",
+        Message("Guessing {target} for people in the table", target=target),
+        Message(
+            "An attacker who knows everything else about a person guesses {target} from the "
+            "closest synthetic row: how often the guess is right, next to the same guess about "
+            "people who were not in the table, with each value of {target} equally frequent in "
+            "both groups.",
+            target=target,
+        ),
         "share guessed",
         success,
         _shares,

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from core.lmdp.two_sample import two_sample_test
+from core.message import Message
 from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
@@ -23,11 +24,10 @@ PERMUTATIONS = 199
 
 MMD = Metric(
     key="mmd",
-    title="Any difference at all (MMD)",
+    title="Any difference (MMD)",
     goal="lower",
     high=2.0,
-    meaning="Squared kernel distance between the two tables; 0 only when every distribution "
-    "agrees.",
+    meaning="Squared kernel distance between the two tables: 0 only if all distributions agree.",
     source="Gretton et al. 2012, as in PEARL (ICLR 2022); 1,000 rows a side, median bandwidth",
 )
 
@@ -46,7 +46,7 @@ def discrepancy(
     return float(test.statistic), float(test.p_value)
 
 
-@family(MMD, text="Looking for any difference at all", order=100, cost=0.6)
+@family(MMD, text="Measuring kernel distance", order=100, cost=0.6)
 def kernel_distance(tables: Comparison, _: Step) -> Measured:
     """Any difference at all, by kernels."""
     real, seed = tables.real, tables.seed
@@ -54,6 +54,8 @@ def kernel_distance(tables: Comparison, _: Step) -> Measured:
     score = MMD.score(
         squared,
         ceiling=discrepancy(real, tables.resampled, seed=seed)[0],
-        note=f"Two samples of one table differ as much with probability {p:.3f}.",
+        note=Message(
+            "Two samples of the same table would differ this much with probability {p:.3f}.", p=p
+        ),
     )
     return Measured([score])

@@ -48,16 +48,16 @@ TVD_2WAY = Metric(
     key="tvd_2way",
     title="Pairs of columns: distance",
     goal="lower",
-    meaning="Total variation distance between the joint distributions of two columns, averaged "
-    "over all pairs: it sees whether columns still belong together.",
+    meaning="Average total variation distance between the joint distributions of two columns: "
+    "shows whether relationships between columns were preserved.",
     source="2-way marginals, as in P3GM (ICDE 2021); numbers in 16 equal-width bins",
 )
 TVD_3WAY = Metric(
     key="tvd_3way",
     title="Three columns at a time: distance",
     goal="lower",
-    meaning="Total variation distance between the joint distributions of three columns, averaged: "
-    "it sees what pairs hide.",
+    meaning="Average total variation distance between the joint distributions of three columns: "
+    "shows what pairs cannot.",
     source="3-way marginals, at most 200 of them; numbers in 16 equal-width bins",
 )
 NIST = Metric(
@@ -66,8 +66,8 @@ NIST = Metric(
     unit="points",
     goal="higher",
     high=1000.0,
-    meaning="The same as the score of the NIST challenge: 1000 points are the same table, 0 "
-    "nothing in common.",
+    meaning="The same distance on the scale of the NIST challenge: 1000 points for identical "
+    "tables, 0 for no overlap.",
     source="NIST Differential Privacy Synthetic Data Challenge 2019: 1000 · (1 − distance)",
 )
 
@@ -179,7 +179,7 @@ def pairs(tables: Comparison, _: Step) -> Measured:
         pair_mean(matrix),
         ceiling=pair_mean(two_way(real, resampled)),
         before=before,
-        note="" if m > 1 else "There is one column only: this is its own distance.",
+        note="" if m > 1 else "There is only one column: this is its own distance.",
     )
     table = PairTable(columns=list(features.names), tvd=np.round(matrix, 6).tolist())
     return Measured([score], {"pairs": table})

@@ -29,6 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from core.message import Message
+
 __all__ = [
     "SyntheticCells",
     "NoisyCells",
@@ -210,11 +212,16 @@ def words(gap: NoisyScore) -> str:
     >>> words(NoisyScore(0.004, 0.003))
     'The difference of 0.0040 is within the noise (± 0.0059): the two cannot be told apart.'
     """
-    start = f"The difference of {abs(gap.value):.4f} is"
-    noise = f"the noise (± {gap.half_width:.4f})"
+    values = {"gap": abs(gap.value), "noise": gap.half_width}
     if abs(gap.value) <= gap.half_width:
-        return f"{start} within {noise}: the two cannot be told apart."
-    return f"{start} larger than {noise}."
+        return Message(
+            "The difference of {gap:.4f} is within the noise (± {noise:.4f}): the two cannot be "
+            "told apart.",
+            **values,
+        )
+    return Message(
+        "The difference of {gap:.4f} is larger than the noise (± {noise:.4f}).", **values
+    )
 
 
 def _gap(released: NoisyCells, made: SyntheticCells) -> Floats:

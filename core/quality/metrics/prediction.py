@@ -51,8 +51,8 @@ PREDICTION_GAP = Metric(
     key="prediction_gap",
     title="Predicting each column: gap",
     goal="lower",
-    meaning="Each column is predicted from the others on real rows, once learnt from real and once "
-    "from synthetic rows; this is the mean difference of the two scores.",
+    meaning="Each column is predicted from the others in real rows, after training on real and on "
+    "synthetic rows: the average difference between the two scores.",
     source="Dimension-wise prediction, DP-auto-GAN (ICLR 2020 submission) §5.2; AUROC for two "
     "labels, F1 for longer lists, R² for numbers",
 )
@@ -106,7 +106,11 @@ def column_predictions(tables: Comparison, step: Step) -> Measured:
         on_progress=lambda done: step("Predicting each column from the others", done),
     )
     gap = prediction_gap(points)
-    note = "No column can be predicted from the others, even by real rows." if gap is None else ""
+    note = (
+        "No column can be predicted from the others, even after training on real rows."
+        if gap is None
+        else ""
+    )
     return Measured([PREDICTION_GAP.score(gap, note=note)], {"dimension_prediction": points})
 
 
@@ -116,14 +120,14 @@ def _point(
     x_test, y_test = task.data(test)
     metric = _metric(task, y_test)
     scores: list[float | None] = [None, None]
-    baseline, note = 0.0, "The real test rows hold one value here, so nothing can be measured."
+    baseline, note = 0.0, "All real test rows have the same value here, so nothing can be measured."
     band = None
     if len(np.unique(y_test)) > 1:
         predicted = [_predict(task, train, x_test, y_test, seed) for train in (real, synthetic)]
         scores = [_score(metric, y_test, one) for one in predicted]
         band = _half_width(metric, y_test, predicted, seed)
         baseline = {"R²": 0.0, "AUROC": 0.5}.get(metric, _majority(y_test))
-        note = "Even the real table does not predict this column; left out of the gap."
+        note = "Not even real rows predict this column, so it is left out of the gap."
         if scores[0] is not None and scores[0] >= baseline + MARGINS[metric]:
             note = ""
     return PredictionPoint(

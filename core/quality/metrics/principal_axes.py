@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from core.message import Message
 from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
@@ -33,10 +34,10 @@ POINTS = 1_500  # dots drawn a side
 
 PCA_3WAY = Metric(
     key="pca_3way",
-    title="Strongest directions: distance",
+    title="Principal components: distance",
     goal="lower",
-    meaning="Total variation distance on the first three principal axes together, ten bins each: "
-    "where rows crowd when all columns are looked at together.",
+    meaning="Total variation distance on the first three principal components together, ten bins "
+    "each: shows whether rows cluster in the same regions.",
     source="DP-auto-GAN (ICLR 2020 submission) §4, k-way PCA marginal with k = 3",
 )
 
@@ -141,15 +142,17 @@ def projection(
     )
 
 
-@family(PCA_3WAY, text="Projecting on principal axes", order=70, cost=0.3)
+@family(PCA_3WAY, text="Computing principal components", order=70, cost=0.3)
 def strongest_directions(tables: Comparison, _: Step) -> Measured:
-    """The tables on their strongest directions."""
+    """Both tables on the principal axes of the real one."""
     real, seed = tables.real, tables.seed
     one, two, three = pca_marginals(real, tables.synthetic, seed=seed)
     score = PCA_3WAY.score(
         three,
         ceiling=pca_marginals(real, tables.resampled, seed=seed)[-1],
-        note=f"On the first axis alone {one:.3f}, on two {two:.3f}.",
+        note=Message(
+            "{one:.3f} on the first component alone, {two:.3f} on the first two.", one=one, two=two
+        ),
     )
     grid = density(real, tables.synthetic, seed=seed)
     return Measured([score], {"pca": projection(tables), "density": grid})

@@ -31,30 +31,30 @@ TREE_ROWS = 20_000  # rows a side for the trees
 
 PMSE = Metric(
     key="pmse",
-    title="Told apart by a simple model (pMSE)",
+    title="Distinguishable by a simple model (pMSE)",
     goal="lower",
     high=0.25,
-    meaning="A logistic regression tries to tell real from synthetic rows: 0 means it cannot, 0.25 "
-    "that it always can (with equally many rows of each).",
+    meaning="A logistic regression tries to tell real rows from synthetic ones: 0 means it cannot, "
+    "0.25 that it always can (with equal numbers of each).",
     source="Snoke et al. 2018",
 )
 PMSE_RATIO = Metric(
     key="pmse_ratio",
-    title="Told apart by a simple model (ratio)",
+    title="Distinguishable by a simple model (ratio)",
     unit="times",
     goal="lower",
     high=1e6,
-    meaning="The same number over what a resampling of the real table itself would show: 1 is "
-    "ideal, 2 is a second sample of as many people; in large tables every small difference counts.",
+    meaning="The same number divided by what chance alone would give: 1 is ideal, 2 is what a "
+    "second real sample of the same size gives. In large tables small differences count.",
     source="Snoke et al. 2018, pMSE ratio",
 )
 TREE_AUROC = Metric(
     key="tree_auroc",
-    title="Told apart by trees: AUROC",
+    title="Distinguishable by trees: AUROC",
     goal="lower",
     low=0.5,
-    meaning="Boosted trees learn to tell real from synthetic rows and are tested on fresh ones: "
-    "0.5 is a coin. A hard test: hardly any private table passes it.",
+    meaning="Boosted trees learn to tell real rows from synthetic ones and are tested on new rows: "
+    "0.5 is no better than a coin toss. Hardly any private table passes this test.",
     source="Classifier two-sample test, Lopez-Paz and Oquab 2017",
 )
 
@@ -101,7 +101,9 @@ def tree_auroc(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) ->
     return float(roc_auc_score(y[test], score))
 
 
-@family(PMSE, PMSE_RATIO, TREE_AUROC, text="Telling real from synthetic rows", order=120, cost=0.6)
+@family(
+    PMSE, PMSE_RATIO, TREE_AUROC, text="Telling real rows from synthetic ones", order=120, cost=0.6
+)
 def telling_apart(tables: Comparison, _: Step) -> Measured:
     """Can a learner tell real from synthetic rows?"""
     rng = tables.rng(4)

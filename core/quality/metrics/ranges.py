@@ -1,6 +1,6 @@
-"""Range queries: how many rows lie in a box? Asked of both tables, a thousand times.
+"""Range queries: what share of rows lies in a box? Asked of both tables, a thousand times.
 
-A query takes up to three columns at random; of a number it asks for a random stretch of the real
+A query takes up to three columns at random; of a number it asks for a random interval of the real
 range, of a list for a random half of its labels. Its error is the difference of the two shares of
 rows. The queries depend on the columns' ranges and labels and a seed, so every table of one kind is
 asked the same.
@@ -29,10 +29,10 @@ COLUMNS = 3  # of one query
 
 RANGE_ERROR = Metric(
     key="range_error",
-    title="Counting rows in boxes: error",
+    title="Range queries: error",
     goal="lower",
-    meaning="A thousand questions of the kind: what share of rows is between 30 and 50 years old "
-    "and works in one of these jobs? This is the mean error of the answers.",
+    meaning="A thousand questions such as “What share of rows has an age from 30 to 50 and one of "
+    "these occupations?”: the average error of the synthetic table's answers.",
     source="PEARL (ICLR 2022): 1,000 range queries of three columns",
 )
 
@@ -42,10 +42,10 @@ class Query:
     """A box: a condition on each of a few columns, all to hold at once.
 
     Attributes:
-      stretches: (column, low, high) for numbers, both ends included.
+      intervals: (column, low, high) for numbers, both ends included.
     """
 
-    stretches: tuple[tuple[str, float, float], ...]
+    intervals: tuple[tuple[str, float, float], ...]
     labels: tuple[tuple[str, frozenset[int]], ...]
 
 
@@ -59,7 +59,7 @@ def draw_queries(features: Features, *, seed: int = 0) -> list[Query]:
         items = [features.items[i] for i in chosen]
         queries.append(
             Query(
-                tuple(_stretch(item, rng) for item in items if item.numeric),
+                tuple(_interval(item, rng) for item in items if item.numeric),
                 tuple(_half_of_labels(item, rng) for item in items if not item.numeric),
             )
         )
@@ -71,7 +71,7 @@ def shares(table: AlignedTable, queries: list[Query]) -> NDArray[np.float64]:
     out = np.zeros(len(queries))
     for i, query in enumerate(queries):
         inside: Bools = np.ones(table.n, dtype=np.bool_)
-        for name, low, high in query.stretches:
+        for name, low, high in query.intervals:
             x = table.values[name].astype(np.float64)
             inside &= (x >= low) & (x <= high)  # false for NaN
         for name, codes in query.labels:
@@ -90,17 +90,17 @@ def range_error(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -
     return float(np.abs(shares(real, queries) - shares(synthetic, queries)).mean())
 
 
-@family(RANGE_ERROR, text="Counting rows in boxes", order=50, cost=0.3)
+@family(RANGE_ERROR, text="Answering range queries", order=50, cost=0.3)
 def range_queries(tables: Comparison, _: Step) -> Measured:
-    """Rows counted in boxes."""
+    """Range queries asked of both tables."""
     real, synthetic, resampled = tables.samples(TRIPLE_ROWS, 7)
     error = range_error(real, synthetic, seed=tables.seed)
     ceiling = range_error(real, resampled, seed=tables.seed)
     return Measured([RANGE_ERROR.score(error, ceiling=ceiling)])
 
 
-def _stretch(item: Feature, rng: np.random.Generator) -> tuple[str, float, float]:
-    """A random stretch of a number's real range."""
+def _interval(item: Feature, rng: np.random.Generator) -> tuple[str, float, float]:
+    """A random interval of a number's real range."""
     ends = np.sort(rng.random(2))
     span = item.high - item.low
     return item.name, float(item.low + span * ends[0]), float(item.low + span * ends[1])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, r2_score, roc_auc_score
 
+from core.message import Message
 from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Features
 from core.quality.comparison import Comparison
 from core.quality.metrics.bootstrap import half_width_of
@@ -57,34 +58,34 @@ TEN_ROWS = 10_000  # rows that each of ten kinds learns from, and is tested on
 
 AUROC = Metric(
     key="tstr_auroc",
-    title="Learning the target: AUROC",
+    title="Predicting the target: AUROC",
     goal="higher",
-    meaning="Four classifiers learn the target from synthetic rows and are tested on real rows: "
-    "0.5 is guessing, 1 is perfect.",
+    meaning="Four classifiers are trained on synthetic rows to predict the target, then tested on "
+    "real rows: 0.5 is guessing, 1 is perfect.",
     source="Train on synthetic, test on real; P3GM (ICDE 2021) §VI",
 )
 AUPRC = Metric(
     key="tstr_auprc",
-    title="Learning the target: AUPRC",
+    title="Predicting the target: AUPRC",
     goal="higher",
-    meaning="The same classifiers, judged on how purely they find the rarer class; guessing scores "
-    "that class's share.",
+    meaning="The same classifiers, judged by how precisely they find the rarer class. Guessing "
+    "scores that class's share.",
     source="Train on synthetic, test on real; P3GM (ICDE 2021) §VI",
 )
 R2 = Metric(
     key="tstr_r2",
-    title="Learning the target: R²",
+    title="Predicting the target: R²",
     goal="higher",
-    meaning="Regressions learn the numeric target from synthetic rows and are tested on real rows: "
-    "0 is guessing the mean, 1 is perfect.",
+    meaning="Regressions are trained on synthetic rows to predict the numeric target, then tested "
+    "on real rows: 0 is guessing the mean, 1 is perfect.",
     source="Train on synthetic, test on real",
 )
 TEN_AUROC = Metric(
     key="tstr_ten",
-    title="Learning the target, ten kinds: AUROC",
+    title="Predicting the target with ten classifiers: AUROC",
     goal="higher",
-    meaning="Ten kinds of classifiers learn the target from synthetic rows and are tested on real "
-    "rows.",
+    meaning="Ten kinds of classifiers are trained on synthetic rows to predict the target, then "
+    "tested on real rows.",
     source="PEARL (ICLR 2022) §6: ten scikit-learn classifiers",
 )
 
@@ -288,7 +289,7 @@ def mean_score(scores: Scores, metric: str) -> float | None:
     AUROC,
     AUPRC,
     R2,
-    text="Learning {target} from real rows",
+    text="Predicting {target} after training on real rows",
     order=130,
     cost=5.0,
     applies=lambda tables: tables.target is not None,
@@ -303,14 +304,19 @@ def utility(tables: Comparison, step: Step) -> Measured:
         return predict(task, table.sample(ROWS, rng), test, seed=tables.seed)
 
     real = scores_of(learn(tables.train))
-    step(f"Learning {tables.target} from synthetic rows", 0.4)
+    step(Message("Predicting {target} after training on synthetic rows", target=tables.target), 0.4)
     predictions = learn(tables.synthetic)
     synthetic, before = scores_of(predictions), {}
     if tables.before is not None:
-        step(f"Learning {tables.target} from the model's own rows", 0.7)
+        step(
+            Message(
+                "Predicting {target} after training on the model's own rows", target=tables.target
+            ),
+            0.7,
+        )
         before = scores_of(learn(tables.before))
     real = {name: scores for name, scores in real.items() if name in synthetic}
-    note = "" if real else "The real test rows hold one value of the target only."
+    note = "" if real else "All real test rows have the same value of the target."
 
     widths = half_widths(predictions, seed=tables.seed)
 
@@ -335,7 +341,7 @@ def _listed_target(tables: Comparison) -> bool:
 
 @family(
     TEN_AUROC,
-    text="Learning {target} ten ways from real rows",
+    text="Predicting {target} with ten classifiers trained on real rows",
     order=140,
     cost=6.0,
     applies=_listed_target,
@@ -351,6 +357,7 @@ def ten_kinds(tables: Comparison, step: Step) -> Measured:
         return mean_score(tstr(task, table.sample(TEN_ROWS, rng), test, models=models), "AUROC")
 
     ceiling = mean_auroc(tables.train)
-    step(f"Learning {tables.target} ten ways from synthetic rows", 0.5)
+    text = "Predicting {target} with ten classifiers trained on synthetic rows"
+    step(Message(text, target=tables.target), 0.5)
     value = mean_auroc(tables.synthetic)
     return Measured([] if value is None else [TEN_AUROC.score(value, ceiling=ceiling)])

@@ -35,28 +35,28 @@ CHUNK = 50_000  # rows encoded at once
 
 WSCORE_PCA = Metric(
     key="wscore_pca",
-    title="Shape in a plane (Wasserstein)",
+    title="Overall shape in two dimensions (Wasserstein)",
     goal="higher",
-    meaning="How little the synthetic points must be moved to become the real ones, on the first "
-    "two principal axes; differences under 0.015 mean nothing.",
+    meaning="How little the synthetic points would have to move to match the real ones, on the "
+    "first two principal components. Differences below 0.015 are not meaningful.",
     source="DP-auto-GAN (ICLR 2020 submission) §4: 1 − W₂ / (√v · largest distance), 2,000 rows a "
     "side, mean of 3 draws",
 )
 WSCORE_WHOLE = Metric(
     key="wscore_whole",
-    title="Shape overall (Wasserstein)",
+    title="Overall shape (Wasserstein)",
     goal="higher",
-    meaning="How little the synthetic rows must be moved to become the real ones, over all "
-    "columns; two samples of the same large table do not reach 1 either.",
+    meaning="How little the synthetic rows would have to move to match the real ones, across all "
+    "columns. Even two samples of one large table do not reach 1.",
     source="DP-auto-GAN (ICLR 2020 submission) §4: 1 − W₂ / largest distance, 2,000 rows a side, "
     "mean of 3 draws",
 )
 SLICED = Metric(
     key="sliced",
-    title="Shape from all sides (sliced Wasserstein)",
+    title="Overall shape from many directions (sliced Wasserstein)",
     goal="higher",
-    meaning="How little the synthetic rows must be moved to become the real ones, seen from many "
-    "random directions; it uses every row and so also serves millions.",
+    meaning="How little the synthetic rows would have to move to match the real ones, seen from "
+    "many random directions. Uses every row, even of very large tables.",
     source="Bonneel et al. 2015: 1 − √d · SW₂ / largest distance, 64 directions",
 )
 
@@ -176,7 +176,7 @@ def wasserstein(tables: Comparison, step: Step) -> Measured:
     )
 
 
-@family(SLICED, text="Looking from many sides", order=90, cost=0.6)
+@family(SLICED, text="Measuring Wasserstein scores from many directions", order=90, cost=0.6)
 def sliced_wasserstein(tables: Comparison, _: Step) -> Measured:
     """How far rows must be moved, by slices of all rows."""
     real, seed = tables.real, tables.seed
