@@ -80,9 +80,6 @@ class Sizes:
       canaries: m, coins of the one run; half of them are guessed.
       records: n of the leave-one-out; what others draw hides or shows more where they are many.
       repeats: R, of every release in each world.
-      alone_repeats: the same where nobody else is in the table.
-      sampled_repeats: the same where batches are random, too.
-      scored: releases of the one run that are scored, at most.
       rows: equal rows of each record; more than one attacks what is claimed per person.
     """
 
@@ -114,11 +111,7 @@ LONG = Sizes(
 
 @dataclass(frozen=True)
 class Finding:
-    """What one attack proves.
-
-    Attributes:
-      lower_bound: on ε at the claim's δ, ≥ 0.
-    """
+    """What one attack proves."""
 
     name: str
     lower_bound: float
@@ -161,16 +154,9 @@ class Audit:
 class Trial:
     """The attacks on one model at one claim; plans and preparations are made once.
 
-    Args:
-      epsilon: claimed, > 0 and finite.
-
     Attributes:
       counted: whether the model's rows are fitted to counts. All but the long one run leave those
         out: they are attacked with scan and focus, which makes the same.
-
-    Raises:
-      KeyError: no model has that id.
-      ValueError: ε is not finite, or no noise meets the claim.
     """
 
     def __init__(

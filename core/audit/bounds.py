@@ -73,9 +73,6 @@ def chance_of_guesses(guesses: Guesses, *, epsilon: float, delta: float) -> floa
     P[B ≥ v] + 2mδ · max_{i ≤ v} P[v > B ≥ v - i]/i, where B is binomial: r trials that succeed with
     probability e^ε/(1 + e^ε).
 
-    Args:
-      epsilon: ≥ 0, under zero-out.
-      delta: in [0, 1).
 
     >>> ten_of_ten = Guesses(canaries=10, guessed=10, right=10)
     >>> chance_of_guesses(ten_of_ten, epsilon=0.0, delta=0.0) == 2.0**-10
@@ -94,12 +91,7 @@ def chance_of_guesses(guesses: Guesses, *, epsilon: float, delta: float) -> floa
 
 
 def bound_from_guesses(guesses: Guesses, *, delta: float, confidence: float) -> float:
-    """The largest ε that so many right guesses refute, 0 when they refute none.
-
-    Args:
-      delta: of the claim, in [0, 1).
-      confidence: in (0, 1): the true ε is at least the bound with this probability.
-    """
+    """The largest ε that so many right guesses refute, 0 when they refute none."""
     _confidence_checked(confidence)
 
     def refuted(epsilon: float) -> bool:
@@ -126,11 +118,6 @@ def guess(scores: Floats, present: NDArray[np.bool_], guessed: int) -> Guesses:
 def clopper_pearson(successes: int, trials: int, *, confidence: float) -> tuple[float, float]:
     """A lower and an upper bound on a probability; each alone holds with the confidence.
 
-    Args:
-      successes: in 0 … trials.
-      trials: ≥ 1, independent.
-      confidence: of each bound alone, in (0, 1).
-
     >>> low, high = clopper_pearson(0, 100, confidence=0.95)
     >>> low, round(high, 4)  # 1 - 0.05^(1/100)
     (0.0, 0.0295)
@@ -148,10 +135,6 @@ def bound_from_rates(measured: Rates, *, delta: float, confidence: float) -> flo
     """ln((P - δ)/Q) for a lower bound P on hits and an upper bound Q on false alarms, ≥ 0.
 
     Each of the two bounds is allowed half of the error that the confidence leaves.
-
-    Args:
-      delta: of the claim, in [0, 1).
-      confidence: of the bound, in (0, 1).
     """
     each = 1.0 - (1.0 - confidence) / 2.0
     hits, _ = clopper_pearson(measured.hits, measured.trials, confidence=each)
@@ -160,11 +143,7 @@ def bound_from_rates(measured: Rates, *, delta: float, confidence: float) -> flo
 
 
 def rates(inside: Floats, outside: Floats, *, delta: float, confidence: float) -> Rates:
-    """A threshold chosen on the first half of the draws, judged on the second half.
-
-    Args:
-      inside, outside: float [k] scores of runs with and without the record, in the order drawn.
-    """
+    """A threshold chosen on the first half of the draws, judged on the second half."""
     k = min(len(inside), len(outside)) // 2
     if k < 1:
         raise ValueError("At least two draws of each world are needed.")

@@ -217,11 +217,7 @@ class LeaveOneOut:
     middles: dict[int, Tensor] = field(default_factory=dict)
 
     def scores(self, *, noise: float = 1.0) -> tuple[Floats, Floats]:
-        """Scores of all repetitions with the record, and without; higher looks more like with.
-
-        Args:
-          noise: what the table really adds, over what the plan says.
-        """
+        """Scores of all repetitions with the record, and without; higher looks more like with."""
         return self._world(True, noise), self._world(False, noise)
 
     def _world(self, inside: bool, noise: float) -> Floats:
@@ -243,12 +239,7 @@ class LeaveOneOut:
         noise: float = 0.0,
         repeats: int,
     ) -> None:
-        """One fit in one of the worlds.
-
-        Args:
-          noise: what the table really adds, over what the plan says, ≥ 0.
-          repeats: of every release, ≥ 1.
-        """
+        """One fit in one of the worlds."""
         present = np.full(len(self.attacked.codes), not self.alone)
         present[0] = inside
         codes, people = self.attacked.written_out()
@@ -286,7 +277,6 @@ def prepare_leave_one_out(
 
     Args:
       attacked: its first record is the one that is left out.
-      repeats: of every release, in each world, ≥ 1.
     """
     attack = LeaveOneOut(plan, attacked, seed, repeats, alone)
     variances: dict[int, float] = {}

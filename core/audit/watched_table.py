@@ -40,7 +40,6 @@ class ObservedRelease:
       released: float [k], the sum with its noise, flat; for gradients without the count of clipped
         records. Its memory may be used again.
       call: how many releases the model had asked for before.
-      repetition: 0 … repeats - 1.
     """
 
     phase: Phase
@@ -187,11 +186,7 @@ class _WatchedRelease(SampledRelease):
 
 
 def altered(plan: Plan, *, repeats: int = 1, noise: float = 1.0) -> Plan:
-    """The plan with other noise than it claims, or none: what a broken table would carry out.
-
-    Args:
-      repeats: of every release, ≥ 1; selections are not repeated.
-    """
+    """The plan with other noise than it claims, or none: what a broken table would carry out."""
 
     def phase(one: Phase) -> Phase:
         if one.mechanism == "zcdp":

@@ -53,8 +53,6 @@ def median_bandwidth(x: Tensor) -> float:
     Costs nothing when `x` is generated or already released; never call it on real rows of a
     private fit.
 
-    Args:
-      x: float [n, d], n ≥ 2.
 
     Source: Garreau, Jitkrittum and Kanagawa, "Large sample analysis of the median heuristic", 2018.
     """
@@ -69,7 +67,6 @@ def stein_pairs(x: Tensor, scores: Tensor, *, bandwidth: float) -> Tensor:
     Args:
       x: float [n, d]; an odd last row is left out.
       scores: float [n, d], ∇ log p at x; gradients flow through them.
-      bandwidth: h > 0.
     """
     pairs = len(x) // 2
     a, b = x[: 2 * pairs : 2], x[1 : 2 * pairs : 2]

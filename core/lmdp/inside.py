@@ -66,7 +66,6 @@ def inside_check(
 
     Args:
       real, released: codes of whole records, NumPy ones or on disk, at least 8 each.
-      level: lowest at which the tests are asked whether they reject, in (0, 1).
     """
     # a p-value is 1/(draws + 1) at least: at half the level or below, so that a test can reject
     needed = math.ceil(2.0 / level) - 1

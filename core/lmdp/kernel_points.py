@@ -27,11 +27,7 @@ class KernelPoints:
 
     @classmethod
     def of(cls, codec: Codec, names: Sequence[str], synthetic: Codes) -> KernelPoints:
-        """With the scaling that synthetic records give; never call it on real ones.
-
-        Args:
-          synthetic: records of a model, n ≥ 1.
-        """
+        """With the scaling that synthetic records give; never call it on real ones."""
         scaling = []
         for block in (codec.block(name) for name in names):
             if block.number is not None:

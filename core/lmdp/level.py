@@ -40,11 +40,6 @@ def _exceeds(groups: int, rate: float, epsilon: float, level: float) -> float:
 def threshold(groups: int, *, epsilon: float, alpha: float) -> float:
     """The count above which the certificate is granted.
 
-    Args:
-      groups: K ≥ 1.
-      epsilon: of the Laplace release, > 0.
-      alpha: level in (0, 1).
-
     >>> round(threshold(254, epsilon=0.25, alpha=0.05), 1)
     26.3
     """
@@ -58,12 +53,6 @@ def threshold(groups: int, *, epsilon: float, alpha: float) -> float:
 
 def chance(groups: int, *, epsilon: float, alpha: float, rate: float) -> float:
     """Chance that the certificate is granted when this share of groups rejects.
-
-    Args:
-      groups: of records that are tested, ≥ 1.
-      epsilon: of the noisy count, > 0.
-      alpha: level of the test, in (0, ½).
-      rate: share of the groups that reject, in [0, 1].
 
     >>> round(chance(254, epsilon=0.25, alpha=0.05, rate=0.2), 3)
     0.996

@@ -53,11 +53,7 @@ class HiddenCells:
 
     @classmethod
     def of(cls, codec: Codec, names: Sequence[str], released: Codes) -> HiddenCells:
-        """The cells that released records lie in, the commonest 255 apart.
-
-        Args:
-          released: NumPy codes of shifted records, ≥ 1.
-        """
+        """The cells that released records lie in, the commonest 255 apart."""
         taken = tuple(names[:MOST_COLUMNS])
         found, counts = np.unique(_grouped(codec, taken, released), axis=0, return_counts=True)
         common = np.argsort(-counts, kind="stable")[: MOST_CELLS - 1]
@@ -92,9 +88,6 @@ def _grouped(codec: Codec, names: Sequence[str], codes: Codes) -> Cells:
 
 def column_shares(codec: Codec, names: Sequence[str], codes: Codes) -> dict[str, Floats]:
     """Share of the records in each public bin of some columns.
-
-    Args:
-      codes: NumPy codes, ≥ 1.
 
     Returns:
       By column, [bins].
@@ -172,9 +165,6 @@ def measure(
     model: Shifted, groups: Mapping[str, Sequence[str]], *, records: int = RECORDS
 ) -> dict[str, Recovery]:
     """Attack a shifted model with the exact shares that its records have before the shift.
-
-    Args:
-      records: to draw before and after the shift, ≥ 1.
 
     Returns:
       By group, where there are columns without a tag; nothing else.

@@ -77,7 +77,6 @@ class Tilt:
     Attributes:
       frequencies: float64 [waves, d]; phases, amplitudes: float64 [waves].
       centre, spread: of the wave sum over synthetic records.
-      strength: t ≥ 0.
       power: share of groups of 128 unshifted records that tell the shifted ones apart.
     """
 
@@ -121,9 +120,6 @@ def find_tilts(
     Args:
       power: share of groups of 128 unshifted records that must notice, in (0.05, 1).
       key: secret bytes; equal keys give equal functions for equal groups.
-
-    Raises:
-      ShiftError: a group cannot be told apart that often within the bounds.
     """
     others = torch.zeros(len(synthetic), dtype=torch.float64)
     tilts = []

@@ -20,12 +20,7 @@ AT_ONCE = 1000  # permutations whose weights are in memory together
 
 
 def rbf(x: Tensor, y: Tensor, *, bandwidth: float) -> Tensor:
-    """exp(-|x - y|²/2h²) for all pairs, float [n, m].
-
-    Args:
-      x, y: float [n, d] and [m, d].
-      bandwidth: h > 0, in the same unit.
-    """
+    """exp(-|x - y|²/2h²) for all pairs, float [n, m]."""
     return torch.cdist(x, y).square_().div_(-2.0 * bandwidth**2).exp_()
 
 

@@ -63,7 +63,6 @@ class PrivateTable:
       shuffle: False keeps the order in which codes lie (only for statistics that do not pair rows
         up); `StoredCodes` lie in the public order anyway, people in theirs.
       noise_source: for tests; a source that is not private voids every claim of the meter.
-      meter: the counts of a checkpoint, when a fit goes on.
       summation: who computes statistics over all rows; this process when None. It is handed the
         rows, and its sums before noise.
 
@@ -200,9 +199,6 @@ class PrivateTable:
         Args:
           view: rows on the device → float32 [b, width], each from its own record and public or
             released values alone.
-
-        Raises:
-          UnplannedReleaseError: the plan does not hold this.
         """
         import torch  # pages import this module, and compute nothing
 
@@ -259,9 +255,6 @@ class PrivateTable:
           phase_name: a phase of the plan of kind "zcdp", or one without noise.
           scores: what options are scored by; they are summed over all rows once the first selection
             is charged, and the sums stay inside.
-
-        Raises:
-          UnplannedReleaseError: the plan does not hold this; nothing was computed.
         """
         phase = next((p for p in self.__plan.phases if p.name == phase_name), None)
         silent = phase is not None and not self.__plan.budget.private

@@ -69,9 +69,6 @@ class Meter:
     def charge(self, name: str, times: int = 1) -> Phase:
         """Count `times` ≥ 1 runs of a phase, before its data is read.
 
-        Returns:
-          The plan's phase.
-
         Raises:
           UnplannedReleaseError: the plan has no such phase, or fewer runs of it are left.
         """
@@ -94,9 +91,6 @@ class Meter:
 
         What is written down runs up to `AHEAD` ahead of what ran, so that the disk is not asked at
         every run: a crash forgets nothing, and at worst counts runs that never were.
-
-        Raises:
-          UnplannedReleaseError: see `charge`.
         """
         if self._counts.get(name, 0) < self._written.get(name, 0):
             self._counts[name] += 1

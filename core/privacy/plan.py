@@ -193,8 +193,6 @@ class Plan(BaseModel):
       n: number of records (public); of people where rows are put together by person.
       added: how many of the phases are not the model's own.
       attempts: how often everything may be done over; all of them are paid for beforehand.
-      unit: whose rows are protected together; None where a row is a person.
-      protection: what is promised of tagged columns, or None without tags.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")

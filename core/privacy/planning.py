@@ -28,8 +28,6 @@ def planned(
       n: number of records, public; of people where the unit has columns.
       fixed: further phases of the model, which no scale changes.
       added: phases beside the model's own; noise of both is stated for one record.
-      attempts: how often everything may be done over, ≥ 1.
-      unit: whose rows are protected together; None where a row is a person.
 
     Raises:
       ValueError: δ ≥ 1/n, or no amount of noise meets the budget.

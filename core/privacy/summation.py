@@ -50,12 +50,7 @@ Tick = Callable[[int], None]  # told how many records were read
 
 @dataclass(frozen=True)
 class Records:
-    """All records in the table's order.
-
-    Attributes:
-      people: where each record's rows lie; None where it has one.
-      present: bool [n], False where a record is ⊥; None when all are there.
-    """
+    """All records in the table's order; `present` is False where one is ⊥, None without any."""
 
     codes: Rows
     n: int
@@ -71,11 +66,7 @@ class Records:
         return Records(self.codes.take(rows), len(indices), present=present)
 
     def part(self, start: int, stop: int, *, together: bool) -> tuple[Rows, NDArray[np.float32]]:
-        """The rows of records start … stop - 1, and what each counts for.
-
-        Args:
-          together: whether all rows of a person take part, or one of each alone.
-        """
+        """The rows of records start … stop - 1, and what each counts for."""
         people = self.people
         here = np.ones(stop - start, dtype=np.float32)
         if self.present is not None:
@@ -120,9 +111,6 @@ class ChunkedStatistic:
 
     def block(self, block: int, tick: Tick = lambda stop: None) -> Tensor:
         """The sum of one block, float64 on the CPU; the first also checks parts not yet checked.
-
-        Args:
-          block: which, 0 ≤ block < blocks.
 
         Raises:
           NotAdditiveError: the statistic is not the sum of its parts.

@@ -11,11 +11,7 @@ __all__ = ["threads_of_one_processor"]
 
 @contextmanager
 def threads_of_one_processor(count: int) -> Iterator[Executor]:
-    """Threads whose results are, to the last bit, those of one processor.
-
-    Args:
-      count: of threads, ≥ 1.
-    """
+    """Threads whose results are, to the last bit, those of one processor."""
     import torch  # pages import what imports this module, and compute nothing
 
     threads = torch.get_num_threads()

@@ -213,12 +213,7 @@ class Features:
 
 
 def sample_rows(n: int, rows: int, rng: np.random.Generator) -> Ints:
-    """At most `rows` of n row indices without replacement, ascending.
-
-    Args:
-      n: rows there are, ≥ 0.
-      rows: the most to take, ≥ 0.
-    """
+    """At most `rows` of n row indices without replacement, ascending."""
     if n <= rows:
         return np.arange(n)
     return np.sort(rng.choice(n, size=rows, replace=False))

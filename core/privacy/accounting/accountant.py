@@ -78,9 +78,6 @@ def epsilon(
 
     Returns:
       (ε ≥ 0, method): inf and "no differential privacy" when a phase has no noise.
-
-    Raises:
-      ValueError: δ is outside (0, 1).
     """
     if not 0.0 < delta < 1.0:
         raise ValueError(f"δ must lie strictly between 0 and 1, got {delta}.")
@@ -132,9 +129,6 @@ def renyi(phases: Sequence[Phase], order: float, *, rows: int = 1) -> float:
 
     Divergences grow with the order, so the next whole order may stand in where a fractional one
     cannot be computed.
-
-    Args:
-      order: > 1.
     """
     parts = accounted_phases(phases, rows)
     if any(part.noise == 0.0 for part in parts):
@@ -145,11 +139,7 @@ def renyi(phases: Sequence[Phase], order: float, *, rows: int = 1) -> float:
 def _pld_epsilon(
     parts: tuple[AccountedPhase, ...], delta: float, *, near: float, two_sided: bool
 ) -> float:
-    """ε by composing privacy loss distributions; inf where the losses are too large to grid.
-
-    Args:
-      delta: in (0, 1).
-    """
+    """ε by composing privacy loss distributions; inf where the losses are too large to grid."""
     interval = _interval(parts, near)
     if not math.isfinite(interval):
         return math.inf
@@ -254,11 +244,7 @@ def _replaced_pld(sigma: float, rate: float, interval: float) -> Any:
 def guarantee(
     executed: Sequence[Phase], delta: float, conditions: Sequence[str] = (), *, rows: int = 1
 ) -> Guarantee:
-    """What may be claimed after these phases ran.
-
-    Args:
-      delta: in (0, 1).
-    """
+    """What may be claimed after these phases ran."""
     value, method = epsilon(executed, delta, rows=rows)
     replaced, replaced_method = epsilon(executed, delta, "replace-one", rows=rows)
     if method != replaced_method:

@@ -14,12 +14,6 @@ def attacker_best_guess(epsilon: float, delta: float) -> float:
     probability δ and otherwise answers truthfully with odds e^ε : 1, so the attacker is right with
     probability δ + (1 - δ) e^ε / (1 + e^ε). Nothing an attacker knows or computes can beat it.
 
-    Args:
-      epsilon: ≥ 0, inf for no privacy.
-      delta: in [0, 1].
-
-    Returns:
-      Between 0.5 and 1.
 
     >>> round(attacker_best_guess(1.0, 1e-6), 3)
     0.731

@@ -47,13 +47,7 @@ def _shifts(rate: float, rows: int) -> tuple[Floats, Floats]:
 
 
 def mixture_pld(sigma: float, rate: float, rows: int, *, interval: float) -> Any:
-    """The privacy loss distribution of one batch, for a person with `rows` rows.
-
-    Args:
-      sigma: noise over the Δ of one record, > 0.
-      rate: Poisson rate of each record, in (0, 1).
-      rows: m ≥ 2.
-    """
+    """The privacy loss distribution of one batch, for a person with `rows` rows."""
     shifts, chance = _shifts(rate, rows)
     return plds.from_mixture_gaussian_mechanism(
         sigma, shifts.tolist(), chance.tolist(), value_discretization_interval=interval
@@ -69,9 +63,6 @@ def mixture_renyi(orders: Sequence[float], sigma: float, rate: float, rows: int)
 
     Args:
       orders: each > 1; one that would need too wide a grid counts as infinite.
-      sigma: noise over the Δ of one record, > 0.
-      rate: Poisson rate of each record, in (0, 1).
-      rows: m ≥ 2.
     """
     shifts, chance = _shifts(rate, rows)
     far = rows / sigma  # of the outermost Gaussian, in standard deviations

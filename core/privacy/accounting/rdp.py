@@ -47,11 +47,7 @@ def event_of(part: AccountedPhase) -> dp_event.DpEvent:
 def rdp_epsilon(
     parts: Sequence[AccountedPhase], delta: float, *, two_sided: bool = False, roughly: bool = False
 ) -> float:
-    """ε at δ by the best order; inf where none bounds it.
-
-    Args:
-      delta: in (0, 1).
-    """
+    """ε at δ by the best order; inf where none bounds it."""
     epsilon, best = _best(parts, _FEW, delta, two_sided)
     if math.isfinite(epsilon):
         index = _FEW.index(best)
@@ -81,9 +77,6 @@ def rdp_divergences(
 
     Orders that cannot be computed count as infinite, which is sound, so the library's warnings
     about them are not passed on.
-
-    Args:
-      orders: each > 1.
     """
     accountant: Any = RdpAccountant(orders, NeighboringRelation.REPLACE_SPECIAL)
     logger = logging.getLogger("absl")

@@ -70,11 +70,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class SecondOpinion:
-    """What Opacus's accountants say of a run.
-
-    Attributes:
-      together: one for all of these composed; None where there are none.
-    """
+    """What Opacus's accountants say of a run."""
 
     library: str
     phases: tuple[Comparison, ...]
@@ -93,8 +89,6 @@ def second_opinion(phases: Sequence[Phase], delta: float, *, rows: int = 1) -> S
 
     Imports Opacus, which brings torch along whatever part of it is asked for: for workers.
 
-    Args:
-      delta: in (0, 1).
 
     Raises:
       Exception: whatever Opacus raises; a run that was paid for must outlive it.

@@ -18,11 +18,6 @@ def noise_for_share(
 ) -> float:
     """The noise multiplier that gives a phase its share of the total precision 1/scale².
 
-    Args:
-      scale: ≥ 0; 0 means no noise anywhere.
-      share: in (0, 1].
-      sampling_rate: Poisson rate in (0, 1], or None for all rows.
-
     >>> noise_for_share(2.0, 0.25)
     4.0
     >>> noise_for_share(2.0, 0.25, count=4)

@@ -69,11 +69,7 @@ def _passed_often(factors: Sequence[GradFactor], rows: int) -> Tensor:
 
 
 def _weighted(grad_factors: Sequence[GradFactor], weights: Tensor) -> list[GradFactor]:
-    """Factors of b·m rows, each gradient times its row's weight; padding becomes exactly nothing.
-
-    Args:
-      weights: float [b, m], 0 where there is no row.
-    """
+    """Factors of b·m rows, each gradient times its row's weight; padding becomes exactly 0."""
     column = weights.reshape(-1, 1)
     padding = column == 0.0
     return [

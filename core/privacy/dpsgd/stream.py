@@ -75,13 +75,6 @@ class SecretStream:
         """Each of n records independently with probability `rate`: their positions, ascending.
 
         Gaps between chosen records are geometric, so the work grows with the batch and not with n.
-
-        Args:
-          n: records, ≥ 1.
-          rate: in (0, 1].
-
-        Returns:
-          int64 [b], 0 ≤ b ≤ n, positions in 0 … n - 1.
         """
         self._batches += 1
         if rate >= 1.0:
@@ -100,9 +93,6 @@ class SecretStream:
         record's position in the table, so that the same record gets the same numbers whoever else
         is in the batch.
 
-        Args:
-          chosen: int64 [b], positions of the records.
-          n: records in the table, ≥ 1.
 
         Returns:
           float32 [b, normals + uniforms] on the stream's device, normals first.

@@ -101,9 +101,6 @@ def confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str, run:
 
     Args:
       run: key of the debit; up to its first dot those of one run are the same.
-
-    Raises:
-      HiddenError: words are needed and there are none.
     """
     own = run.split(".")[0]
     others = [one for one in known if (one.run or "").split(".")[0] != own]
@@ -111,11 +108,7 @@ def confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str, run:
 
 
 def unit_confirmation(known: tuple[Entry, ...], plan: Plan, words: str) -> str:
-    """The words that a release needs which protects another unit; empty for all others.
-
-    Raises:
-      MixedUnitsError: words are needed and there are none.
-    """
+    """The words that a release needs which protects another unit; empty for all others."""
     return _confirmed(unit_objection(known, plan), words, MixedUnitsError)
 
 

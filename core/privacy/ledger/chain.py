@@ -39,11 +39,7 @@ class LedgerFiles(Protocol):
 
 
 class Head(NamedTuple):
-    """The newest entry that was kept for certain: entries up to it must be there.
-
-    Attributes:
-      entries: how many there are up to it, ≥ 0.
-    """
+    """The newest entry that was kept for certain: entries up to it must be there."""
 
     entries: int
     hash: str
@@ -102,13 +98,7 @@ def _hmac(key: bytes, text: str) -> str:
 def check_chain(
     rows: Sequence[Sequence[Any]], key: bytes | None, kept: bytes | None
 ) -> ChainReport:
-    """Follow the chain from the first entry on.
-
-    Args:
-      rows: the database's, in order of seq: (seq, people, run, body, hash).
-      key: of the workspace, or None.
-      kept: the head that lies outside the database, or None.
-    """
+    """Follow the chain from the first entry on."""
     if key is None:
         if not rows and kept is None:
             return ChainReport(sound=True, entries=0, head=GENESIS)
@@ -149,11 +139,7 @@ def _problem(key: bytes, number: int, row: Sequence[Any]) -> str:
 
 
 def _end(entries: int, head: Head | None, at_head: str, *, missing: bool) -> str:
-    """What is wrong with the end of a chain whose entries all hold; "" where nothing is.
-
-    Args:
-      head: as it was kept; None where it is not sealed by the key.
-    """
+    """What is wrong with the end of a chain whose entries all hold; "" where nothing is."""
     if missing:
         return "The file ledger.head, which says how many entries there are, is missing." * (
             entries > 0

@@ -31,14 +31,11 @@ class Entry(BaseModel):
     """One line of the ledger; never changed once written.
 
     Attributes:
-      seq: 1, 2, 3, … over all accounts.
-      time: seconds since 1970-01-01 UTC.
       kind: "account" opens an account with its limit, "release" pays for a plan, "statement" is
         what the steward declared about an account: that its people have no other one, "shared" what
         the privacy officer noted: that some of them have one, of another owner, "shift" settles the
         function by which its tagged releases of some groups, strength and declared domains are all
         shifted.
-      run: key of a release, None for an account.
       plan: digest of the plan; of a shift, of its function.
       epsilon: the limit, or the release's ε at its own δ; None for no differential privacy.
       rho: the release's Rényi divergence at the account's order.

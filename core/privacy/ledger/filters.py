@@ -48,11 +48,7 @@ def order_of(account: Entry) -> float:
 
 
 def _capacity(account: Entry, aside: float) -> float:
-    """The most Σρᵢ(α*) may reach; can be ≤ 0 for limits so tight that only the sum filter works.
-
-    Args:
-      aside: the part of δ_g that is for failures.
-    """
+    """The most Σρᵢ(α*) may reach; can be ≤ 0 for limits so tight that only the sum filter works."""
     order = order_of(account)
     correction = math.log((account.delta - aside) * order) / (order - 1.0)
     return account.limit + correction - math.log1p(-1.0 / order)

@@ -82,7 +82,6 @@ class Ledger:
         Args:
           epsilon: ε_g > 0, finite: the limit for all releases together.
           delta: δ_g in (0, 1/n): at 1/n, publishing one person's record outright would pass.
-          n: number of records (public), ≥ 1.
 
         Raises:
           LedgerError: the account exists with another limit.
@@ -199,9 +198,6 @@ class Ledger:
 
         Args:
           key: of the entry; declared twice under one key, it stands once.
-
-        Raises:
-          ValueError: no words.
         """
         if not words.strip():
             raise ValueError("A declaration needs words.")
@@ -265,11 +261,7 @@ class Ledger:
         return tuple(entry for entry in self.entries() if entry.kind == "account")
 
     def left(self, account_id: str) -> Left:
-        """What the account's limit still allows.
-
-        Raises:
-          LedgerError: no such account.
-        """
+        """What the account's limit still allows."""
         known = self.entries(account_id)
         if opening(known) is None:
             raise LedgerError("These people have no account.")

@@ -40,11 +40,7 @@ class CellCounts:
         return math.sqrt(len(self.grids))
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
-        """Float64 [sum of sizes]: weights by cell of the first column, then of the second.
-
-        Args:
-          mask: float [b], weights in [0, 1].
-        """
+        """Float64 [sum of sizes]: weights by cell of the first column, then of the second."""
         numbers = torch.as_tensor(rows.numbers)
         weights = mask.to(torch.float64)
         return torch.cat(
@@ -89,11 +85,7 @@ class LabelCounts:
         return len(self.lengths) * (self.most + 1)
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
-        """Float64 [sum of lengths + L]: weights by key of the first list, then of the second.
-
-        Args:
-          mask: float [b], weights in [0, 1].
-        """
+        """Float64 [sum of lengths + L]: weights by key of the first list, then of the second."""
         key_indices = torch.as_tensor(rows.key_indices)
         weights = mask.to(torch.float64)
         return torch.cat(

@@ -96,9 +96,6 @@ def weighted(rows: Any, mask: Tensor, weight: Weight | None) -> Tensor:
     """What each record counts: its mask times its weight, float64 [b] in [0, 1].
 
     Weights are capped here: the sensitivity rests on it, whatever the function gives.
-
-    Args:
-      weight: None for one each.
     """
     each = mask.to(torch.float64).cpu()
     return each if weight is None else each * weight(rows).clamp(0.0, 1.0)
@@ -106,11 +103,7 @@ def weighted(rows: Any, mask: Tensor, weight: Weight | None) -> Tensor:
 
 @dataclass(frozen=True)
 class Histograms:
-    """Counts of every bin of some columns.
-
-    Attributes:
-      weight: what a record counts; None for one.
-    """
+    """Counts of every bin of some columns."""
 
     bins: tuple[Bins, ...]
     weight: Weight | None = None
@@ -118,15 +111,7 @@ class Histograms:
 
     @classmethod
     def of(cls, codec: Codec, names: Sequence[str], weight: Weight | None = None) -> Histograms:
-        """Of the columns of these names, at least one, all of them modelled.
-
-        Args:
-          weight: what a record counts; None for one.
-
-        Raises:
-          ValueError: no column.
-          KeyError: a column that is not modelled.
-        """
+        """Of the columns of these names, at least one, all of them modelled."""
         if not names:
             raise ValueError("There is no column whose histogram could be shown.")
         return cls(tuple(bins_of(codec.block(name)) for name in names), weight)

@@ -28,7 +28,6 @@ class Marginals:
 
     Attributes:
       pairs: positions in `bins`.
-      weight: what a record counts; None for one.
     """
 
     bins: tuple[Bins, ...]
@@ -44,16 +43,7 @@ class Marginals:
         target: str | None = None,
         weight: Weight | None = None,
     ) -> Marginals:
-        """Of the columns of these names, at least one, all of them modelled.
-
-        Args:
-          target: whose pairs come first; None for no target.
-          weight: what a record counts; None for one.
-
-        Raises:
-          ValueError: no column.
-          KeyError: a column that is not modelled.
-        """
+        """Of the columns of these names, at least one, all of them modelled."""
         if not names:
             raise ValueError("There is no column that tables could be compared on.")
         index = {name: i for i, name in enumerate(names)}

@@ -48,11 +48,6 @@ class Mixture:
 
         Mean k lies along coordinate k//2 modulo d, to either side in turn, a third of R/√d·√2 out,
         so that every component sees another part of projections sorted by variance.
-
-        Args:
-          components: K ≥ 1.
-          width: d ≥ 1.
-          radius: R > 0 of the ball that records lie in.
         """
         means = torch.zeros(components, width, dtype=torch.float64)
         typical = radius / math.sqrt(width)
@@ -106,10 +101,6 @@ class MixtureStep:
         In units of σ/N_k the error of a mean is Δ/b a coordinate, of a second moment Δ/c and of
         the weight Δ/a. Coordinates are about r = R/√d wide, so b = 1/r and c = 1/(2r²) give the
         three similar relative weight, and a = √d makes the counts, which are divided by, sharper.
-
-        Args:
-          view: turns rows into points, float [n, d].
-          radius: R > 0 of the ball that points are clipped to.
         """
         width = current.means.shape[1]
         typical = radius / math.sqrt(width)

@@ -66,13 +66,7 @@ class Moments:
 
     @classmethod
     def of(cls, view: RowView, *, width: int, radius: float) -> Moments:
-        """With the weight of the mean that is explained above.
-
-        Args:
-          view: turns rows into points, float [n, d].
-          width: d ≥ 1.
-          radius: R > 0 of the ball that points are clipped to.
-        """
+        """With the weight of the mean that is explained above."""
         return cls(view=view, width=width, radius=radius, mean_weight=radius / 2.0)
 
     @property
@@ -108,11 +102,7 @@ class Principal:
 
 
 def principal(release: Tensor, n: int, mechanism: Moments, components: int) -> Principal:
-    """Eigenvectors of the released covariance M/n - μμᵀ; post-processing.
-
-    Args:
-      components: d' in 1 … d.
-    """
+    """Eigenvectors of the released covariance M/n - μμᵀ; post-processing."""
     d = mechanism.width
     if not 1 <= components <= d:
         raise ValueError(f"{components} components were asked of {d} coordinates.")

@@ -99,8 +99,6 @@ def gaussian(shape: Shape, std: float, source: NoiseSource = _secure) -> Floats:
 
     Each is the mean of four independent normals, times two.
 
-    Raises:
-      ValueError: std is not positive and finite.
     Source: Holohan & Braghin, "Secure random sampling in differential privacy", 2021, §5.
     """
     generator = source.generator()
@@ -116,9 +114,6 @@ def laplace(shape: Shape, scale: float, source: NoiseSource = _secure) -> Floats
 
     Each is z₁z₂ + z₃z₄ of four independent normals, which is Laplace with scale 1: its
     characteristic function is (1 + t²)^(-1/2) squared.
-
-    Raises:
-      ValueError: scale is not positive and finite.
     """
     generator = source.generator()
     total = generator.standard_normal(shape) * generator.standard_normal(shape)
@@ -143,14 +138,7 @@ def grid_step(scale: float, largest: float = 0.0) -> float:
 def grid_and_scale(
     kind: NoiseKind, *, noise_multiplier: float, sensitivity: float, records: int, entries: int
 ) -> tuple[float, float]:
-    """The grid that `add` rounds to, and the scale of the noise that it adds.
-
-    Args:
-      entries: d, or a public bound on it.
-
-    Raises:
-      ValueError: a scale is not positive and finite.
-    """
+    """The grid that `add` rounds to, and the scale of the noise that it adds."""
     nominal = _scale_checked(noise_multiplier) * _scale_checked(sensitivity)
     step = grid_step(_scale_checked(nominal), largest=records * sensitivity)
     spread = math.sqrt(entries) if kind == "gaussian" else float(entries)

@@ -76,9 +76,6 @@ class Selection:
     def select(self, offsets: NDArray[np.float64]) -> int:
         """One option, drawn with probability ∝ exp(ε₀ (Σ scores + n · offset)).
 
-        Args:
-          offsets: float [N], public.
-
         Raises:
           UnplannedReleaseError: no run of the phase is left.
           ValueError: another number of offsets, or one that is not finite.

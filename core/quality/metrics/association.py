@@ -49,12 +49,7 @@ ASSOCIATION_GAP = Metric(
 
 @dataclass(frozen=True)
 class _Operand:
-    """One column, ready for every pair it is in.
-
-    Attributes:
-      values: float64 [n], or int64 [n] label codes with rare labels counted as one.
-      present: bool [n], which rows have a value.
-    """
+    """One column, ready for every pair it is in."""
 
     numeric: bool
     values: Floats | Ints

@@ -43,7 +43,6 @@ def table_half_width(
 
     Args:
       measure: of two tables; its error must shrink with the root of the number of rows.
-      real, synthetic: ≥ 1 row each.
     """
     rng = np.random.default_rng(seed)
     sizes = [min(table.n, ROWS) for table in (real, synthetic)]

@@ -125,11 +125,7 @@ def attacks(
 def tried(
     real: RealRows, released: AlignedTable, target: str | None, rng: np.random.Generator
 ) -> list[Trial]:
-    """Every attack's success on each real row; knows of no row whether it was learnt from.
-
-    Args:
-      target: the column to guess; None for no such attack.
-    """
+    """Every attack's success on each real row; knows of no row whether it was learnt from."""
     trials = [_copies(real.rows, released), *_closest(real.rows, released.sample(ROWS, rng))]
     looked_up = released.sample(LOOKED_UP, rng)
     trials.append(_membership(real.rows, looked_up))
@@ -157,13 +153,7 @@ def disclosure(tables: Comparison, _: Step) -> Measured:
 
 
 def nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.int64]]:
-    """Distances to the k nearest rows of others, ascending, and which they are, [n, min(k, ·)].
-
-    Args:
-      x: float [n, d].
-      others: float [m, d], m ≥ 1, in the same unit.
-      k: neighbours, ≥ 1.
-    """
+    """Distances to the k nearest rows of others, ascending, and which they are, [n, min(k, ·)]."""
     with one_thread():
         neighbours = NearestNeighbors(n_neighbors=min(k, len(others))).fit(others)
         distance, index = neighbours.kneighbors(x)
@@ -266,9 +256,6 @@ def closest_records(real: Floats, synthetic: Floats) -> tuple[Floats, Floats]:
 
     Records at the same distance share a synthetic row, and none of them has a margin.
 
-    Args:
-      real: float [n, d].
-      synthetic: float [m, d].
 
     Returns:
       Two float [n]: synthetic rows, m in all; and the same weighted by 1 - the distance to the

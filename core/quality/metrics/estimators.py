@@ -117,10 +117,6 @@ def fit(model: Estimator, x: Floats, y: NDArray[np.generic], *, numeric: bool = 
     """The model fitted, or a constant guess where fewer than two values teach nothing.
 
     Classes with a single row are left out while two others remain.
-
-    Args:
-      x: float [n, d].
-      y: labels or numbers [n].
     """
     if len(y) == 0:
         x, y = np.zeros((1, x.shape[1])), np.zeros(1, dtype=y.dtype)

@@ -21,11 +21,7 @@ __all__ = ["Family", "Measured", "Metric", "Step", "families", "family"]
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A declared metric.
-
-    Attributes:
-      goal: "higher" or "lower" is closer to the real table.
-    """
+    """A declared metric."""
 
     key: str
     title: str
@@ -80,12 +76,8 @@ def family(
     """Function decorator: make a family known to reports.
 
     Args:
-      text: said while it is measured; "{target}" stands for the target's name.
       order: reports measure families and show their scores by rising order.
       cost: relative to other families', ≥ 0: seconds for 20,000 rows a side of ten columns.
-
-    Raises:
-      ValueError: another family has that order, or a metric of that key.
     """
 
     def register(measure: Measure) -> Measure:

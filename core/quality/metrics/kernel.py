@@ -35,11 +35,7 @@ MMD = Metric(
 def discrepancy(
     real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0
 ) -> tuple[float, float]:
-    """MMD² in [0, 2] and its permutation p-value, on at most 1,000 rows a side.
-
-    Args:
-      real, synthetic: read together, n ≥ 1.
-    """
+    """MMD² in [0, 2] and its permutation p-value, on at most 1,000 rows a side."""
     rng = np.random.default_rng(seed)
     x, y = (torch.from_numpy(table.sample(ROWS, rng).encode()) for table in (real, synthetic))
     test = two_sample_test(x, y, permutations=PERMUTATIONS, seed=seed)

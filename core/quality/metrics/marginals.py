@@ -146,11 +146,7 @@ def triples(m: int, *, seed: int = 0) -> list[tuple[int, int, int]]:
 
 
 def three_way(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> float:
-    """Mean TVD of 3-way marginals, in [0, 1]; NaN for fewer than three columns.
-
-    Args:
-      real, synthetic: read together, n ≥ 1.
-    """
+    """Mean TVD of 3-way marginals, in [0, 1]; NaN for fewer than three columns."""
     (a, sizes), (b, _) = real.bins(), synthetic.bins()
     chosen = triples(len(sizes), seed=seed)
     return float(np.mean([marginal_distance(a, b, sizes, columns) for columns in chosen]))

@@ -73,8 +73,6 @@ def leads(
       classes: int [n], within which who was learnt from is exchanged.
       successes: of each attack, float [n]; NaN throughout a class that the attack does not try.
         It must be a function of all n records together that does not know who is a member.
-      level: of `Lead.at_level`, in (0, 1).
-      draws: how often members are drawn, ≥ 1 / level to reach it.
     """
     scores = np.stack(successes, axis=1)
     classes = np.unique(classes, return_inverse=True)[1]
@@ -118,12 +116,9 @@ def classes_of_numbers(values: Floats, others: int) -> Ints:
 class _Strata:
     """Sums over members as they are drawn within classes.
 
-    Attributes:
-      member: bool [n].
-      classes: int [n], from 0 on.
-      values: float [n, attacks].
-      weights: float [classes], of each class's difference; 0 where a class holds one kind alone.
-      expected, spread: float [attacks], mean and standard deviation of a drawn sum.
+    values: float [n, attacks].
+    weights: float [classes], of each class's difference; 0 where a class holds one kind alone.
+    expected, spread: float [attacks], mean and standard deviation of a drawn sum.
     """
 
     member: Mask

@@ -65,9 +65,6 @@ class Total:
 
         The sum of a marginal of k cells has k times the variance of one count. Where noise drowns
         the counts, one standard deviation of it stands for the total.
-
-        Args:
-          counts: of each marginal's cells, ≥ 1 marginal.
         """
         precision = [1.0 / len(cells) for cells in counts]
         sums = [weight * sum(cells) for weight, cells in zip(precision, counts, strict=True)]
@@ -84,7 +81,6 @@ class NoisyCells(BaseModel):
 
     Attributes:
       key: names the cells; only counts of one key can be compared.
-      noise_std: standard deviation of the noise on each count, > 0.
       shifted: whether a record counts as much as the shift of tagged columns keeps of such ones.
     """
 
@@ -166,11 +162,7 @@ def combined(releases: Sequence[NoisyCells]) -> NoisyCells:
 
 
 def score(released: NoisyCells, made: SyntheticCells) -> NoisyScore:
-    """How near a table is; see the module.
-
-    Raises:
-      ValueError: counts of different cells.
-    """
+    """How near a table is; see the module."""
     gap, s, marginals = _gap(released, made), released.share_std, len(released.sizes)
     wide = s * released.total.inflation(made.shares)
     total = 0.5 * float(np.abs(gap).sum() - wide.sum() * math.sqrt(2.0 / math.pi))
@@ -179,21 +171,13 @@ def score(released: NoisyCells, made: SyntheticCells) -> NoisyScore:
 
 
 def ranked(released: NoisyCells, made: Mapping[str, SyntheticCells]) -> dict[str, NoisyScore]:
-    """The score of each table by name, the closest first: the choice that noisy counts make.
-
-    Raises:
-      ValueError: counts of different cells.
-    """
+    """The score of each table by name, the closest first: the choice that noisy counts make."""
     scores = {name: score(released, counts) for name, counts in made.items()}
     return dict(sorted(scores.items(), key=lambda item: item[1].value))
 
 
 def difference(released: NoisyCells, one: SyntheticCells, other: SyntheticCells) -> NoisyScore:
-    """How much farther the first table is than the other, against the same release.
-
-    Raises:
-      ValueError: counts of different cells.
-    """
+    """How much farther the first table is than the other, against the same release."""
     from scipy.special import ndtr  # half a second, which pages that score nothing can save
 
     s, marginals = released.share_std, len(released.sizes)

@@ -89,11 +89,7 @@ def axes_of(real: AlignedTable, *, seed: int = 0) -> Axes:
 
 
 def pca_marginals(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> list[float]:
-    """TVD on the first one, two and three axes together, each in [0, 1] and never falling.
-
-    Args:
-      real, synthetic: read together, n ≥ 1.
-    """
+    """TVD on the first one, two and three axes together, each in [0, 1] and never falling."""
     a, b = _projected(real, synthetic, seed=seed, k=AXES)
     codes = [_codes(side, a, AXIS_BINS) for side in (a, b)]
     sizes = np.full(AXES, AXIS_BINS + 2)
@@ -101,11 +97,7 @@ def pca_marginals(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0)
 
 
 def density(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> Density:
-    """Shares of rows in the cells of a grid over the first two axes; rows outside are left out.
-
-    Args:
-      real, synthetic: read together, n ≥ 1.
-    """
+    """Shares of rows in the cells of a grid over the first two axes; rows outside are left out."""
     a, b = _projected(real, synthetic, seed=seed, k=2)
     x, y = (np.linspace(*_range(a[:, axis]), PICTURE_BINS + 1) for axis in (0, 1))
     grids = [

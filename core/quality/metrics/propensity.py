@@ -63,9 +63,7 @@ TREE_AUROC = Metric(
 class Propensity:
     """What a logistic regression reaches.
 
-    Attributes:
-      pmse: in [0, c(1 - c)].
-      ratio: pMSE over its expectation when both tables follow one distribution; 1 is ideal.
+    ratio: pMSE over its expectation when both tables follow one distribution; 1 is ideal.
     """
 
     pmse: float
@@ -86,11 +84,7 @@ def propensity(real: AlignedTable, synthetic: AlignedTable) -> Propensity:
 
 
 def tree_auroc(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> float:
-    """AUROC of boosted trees on the half of the rows that they did not learn from; 0.5 is ideal.
-
-    Args:
-      real, synthetic: read together, n ≥ 1.
-    """
+    """AUROC of boosted trees on the half of the rows that they did not learn from; 0.5 is ideal."""
     x, y = _labelled(real, synthetic)
     train, test = np.array_split(np.random.default_rng(seed).permutation(len(y)), [len(y) // 2])
     if len(np.unique(y[train])) < 2 or len(np.unique(y[test])) < 2:

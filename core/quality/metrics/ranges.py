@@ -81,11 +81,7 @@ def shares(table: AlignedTable, queries: list[Query]) -> NDArray[np.float64]:
 
 
 def range_error(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> float:
-    """Mean absolute difference of the shares over random queries, in [0, 1].
-
-    Args:
-      real, synthetic: read together, n ≥ 1.
-    """
+    """Mean absolute difference of the shares over random queries, in [0, 1]."""
     queries = draw_queries(real.features, seed=seed)
     return float(np.abs(shares(real, queries) - shares(synthetic, queries)).mean())
 

@@ -117,13 +117,10 @@ class Task:
 class Predictions:
     """What one fitted model says of the real test rows.
 
-    Attributes:
-      truth: the target [n].
-      predicted: the predicted target [n].
-      labels: the classes in the test rows, ascending [classes]; empty for numbers.
-      class_scores: how much speaks for each of `labels`, [n, classes].
-      positive: the rarer class of all test rows; of rows drawn from them too, where another may
-        happen to be rarer. Any number for numbers.
+    labels: the classes in the test rows, ascending [classes]; empty for numbers.
+    class_scores: how much speaks for each of `labels`, [n, classes].
+    positive: the rarer class of all test rows; of rows drawn from them too, where another may
+      happen to be rarer. Any number for numbers.
     """
 
     truth: Values

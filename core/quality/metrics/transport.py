@@ -79,16 +79,7 @@ def wasserstein_scores(
     repeats: int = REPEATS,
     seed: int = 0,
 ) -> Wasserstein:
-    """Whole-space and 2-axis Wasserstein scores on subsamples of at most `rows` rows a side.
-
-    Args:
-      real, synthetic: read together, n ≥ 1.
-      rows: of a subsample, ≥ 1.
-      repeats: subsamples whose scores are averaged, ≥ 1.
-
-    Raises:
-      ValueError: a table has no rows, or no column is compared.
-    """
+    """Whole-space and 2-axis Wasserstein scores on subsamples of at most `rows` rows a side."""
     _require_rows(real, synthetic)
     axes = axes_of(real, seed=seed)
     farthest, v = real.features.diameter, float(axes.explained.sum())
@@ -119,12 +110,6 @@ def sliced_score(
     n log n time and memory for one number a row and direction. SW₂ is at most W₂ / √d, so that the
     score is never below the score of the whole space.
 
-    Args:
-      real, synthetic: read together, n ≥ 1.
-      directions: how many, ≥ 2.
-
-    Raises:
-      ValueError: a table has no rows, or no column is compared.
 
     Source: Bonneel, Rabin, Peyré and Pfister, "Sliced and Radon Wasserstein barycenters of
     measures", 2015.
