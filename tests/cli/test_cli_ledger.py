@@ -47,7 +47,7 @@ def test_a_chain_is_sound_broken_or_cannot_be_checked(
         connection.exec_driver_sql("UPDATE ledger SET account_id = 'x' WHERE seq = 2")
     engine.dispose()
     status, told, _ = said(capsys, "verify")
-    assert status == 2 and told.startswith("broken: Entry 2 is filed under another account")
+    assert status == 2 and told.startswith("broken: Entry 2 is filed under a different account")
     assert "They cannot be trusted: Entry 2" in said(capsys)[2]
 
 
@@ -57,5 +57,5 @@ def test_it_says_whom_an_account_is_about(home: Path, capsys: pytest.CaptureFixt
     with RunStore(Workspace(home)) as store:
         store.ledger.debit("p", plan(None), "2", unit_words="the board agreed")
     told = said(capsys)[1]
-    assert "confirmed: “the board agreed”" in told and "do not add up: together" in told
+    assert "confirmed: “the board agreed”" in told and "cannot be added: together" in told
     assert "do add up" not in told and "left" not in told and "of the limit of" not in told

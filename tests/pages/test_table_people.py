@@ -154,7 +154,7 @@ def test_another_unit_takes_words_on_plan_and_ledger_says_so(store, table, show)
     tables.confirm_schema(store, table.id, schema)
     store.attest(table.id)
     at = whole(show("plan", table=table.id))
-    assert "“per row”" in at.error[0].value and "do not add up" in at.error[0].value
+    assert "“per row”" in at.error[0].value and "cannot be added" in at.error[0].value
     assert "This account counts ε per row" in words(at)
     (train,) = [b for b in at.button if b.label.startswith("Not possible: earlier releases")]
     assert train.disabled
@@ -179,7 +179,7 @@ def test_a_purchase_for_another_unit_waits_for_words(store, table, show):
     at = show("tables", table=table.id)
     at = whole(next(r for r in at.radio if r.key == f"way_{table.id}").set_value("buy").run())
     buy = next(label for label in buttons(at) if label.startswith("Buy bounds and lists"))
-    assert button(at, buy).disabled and any("do not add up" in e.value for e in at.error)
+    assert button(at, buy).disabled and any("cannot be added" in e.value for e in at.error)
     (asked,) = [one for one in at.text_input if one.label.startswith("Confirm in words")]
     at = whole(asked.set_value("the board agreed").run())
     assert not button(at, buy).disabled

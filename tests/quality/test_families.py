@@ -101,7 +101,7 @@ def test_range_queries_ask_three_columns_the_same_of_everyone(world):
     features, found = world
     queries = ranges.draw_queries(features)
     assert queries == ranges.draw_queries(features)
-    assert all(len(q.stretches) + len(q.labels) == 3 for q in queries)
+    assert all(len(q.intervals) + len(q.labels) == 3 for q in queries)
     assert ranges.range_error(found["real"], found["real"]) == 0
     errors = [
         ranges.range_error(found["real"], found[name])

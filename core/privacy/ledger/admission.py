@@ -1,9 +1,10 @@
-"""Whether a release is admitted to an account: what it costs, what is left, what it may betray."""
+"""Whether an account admits a release: what it costs, what is left, what it may reveal."""
 
 from __future__ import annotations
 
 import math
 
+from core.message import Message
 from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.filters import admitted, left_of, opening, order_of
 from core.privacy.ledger.shift_consistency import MAX_WORDS, ReleaseScope, objection
@@ -31,11 +32,11 @@ class OverBudgetError(LedgerError):
 
 
 class HiddenError(LedgerError):
-    """A release would betray distributions that earlier ones hide; nothing was spent."""
+    """A release would reveal distributions that earlier ones hide; nothing was spent."""
 
 
 class MixedUnitsError(LedgerError):
-    """A release would protect others than earlier ones, so nothing adds up; nothing was spent."""
+    """A release would protect another unit than earlier ones; nothing was spent."""
 
 
 def price_of(plan: Plan) -> float:
@@ -48,8 +49,11 @@ def price_of(plan: Plan) -> float:
     price = epsilon(plan.charged, plan.budget.delta, rows=plan.rows_of_one)[0]
     if math.isfinite(price) and plan.budget.delta * plan.n >= 1.0:
         raise LedgerError(
-            f"δ must be below one over the number of records, 1/{plan.n}. Nothing was spent. "
-            "Choose a smaller δ."
+            Message(
+                "δ must be below one over the number of records, 1/{n}. Nothing was spent. Choose "
+                "a smaller δ.",
+                n=plan.n,
+            )
         )
     return price
 
@@ -64,14 +68,13 @@ def admit(
     """
     account, delta = opening(known), plan.budget.delta
     if account is None:
-        raise LedgerError("These people have no account. Register one before a run.")
+        raise LedgerError("These people have no account yet. Register one before you start a run.")
     if not math.isfinite(epsilon):
         if allow_non_private:
             return 0.0
         raise LedgerError(
-            "This run has no differential privacy, so no budget can pay for it. Nothing "
-            "was read. Confirm in words that it may run without protection, or choose a "
-            "finite ε."
+            "This run has no differential privacy, so no budget can pay for it. Nothing was read. "
+            "Confirm in words that it may run without protection, or choose a finite ε."
         )
     from core.privacy.accounting.accountant import renyi  # costs 65 MB
 
@@ -80,21 +83,27 @@ def admit(
         return rho
     if plan.failure and admitted(known, epsilon=epsilon, delta=delta, rho=rho):
         raise OverBudgetError(
-            "Buying lists needs a part of these people's δ that has to be set aside before their "
-            "first release, and it was not, or it is used up. Nothing was spent. Declare the lists "
-            "public, drop their columns, or buy bounds alone."
+            "Buying lists needs a part of these people's δ that must be set aside before their "
+            "first release. It was not set aside, or it is used up. Nothing was spent. Declare the "
+            "lists public, drop their columns, or buy only bounds."
         )
     left = left_of(known)
     raise OverBudgetError(
-        f"This run needs ε {epsilon:.2f}; {left.words(delta)} is left of these people's "
-        f"ε {left.limit:g} (δ {left.delta:g}). Nothing was spent. Lower ε or ask the table's "
-        "owner. The limit is what all releases about these people may reveal together. It was "
-        "settled before the first one and cannot be raised: what was released cannot be taken back."
+        Message(
+            "This run needs ε {epsilon:.2f}; {left} is left of these people's ε {limit:g} "
+            "(δ {delta:g}). Nothing was spent. Lower ε or ask the table's owner. The limit is what "
+            "all releases about these people may reveal together. It was set before the first "
+            "release and cannot be raised, because a release cannot be taken back.",
+            epsilon=epsilon,
+            left=left.words(delta),
+            limit=left.limit,
+            delta=left.delta,
+        )
     )
 
 
 def confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str, run: str) -> str:
-    """The words that a release needs which betrays hidden distributions; empty for all others.
+    """The words that a release needs which reveals hidden distributions; empty for all others.
 
     A run that begins anew after a crash has released nothing before, so what it paid then does not
     stand in its way.

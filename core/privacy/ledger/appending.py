@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, insert, select
 
+from core.message import joined
 from core.privacy.ledger.admission import LedgerError
 from core.privacy.ledger.chain import GENESIS, ChainReport, Head, LedgerFiles, check_chain
 from core.privacy.ledger.entries import Entry, entries_table
@@ -18,8 +19,8 @@ from core.privacy.ledger.transaction import exclusive_transaction
 __all__ = ["Appending", "SealedChain"]
 
 REFUSED = (
-    "So nothing more is paid for, and nothing was read or spent. Put the workspace back from a "
-    "copy that holds all entries. Without a copy, go on in a new workspace, and set limits there "
+    "No further run can be paid for. Nothing was read or spent. Restore the workspace from a "
+    "backup that holds all entries. Without a backup, continue in a new workspace, with limits "
     "that leave room for what was released here."
 )
 
@@ -86,7 +87,7 @@ class SealedChain:
         with self._locked() as connection:
             report, key = self._check(connection)
             if not report:
-                raise LedgerError(f"{report.problem} {REFUSED}")
+                raise LedgerError(joined([report.problem, REFUSED]))
             key = key or self._files.make_key()
             if not report.entries:
                 self._files.keep_head(Head(0, GENESIS).sealed(key))

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from core.message import Message
+
 __all__ = ["GENESIS", "ChainReport", "Head", "LedgerFiles", "check_chain", "seal"]
 
 GENESIS = "0" * 64  # what the first entry calls the hash before it
@@ -121,35 +123,40 @@ def _problem(key: bytes, number: int, row: Sequence[Any]) -> str:
     """What is wrong with the first entry that does not hold."""
     seq, account_id, run, body, digest = row
     if seq != number:
-        return f"Entry {number} is missing; the next one is numbered {seq}."
+        return Message("Entry {n} is missing; the next one is number {seq}.", n=number, seq=seq)
     try:
         claimed = json.loads(body)
         previous = str(claimed["previous"])
         own = (claimed["account_id"], claimed["run"])
     except (ValueError, TypeError, KeyError):
-        return f"Entry {number} cannot be read."
+        return Message("Entry {n} cannot be read.", n=number)
     if seal(key, seq=seq, account_id=account_id, run=run, previous=previous, body=body) == digest:
-        return f"Entry {number} does not follow the entry before it."
+        return Message("Entry {n} does not follow the entry before it.", n=number)
     if own != (account_id, run):
-        return f"Entry {number} is filed under another account or run than it states."
-    return (
-        f"Entry {number} does not agree with its hash: it was changed after it was written, or "
-        "ledger.key is another workspace's."
+        return Message(
+            "Entry {n} is filed under a different account or run than it states.", n=number
+        )
+    return Message(
+        "Entry {n} does not match its hash: it was changed after it was written, or ledger.key "
+        "belongs to another workspace.",
+        n=number,
     )
 
 
 def _end(entries: int, head: Head | None, at_head: str, *, missing: bool) -> str:
     """What is wrong with the end of a chain whose entries all hold; "" where nothing is."""
     if missing:
-        return "The file ledger.head, which says how many entries there are, is missing." * (
-            entries > 0
-        )
+        if not entries:
+            return ""
+        return "The file ledger.head, which says how many entries there are, is missing."
     if head is None:
-        return "The file ledger.head was changed, or is another workspace's."
+        return "The file ledger.head was changed, or belongs to another workspace."
     if head.entries > entries:
-        return (
-            f"Entries are missing at the end: {head.entries} were written, and {entries} are here."
+        return Message(
+            "Entries are missing at the end: {written} were written, and only {found} are here.",
+            written=head.entries,
+            found=entries,
         )
     if head.hash != at_head:
-        return f"Entry {head.entries} is not the one that ledger.head names."
+        return Message("Entry {n} is not the one that ledger.head names.", n=head.entries)
     return ""

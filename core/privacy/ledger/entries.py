@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text
 
+from core.message import Message
 from core.privacy.ledger.chain import seal
 from core.schema.person import Unit
 
@@ -76,7 +77,7 @@ class Entry(BaseModel):
 
     @property
     def id(self) -> str:
-        """A short name for certificates: place in the chain and the head of its hash."""
+        """A short name for certificates: its number and the first digits of its hash."""
         return f"{self.seq}-{self.hash[:12]}"
 
     @property
@@ -175,4 +176,4 @@ class Left(BaseModel):
     def words(self, delta: float) -> str:
         """For a sentence: "about ε 0.31" or "nothing"."""
         value = self.epsilon(delta)
-        return f"about ε {value:.2f}" if value >= 0.005 else "nothing"
+        return Message("about ε {value:.2f}", value=value) if value >= 0.005 else "nothing"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 
+from core.message import Message
 from core.privacy.ledger.entries import Entry, Left
 from core.privacy.ledger.units import units_of
 
@@ -29,11 +30,15 @@ def check_limit(epsilon: float, delta: float, n: int) -> None:
       ValueError: ε_g is not positive and finite, or δ_g not in (0, 1/n).
     """
     if not (math.isfinite(epsilon) and epsilon > 0.0 and 0.0 < delta < 1.0):
-        raise ValueError(f"A limit needs finite ε > 0 and 0 < δ < 1, got ({epsilon}, {delta}).")
+        raise ValueError(f"A limit needs a finite ε > 0 and 0 < δ < 1, got ({epsilon}, {delta}).")
     if n < 1 or delta * n >= 1.0:
         raise ValueError(
-            f"A limit needs δ below one over the number of records, 1/{n}, got {delta:g}. At 1/n, "
-            "giving away one person's record as it is would keep within it."
+            Message(
+                "A limit needs δ below one over the number of records, 1/{n}, got {delta:g}. At "
+                "1/n it would permit giving away one person's record unchanged.",
+                n=n,
+                delta=delta,
+            )
         )
 
 

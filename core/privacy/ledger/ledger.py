@@ -31,6 +31,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Engine, func, select
 
+from core.message import Message
 from core.privacy.ledger.admission import (
     HiddenError,
     LedgerError,
@@ -94,8 +95,12 @@ class Ledger:
                 return _open(chain, account_id, epsilon, delta, n=n)
             if (known.epsilon, known.delta) != (epsilon, delta):
                 raise LedgerError(
-                    f"These people already have an account, with ε {known.epsilon:g} and "
-                    f"δ {known.delta:g}. A limit cannot be changed after registration."
+                    Message(
+                        "These people already have an account, with ε {epsilon:g} and δ {delta:g}. "
+                        "A limit cannot be changed after registration.",
+                        epsilon=known.limit,
+                        delta=known.delta,
+                    )
                 )
             return known
 
@@ -123,7 +128,7 @@ class Ledger:
           allow_non_private: record a plan without differential privacy, marked as such.
           domain: of the released columns, which hidden distributions are judged by; a debit that
             does not say counts as showing any column.
-          words: what the steward wrote to allow a release that betrays hidden distributions; each
+          words: what the steward wrote to allow a release that reveals hidden distributions; each
             later certificate of the account repeats it.
           limit: (ε_g, δ_g) that this release opens the account with, when there is none; a
             release that is refused opens none.
@@ -131,7 +136,7 @@ class Ledger:
         Raises:
           OverBudgetError: the account's limit would be exceeded.
           MixedUnitsError: earlier releases protect another unit, and nobody confirmed that.
-          HiddenError: together with earlier releases this one would betray a hidden distribution,
+          HiddenError: together with earlier releases this one would reveal a hidden distribution,
             and nobody confirmed that in words.
           LedgerError: no such account, the key paid for something else, δ ≥ 1/n, the plan is not
             private and that was not allowed, or the chain does not hold.
@@ -341,7 +346,10 @@ def _paid(connection: Connection, account_id: str, plan: Plan, run: str) -> Entr
     entry = Entry.read(row.body, row.hash)
     if (entry.account_id, entry.plan) != (account_id, plan.digest):
         raise LedgerError(
-            f"The key '{run}' already paid for another plan. Nothing more was spent. "
-            "Start a new run."
+            Message(
+                "The key '{run}' already paid for another plan. Nothing more was spent. Start a "
+                "new run.",
+                run=run,
+            )
         )
     return entry

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from core.message import Message, joined
 from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Plan
 from core.schema.person import Unit
@@ -32,12 +33,14 @@ def unit_objection(earlier: Sequence[Entry], plan: Plan) -> str | None:
     units, own = units_of(earlier), Unit.of(plan.unit)
     if not units or not plan.budget.private or own.same(units[0]):
         return None
-    return (
-        f"Earlier releases about these people protect “{units[0].words}”, and this one would "
-        f"protect “{own.words}”. Their ε do not add up: a release at ε 0.5 per doctor is one at "
-        "about ε 6 to a patient with ten doctors. Nothing was spent. Say of the rows what was said "
-        "then, choose another account if these are other people, or confirm in words that the "
-        "account's limit no longer holds."
+    return Message(
+        "Earlier releases about these people protect “{earlier}”, and this one would protect "
+        "“{this}”. Their ε cannot be added: to a patient with ten doctors, a release at ε 0.5 per "
+        "doctor is one at about ε 6. Nothing was spent. Declare whose rows belong together as "
+        "before, choose another account if these are different people, or confirm in words that "
+        "the account's limit no longer holds.",
+        earlier=units[0].words,
+        this=own.words,
     )
 
 
@@ -45,10 +48,11 @@ def mixed_units(units: Sequence[Unit]) -> str | None:
     """What must be said of an account whose releases protect different units; None of others."""
     if len(units) < 2:
         return None
-    kinds = "; ".join(f"“{unit.words}”" for unit in units)
-    return (
-        f"Releases about these people protect different units ({kinds}), and their ε do not add "
-        "up: together they may reveal more about one person, or one row, than the account's limit."
+    return Message(
+        "Releases about these people protect different units ({units}), and their ε cannot be "
+        "added: together they may reveal more about one person, or one row, than the account's "
+        "limit.",
+        units=joined([Message("“{unit}”", unit=unit.words) for unit in units], "; "),
     )
 
 
@@ -61,6 +65,10 @@ def unit_statements(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
         if entry.unit_words:
             yield (
                 "limit",
-                "The steward confirmed that a release about these people protects another unit "
-                f"than earlier ones (ledger entry {entry.seq}): “{entry.unit_words}”.",
+                Message(
+                    "The steward confirmed that a release about these people protects another unit "
+                    "than earlier ones (ledger entry {entry}): “{words}”.",
+                    entry=entry.seq,
+                    words=entry.unit_words,
+                ),
             )

@@ -45,7 +45,7 @@ def refuses(ledger: Ledger) -> str:
         said.add(str(refused.value))
     assert len(ledger.entries()) == before
     (words,) = said
-    assert "nothing was read or spent" in words and "Put the workspace back from a copy" in words
+    assert "Nothing was read or spent" in words and "Restore the workspace from a backup" in words
     return words
 
 
@@ -143,8 +143,8 @@ def test_a_chain_that_is_rewritten_whole_is_refused(
     filled(ledger)
     replace_all(engine, rewritten(ledger, another))
     report = ledger.verify()
-    assert not report and report.entries == 0 and "Entry 1 does not agree" in report.problem
-    assert "Entry 1 does not agree" in refuses(ledger)
+    assert not report and report.entries == 0 and "Entry 1 does not match" in report.problem
+    assert "Entry 1 does not match" in refuses(ledger)
 
 
 def test_a_chain_without_a_key_would_have_passed_for_sound(ledger: Ledger, engine: Engine) -> None:
@@ -162,7 +162,7 @@ def test_a_cut_off_end_is_seen(ledger: Ledger, engine: Engine, gone: int) -> Non
     with engine.begin() as connection:
         connection.execute(delete(entries_table).where(entries_table.c.seq > 5 - gone))
     report = ledger.verify()
-    assert not report and f"5 were written, and {5 - gone} are here" in report.problem
+    assert not report and f"5 were written, and only {5 - gone} are here" in report.problem
     assert "missing at the end" in refuses(ledger)
 
 
@@ -205,7 +205,7 @@ def test_without_the_key_nothing_can_be_checked_or_paid(ledger: Ledger, home: Pa
 def test_all_entries_gone_is_not_a_new_ledger(ledger: Ledger, engine: Engine, home: Path) -> None:
     with engine.begin() as connection:
         connection.execute(delete(entries_table))
-    assert "1 were written, and 0 are here" in refuses(ledger)
+    assert "1 were written, and only 0 are here" in refuses(ledger)
     (home / "ledger.key").unlink()
     assert not ledger.verify().checked
 

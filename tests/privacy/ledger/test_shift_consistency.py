@@ -73,8 +73,8 @@ REFUSED = {
     "other bounds": (plan(("age", "hours")), domain(high=120.0), "Other bounds"),
     "untagged": (plan(), domain(), "would show age, hours without the shift"),
     "untagged, one of them": (plan(), domain("age", "sex"), "would show age without the shift"),
-    "untagged, renamed": (plan(), domain("years", "sex"), "computed from those"),
-    "untagged without them": (plan(), domain("sex"), "computed from those"),
+    "untagged, renamed": (plan(), domain("years", "sex"), "computed from them"),
+    "untagged without them": (plan(), domain("sex"), "computed from them"),
     "untagged, another name for one of them": (plan(), with_sex(120.0), "would show age, hours"),
     "another name for one of them": (
         plan(("age", "hours")),
@@ -112,7 +112,7 @@ def test_what_would_undo_a_shift_is_refused(
         assert "leave tagged columns out" not in foreseen  # that would give them away
     with pytest.raises(HiddenError, match=reason) as refused:
         settled.debit("people", later, "later", domain=of)
-    assert "age, hours at strength 0.75" in str(refused.value)
+    assert "the tags age, hours and the strength 0.75" in str(refused.value)
     assert "Nothing was spent" in str(refused.value)
     with pytest.raises(HiddenError):
         settled.debit("people", later, "later", domain=of, words="   ")
@@ -130,7 +130,7 @@ def test_what_keeps_to_the_first_release_passes(settled: Ledger, later: Plan, of
     ("first", "reason"),
     [
         (domain(), "shows age, hours without a shift"),
-        (domain("years", "sex"), "computed from those"),
+        (domain("years", "sex"), "computed from them"),
         (None, "may show the tagged columns"),
     ],
 )
