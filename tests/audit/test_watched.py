@@ -20,7 +20,7 @@ def watched(watch, *, repeats=1, noise=1.0, present=None, fixed=None, rows=ROWS)
     )
 
 
-def test_every_repetition_is_charged_and_seen_and_no_more_are_given():
+def test_every_repetition_is_charged_and_seen():
     seen = []
     table = watched(seen.append, repeats=5)
     table.release("sum", toys.ClippedSum())
@@ -48,7 +48,7 @@ def test_parts_are_compared_at_the_first_of_its_repetitions():
     assert once == 1 + 3 and five_times == once + 4  # one chunk; three looks at its parts
 
 
-def test_after_a_stop_between_repetitions_parts_are_compared_again():
+def test_after_a_stop_parts_are_compared_again():
     def stop(observed):
         if observed.repetition == 2:
             raise KeyboardInterrupt

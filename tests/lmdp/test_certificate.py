@@ -92,7 +92,7 @@ def test_groups_that_are_not_full_keep_the_level():
     assert groups_of(GROUP - 1, people=True) == 0 and full_groups(GROUP - 1, people=True) == 0.0
 
 
-def test_groups_of_equal_marginals_reject_no_more_than_the_threshold_allows(count):
+def test_equal_marginals_reject_no_more_groups_than_allowed(count):
     codes = coded(400 * GROUP, 11)
     share = value(count, codes, torch.ones(len(codes))) / 400
     assert share <= GROUP_LEVEL + 2 * math.sqrt(0.05 * 0.95 / 400)

@@ -91,7 +91,7 @@ def outside(attacked, *, shifted: bool) -> dict[str, list[float]]:
     return mechanism.split(exact + np.random.default_rng(3).normal(0.0, NOISE, len(exact)))
 
 
-def test_a_table_and_its_outside_report_do_not_give_hidden_shares_back(attacked):
+def test_table_and_outside_report_do_not_reveal_hidden_shares(attacked):
     released, back = found_with(attacked, outside(attacked, shifted=True))
     assert released > 0.08
     assert back > 0.85 * released
@@ -103,7 +103,7 @@ def test_a_report_of_unweighted_counts_is_caught(attacked):
     assert back < 0.25 * released
 
 
-def test_the_shares_of_another_shifted_release_do_not_give_them_back(attacked):
+def test_another_shifted_release_does_not_reveal_hidden_shares(attacked):
     """Both are shifted by one function, so the second one says what the first one says."""
     model, *_ = attacked
     second = CODEC.encode(model.sample(60_000, seed=6))
@@ -111,7 +111,7 @@ def test_the_shares_of_another_shifted_release_do_not_give_them_back(attacked):
     assert back > 0.85 * released
 
 
-def test_true_shares_from_elsewhere_do_and_the_certificate_is_told(attacked):
+def test_true_shares_reveal_them_and_the_certificate_says_so(attacked):
     model, _, real = attacked
     released, back = found_with(attacked, column_shares(CODEC, OTHERS, real))
     assert back < 0.15 * released

@@ -82,7 +82,7 @@ def test_counts_and_the_model_share_one_budget(model):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_leaving_a_record_out_moves_no_access_beyond_its_sensitivity(model, tmp_path, monkeypatch):
+def test_record_left_out_moves_no_access_beyond_sensitivity(model, tmp_path, monkeypatch):
     plan = planned(model)
     with leaving_out(monkeypatch) as (streams, _):
         source = DeterministicNoise(3)

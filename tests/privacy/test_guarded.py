@@ -63,7 +63,7 @@ def test_noise_has_the_standard_deviation_the_plan_says() -> None:
     check_gaussian(np.array(draws), 1.7 * np.sqrt(8))
 
 
-def test_every_row_is_read_once_in_even_chunks_and_a_public_order() -> None:
+def test_rows_are_read_once_in_even_chunks_and_public_order() -> None:
     first, second = Spy(), Spy()
     door_ = private_table(toys.phase(count=2))
     door_.release("sum", first)
@@ -118,7 +118,7 @@ def test_a_phase_runs_no_more_often_than_planned() -> None:
     assert len(spy.seen) == read
 
 
-def test_charged_before_the_data_is_read_and_kept_after_a_failure() -> None:
+def test_charged_before_reading_and_kept_after_a_failure() -> None:
     door_ = private_table()
 
     class Fails(toys.ClippedSum):

@@ -53,7 +53,7 @@ def fit(model, plan, folder, patch, *, skip_parts=False):
 
 
 @pytest.mark.parametrize("model", IDS)
-def test_leaving_a_record_out_moves_no_access_beyond_its_sensitivity(model, tmp_path, monkeypatch):
+def test_record_left_out_moves_no_access_beyond_sensitivity(model, tmp_path, monkeypatch):
     plan = plan_of(model)
     checked, steps, worst = fit(model, plan, tmp_path, monkeypatch)
     print(f"{model}: {steps} batches, leaving one record out moves a sum by at most {worst:.4f} Δ")
@@ -162,7 +162,7 @@ def test_the_table_itself_refuses_draws_by_place(model, owner, name, mutant, tmp
         )
 
 
-def test_a_stream_shared_with_the_generator_shows_in_the_trajectory(tmp_path, monkeypatch):
+def test_stream_shared_with_generator_shows_in_trajectory(tmp_path, monkeypatch):
     mutant = by_place_ppem(EnergyGanTrainer._record_grad_factors, SEED)
     monkeypatch.setattr(EnergyGanTrainer, "_record_grad_factors", mutant)
     monkeypatch.setattr("core.privacy.dpsgd.gradient.check_parts", lambda *_: True)

@@ -111,7 +111,7 @@ def fit(model, folder, patch):
 
 
 @pytest.mark.parametrize("model", IDS)
-def test_leaving_a_person_out_moves_no_access_beyond_its_sensitivity(model, tmp_path, monkeypatch):
+def test_person_left_out_moves_no_access_beyond_sensitivity(model, tmp_path, monkeypatch):
     plan, phases, kind = fit(model, tmp_path, monkeypatch)
     print(f"{model}: {kind.checks} batches, a person moves a sum by at most {kind.worst:.4f} Δ")
     assert phases == {phase.name for phase in plan.phases}
@@ -224,7 +224,7 @@ def test_a_persons_gradient_is_the_clipped_mean_over_their_rows(clip_norm):
     assert nets.relative(found, due) < 1e-3  # rows that pull apart are clipped a little more
 
 
-def test_rows_that_cancel_are_not_clipped_less_than_float32_can_see():
+def test_cancelling_rows_are_clipped_as_float32_can_see():
     """Two rows of opposite and huge gradients: the norm of their mean is below rounding."""
     networks = nets.dense((3, 1))
     signs = torch.tensor([1.0, -1.0])
@@ -292,7 +292,7 @@ def private(codes, people, n, rows=MOST, **more):
     return PrivateTable(codes, toys.domain(), plan, people=people, **more)
 
 
-def test_a_release_is_the_sum_of_peoples_means_whatever_the_chunks():
+def test_release_is_the_sum_of_means_of_people():
     people = people_of(20)
     codes = toys.random_table(len(people.weights), 1)
     clipped = toys.ClippedSum()

@@ -145,7 +145,7 @@ def test_values_outside_the_real_range_are_counted():
     assert sum(picture.synthetic) == 1
 
 
-def test_many_labels_are_gathered_and_ordered_ones_keep_their_order():
+def test_many_labels_are_grouped_and_ordered_ones_keep_order():
     many = pd.DataFrame({"x": [f"l{i}" for i in range(50)]})
     _, (cells,) = one(Column(name="x", kind=Kind.CATEGORY), many)
     picture = column_pictures(cells, cells)["x"]

@@ -110,7 +110,7 @@ def test_synthetic_rows_that_break_rules_are_counted() -> None:
     assert rows == {"grade <- score": 300, "total = net + tax": 250}
 
 
-def test_rows_like_the_real_ones_break_nothing_and_nothing_is_said() -> None:
+def test_rows_like_the_real_ones_break_no_rule() -> None:
     result = measured(real(7))
     assert [score.value for score in result.scores] == [0.0] and not result.parts["broken_rules"]
     unrelated = measured(real(7)[["noise"]], rows=real()[["noise", "score"]])

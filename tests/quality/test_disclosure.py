@@ -173,7 +173,7 @@ def test_rows_of_one_person_count_once(schema):
     assert by_row >= 3  # rows taken for people accuse tables that leak nothing
 
 
-def test_only_people_who_have_the_value_are_counted_when_it_is_guessed(schema, people):
+def test_only_people_with_a_value_count_when_it_is_guessed(schema, people):
     def told(frame, rows):
         known = pd.Series(list("abc") * 200, index=frame.index)
         return frame.assign(job=known.where(np.arange(len(frame)) < rows))

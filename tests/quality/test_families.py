@@ -113,7 +113,7 @@ def test_range_queries_ask_three_columns_the_same_of_everyone(world):
 # -- components ---------------------------------------------------------------------------------
 
 
-def test_component_marginals_grow_with_the_axes_and_find_bad_tables(world):
+def test_component_marginals_grow_with_axes_and_find_bad_tables(world):
     _, found = world
     same = pca_marginals(found["real"], found["real"])
     assert same == [0, 0, 0]
@@ -203,7 +203,7 @@ def test_pmse_finds_shifted_rows_and_not_shuffled_ones(world):
     assert propensity(found["real"], found["collapsed"]).pmse > 0.1
 
 
-def test_the_ratio_is_one_for_a_resampled_table_and_double_for_a_second_one(schema):
+def test_pmse_ratio_is_1_if_resampled_and_2_for_a_second_sample(schema):
     pool = make(8000, 77)
     _, cells = opened(schema, pool)
     rng, found = np.random.default_rng(0), {"again": [], "other": []}
@@ -244,7 +244,7 @@ def test_a_band_knows_from_two_tables_what_many_would_show(schema):
     assert 0.7 < band / (1.96 * spread) < 2.5
 
 
-def test_a_long_real_table_does_not_narrow_the_interval_of_a_short_synthetic_one(schema):
+def test_long_real_table_does_not_narrow_a_short_ones_interval(schema):
     _, real, short = opened(schema, make(100_000, 1), make(200, 2))
 
     def share(_, made):

@@ -256,9 +256,7 @@ def test_a_run_that_is_there_is_not_repeated(tmp_path, fits, capsys):
     assert len(fits) == 5
 
 
-def test_a_failure_does_not_end_a_campaign_and_an_interruption_loses_nothing(
-    tmp_path, fits, monkeypatch
-):
+def test_campaign_survives_failures_and_interruptions(tmp_path, fits, monkeypatch):
     start(tmp_path, models="ppem,pearl")
     assert [tool for tool, *_ in fits] == ["ppem", "pearl"]
     stored = frontier.Results(tmp_path / "results" / "x.json").runs

@@ -58,7 +58,7 @@ def seen_through(made: SyntheticCells, s: float) -> float:
     return 0.5 * float((mean - s * math.sqrt(2 / math.pi)).sum()) / len(SIZES)
 
 
-def test_without_noise_to_speak_of_it_is_the_total_variation_distance():
+def test_with_little_noise_it_is_the_total_variation_distance():
     (released,) = releases(1e-9, 1)
     for strength in (0.0, 0.1, 1.0):
         made = near(strength, 5)
@@ -66,7 +66,7 @@ def test_without_noise_to_speak_of_it_is_the_total_variation_distance():
 
 
 @pytest.mark.parametrize("s", [0.002, 0.01, 0.05])
-def test_equal_tables_score_zero_and_others_what_noise_leaves_of_their_distance(s):
+def test_equal_tables_score_0_and_others_their_distance_beyond_noise(s):
     for made in (near(0.0, 1), near(0.2, 5), near(1.0, 6)):
         found = np.array([score(one, made).value for one in releases(s, 2000)])
         error = found.std() / math.sqrt(len(found))
@@ -92,7 +92,7 @@ def test_standard_errors_are_never_too_small(s):
         assert covered >= 0.93
 
 
-def test_a_standard_error_that_takes_each_marginal_alone_would_be_caught():
+def test_standard_error_of_single_marginals_would_be_caught():
     """The check above has teeth: an error smaller by the root of two fails it for equal tables."""
     drawn = releases(0.05, 1500)
     made = near(0.0, 1)
@@ -183,7 +183,7 @@ def test_noise_of_a_share_of_an_estimated_total_is_as_said(s):
 
 
 @pytest.mark.parametrize("s", [0.002, 0.01])
-def test_scores_against_weighted_counts_state_errors_that_are_large_enough(s):
+def test_errors_against_weighted_counts_are_large_enough(s):
     made, other = near(0.0, 1), near(0.2, 5)
     found = shifted_releases(s, 2000)
     scores = [score(one, made) for one in found]

@@ -66,7 +66,7 @@ def test_bought_shares_are_the_real_ones_up_to_their_noise():
     assert score_of(far, "tvd_1way").value > 0.3
 
 
-def test_noise_below_zero_is_cut_off_and_the_floor_is_what_equal_tables_show():
+def test_negative_counts_are_cut_and_the_floor_is_of_equal_tables():
     real = rows(2000, 6)
     report = outside_report(real, PLAIN, released=release_of(real, std=60))
     assert all(share >= 0 for p in report.columns.values() for share in p.real)
@@ -87,7 +87,7 @@ def test_hidden_columns_are_not_overlaid():
         outside_report(rows(5, 1).head(0), PLAIN)
 
 
-def test_shares_of_weighted_counts_are_called_shifted_and_their_noise_is_right():
+def test_weighted_shares_are_called_shifted_with_right_noise():
     real, made = rows(6000, 4), rows(6000, 5)
     weights = np.where(real["age"] > 40, 1.0, 0.3)
     codec = Codec(PLAIN.domain())

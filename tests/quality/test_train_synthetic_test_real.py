@@ -134,7 +134,7 @@ def test_a_class_with_one_row_is_left_out():
     assert fit(logistic(), x[:2], np.array([0, 1])).classes_.tolist() == [0, 1]
 
 
-def test_ten_kinds_learn_what_is_there_and_nothing_from_a_shuffle(cells):
+def test_ten_classifiers_learn_nothing_from_shuffled_rows(cells):
     features, tables = cells
     task = Task(features, "rich")
     assert len(ten_classifiers()) == 10 and "Histogram boosting" not in ten_classifiers()
@@ -162,7 +162,7 @@ def test_the_band_of_a_score_covers_what_other_test_rows_say(schema):
     assert 0.5 < band / (1.96 * np.std(areas, ddof=1)) < 2.0
 
 
-def test_the_band_is_of_one_class_where_two_are_about_as_frequent():
+def test_interval_is_of_one_class_where_two_are_as_frequent():
     rng, y = np.random.default_rng(4), np.arange(1_999) % 2
     sure = (y == 1) & (rng.random(len(y)) < 0.5)  # found without fail, so AUPRC is that class's own
     x = np.where(sure, 1.0, 0.9 * rng.random(len(y)))[:, None]
@@ -176,7 +176,7 @@ def test_the_band_is_of_one_class_where_two_are_about_as_frequent():
     assert 0.4 < band / (1.96 * apart) < 2.0 and band < (area - of_zero) / 2
 
 
-def test_dimension_prediction_drops_what_real_rows_cannot_predict(cells):
+def test_dimension_prediction_drops_unpredictable_columns(cells):
     _, tables = cells
     same = dimension_prediction(tables["real"], tables["real"], tables["test"])
     by_name = {point.column: point for point in same}

@@ -166,7 +166,7 @@ def test_pld_beats_rdp_on_sampled_gaussians(sigma: float, rate: float, count: in
 
 
 @pytest.mark.parametrize("rho", [1e-4, 0.02, 0.5])
-def test_a_zcdp_block_is_bounded_above_the_gaussian_that_has_that_rho(rho: float) -> None:
+def test_zcdp_is_bounded_above_the_gaussian_of_that_rho(rho: float) -> None:
     # a Gaussian with σ² = 1/(2ρ) is exactly ρ-zCDP, so a sound bound for all cannot be below it
     sigma = 1 / math.sqrt(2 * rho)
     zcdp = phase("z", 0.0, mechanism="zcdp", rho=rho)
@@ -186,7 +186,7 @@ def test_the_zcdp_curve_lies_above_the_gaussian_profile(rho: float) -> None:
 
 
 @pytest.mark.parametrize("rho", [1e-3, 0.02, 1.0])
-def test_a_dominating_pld_lies_above_its_hull_and_below_its_bound(rho: float) -> None:
+def test_dominating_pld_lies_between_hull_and_bound(rho: float) -> None:
     interval = 1e-3
     eps = np.arange(9000) * interval
     bound = curves.zcdp_profile(eps, rho)
@@ -213,7 +213,7 @@ def _mixtures(x: float, y: float, sigma: float, rate: float, eps: float) -> floa
 @pytest.mark.parametrize("sigma", [0.8, 2.0])
 @pytest.mark.parametrize("rate", [0.1, 0.6])
 @pytest.mark.parametrize("eps", [0.05, 0.4])
-def test_replacing_in_a_sampled_gaussian_is_bounded_for_records_at_any_angle(
+def test_replacing_is_bounded_for_records_at_any_angle(
     sigma: float, rate: float, eps: float
 ) -> None:
     # not only for opposite records, which need not be the worst pair
@@ -226,7 +226,7 @@ def test_replacing_in_a_sampled_gaussian_is_bounded_for_records_at_any_angle(
 @pytest.mark.parametrize(
     ("sigma", "rate", "count"), [(1.1, RATE, 7635), (0.7, 0.01, 500), (3.0, 0.2, 200)]
 )
-def test_replacing_costs_at_least_opposite_records_and_at_most_two_steps(
+def test_replacing_costs_between_opposite_records_and_two_steps(
     sigma: float, rate: float, count: int
 ) -> None:
     sgd = (phase("sgd", sigma, sampling_rate=rate, count=count),)
@@ -387,7 +387,7 @@ def test_delta_must_stay_below_one_over_n(delta: float, fine: bool) -> None:
     check_budget(Budget(epsilon=math.inf, delta=delta), 1000)  # nothing is claimed
 
 
-def test_the_best_guess_is_what_the_most_revealing_mechanism_allows() -> None:
+def test_best_guess_is_that_of_the_most_revealing_mechanism() -> None:
     assert attacker_best_guess(0.0, 0.0) == 0.5
     assert attacker_best_guess(math.inf, 0.0) == 1.0
     assert attacker_best_guess(0.0, 1.0) == 1.0

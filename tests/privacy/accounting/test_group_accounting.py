@@ -156,7 +156,7 @@ def plan_of(unit: Person | None) -> Plan:
     return planned("toy", 1000, budget, phases, fixed=(fixed,), added=(added,), unit=unit)
 
 
-def test_a_plan_for_a_group_meets_its_budget_and_pays_for_all_of_it(tmp_path) -> None:
+def test_plan_for_a_group_meets_and_uses_its_budget(tmp_path) -> None:
     alone, group = plan_of(None), plan_of(Person(rows=3))
     keyed = plan_of(Person(columns=("who",), rows=3))
     assert keyed.phases == alone.phases and keyed.guarantee == alone.guarantee

@@ -119,7 +119,7 @@ def test_lists_keep_order_numbers_and_their_known_pair():
     assert made["rare"].other == "OTHER" and not made["rare"].missing
 
 
-def test_mappings_and_combinations_are_those_that_enough_records_hold():
+def test_rules_found_are_those_enough_records_hold():
     code = RNG.choice(["c1", "c2", "c3"], N)
     label = np.array([{"c1": "one", "c2": "two", "c3": "three"}[c] for c in code])
     label[:30] = "slip"
@@ -135,7 +135,7 @@ def test_mappings_and_combinations_are_those_that_enough_records_hold():
 
 
 @pytest.mark.parametrize("column", ["name", "amount"])
-def test_thirty_rows_at_little_epsilon_are_refused_before_anything_is_spent(column):
+def test_too_few_rows_for_epsilon_are_refused_before_spending(column):
     frame = pd.DataFrame({"name": ["a", "b"] * 15, "amount": np.arange(30.0)})
     schema = schema_for(frame[[column]])
     with pytest.raises(SchemaError, match="there are 30. Nothing was spent"):
@@ -188,7 +188,7 @@ def test_marking_by_hand_forgets_too():
         by_hand.domain()
 
 
-def test_what_the_steward_set_is_not_marked_and_what_cannot_be_bought_is_refused():
+def test_set_values_are_unmarked_and_unbuyable_ones_refused():
     set_by_hand = PROPOSED.replace(PROPOSED["age"].model_copy(update={"high": 120.0}))
     assert as_bought(set_by_hand)["age"].source is DomainSource.DECLARED
     assert as_bought(set_by_hand, ["age"])["age"].source is DomainSource.BOUGHT

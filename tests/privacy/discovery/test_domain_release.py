@@ -84,7 +84,7 @@ def units(n: int, most: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), most=st.integers(1, 5))
-def test_no_unit_moves_cells_or_labels_by_more_than_their_sensitivity(seed, most):
+def test_no_unit_moves_counts_beyond_their_sensitivity(seed, most):
     owner, weights = units(12, most, seed)
     frame, schema = numbers(12, seed)
     wanted = unbought(schema)
@@ -97,7 +97,7 @@ def test_no_unit_moves_cells_or_labels_by_more_than_their_sensitivity(seed, most
 
 
 @pytest.mark.parametrize("most", [1, 4])
-def test_some_unit_reaches_the_sensitivity_and_broken_twins_are_caught(most):
+def test_sensitivity_is_reached_and_broken_twins_are_caught(most):
     owner, weights = np.array([0] * most + [1]), np.array([1.0 / most] * most + [1.0])
     frame, schema = numbers(1, 0)
     frame = pd.concat([frame] * (most + 1), ignore_index=True)
@@ -209,7 +209,7 @@ def check_threshold(make, *, rows: int, lists: int, std: float, failure: float) 
 
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("std", [0.3, 2.0])
-def test_a_label_of_one_unit_is_shown_with_the_stated_probability_at_most(rows, std):
+def test_label_of_one_unit_is_shown_no_more_often_than_declared(rows, std):
     check_threshold(label_threshold, rows=rows, lists=2, std=std, failure=0.05)
 
 

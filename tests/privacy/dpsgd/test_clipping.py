@@ -89,7 +89,7 @@ def test_several_stacks_are_clipped_together():
         assert nets.relative(found, nets.clipped(each, clip_norm)) <= 1e-5
 
 
-def test_a_layer_used_several_times_is_clipped_by_its_whole_gradient():
+def test_layer_used_often_is_clipped_by_its_whole_gradient():
     """Loss f(x) + f(2x) - f(x²): every layer is passed three times; gradients cancel in part."""
     networks = nets.dense(nets.SHAPES["deep"])
     x, grad_factors, each = rows(20), [], []
@@ -141,7 +141,7 @@ HIDDEN = [(1e-2, 1e-2), (1e-3, 1e-3), (1e-4, 1e-3)]  # gaps and clip norms that 
 
 
 @pytest.mark.parametrize(("gap", "clip_norm"), HIDDEN)
-def test_a_record_whose_passes_cancel_weighs_no_more_than_one_whose_passes_do_not(gap, clip_norm):
+def test_cancelling_passes_weigh_no_more_than_others(gap, clip_norm):
     assert beyond(gap, clip_norm) <= 1e-6
 
 
@@ -171,7 +171,7 @@ def test_a_gradient_of_an_input_gradient_is_a_use_without_bias():
 
 
 @pytest.mark.parametrize("bad", [math.inf, math.nan, 1e38])
-def test_a_record_without_a_finite_gradient_contributes_exactly_nothing(bad):
+def test_record_without_finite_gradient_contributes_nothing(bad):
     networks, x = nets.dense(nets.SHAPES["wide"]), rows(5)
     x[2] = bad
     mask = torch.ones(5)

@@ -57,7 +57,7 @@ def test_the_worst_penalty_reaches_it_and_goes_no_further():
     check_tight(nets.OnCodes(mechanism), EQUAL)
 
 
-def test_the_sum_is_that_of_the_plain_gradient_plus_a_clipped_penalty():
+def test_sum_is_plain_gradient_plus_clipped_penalty():
     mechanism = make(mean_square)
     plain = ClippedGradient(
         networks=mechanism.networks, grad_factors=mechanism.grad_factors, clip_norm=C

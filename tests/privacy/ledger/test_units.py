@@ -127,7 +127,7 @@ def test_releases_without_privacy_protect_nobody(ledger: Ledger) -> None:
     assert units_of(ledger.entries("p")) == (Unit.of(PATIENT),)
 
 
-def test_what_could_not_be_paid_for_its_unit_is_refused_beforehand(ledger: Ledger) -> None:
+def test_release_of_another_unit_is_refused_beforehand(ledger: Ledger) -> None:
     domain = Domain(columns=(DomainColumn(name="u", kind=Kind.NUMBER, low=0.0, high=1.0),))
     releases = [(plan(PATIENT), domain), (plan(None), domain)]
     with pytest.raises(MixedUnitsError):

@@ -38,7 +38,7 @@ def codes(n: int, seed: int):
     return CODEC.encode(rows(n, seed))
 
 
-def test_the_sensitivity_is_the_root_of_the_columns_and_is_reached():
+def test_sensitivity_is_root_of_columns_and_is_reached():
     mechanism = Histograms.of(CODEC, NAMES)
     assert mechanism.sensitivity == math.sqrt(5)
     for seed in range(20):
@@ -132,7 +132,7 @@ def test_the_bins_do_not_depend_on_any_row():
         Histograms.of(CODEC, [])
 
 
-def test_hidden_columns_are_never_shown_and_the_share_is_of_precision():
+def test_hidden_columns_are_not_shown_and_share_is_of_precision():
     assert shown_columns(DOMAIN) == ["cost", "ill"]
     budget = Budget(epsilon=1.0, delta=1e-5)
     half, tenth = (REVIEW.phase(DOMAIN, budget, share) for share in (0.4, 0.1))

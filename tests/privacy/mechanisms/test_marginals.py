@@ -43,7 +43,7 @@ def everybody(n: int) -> torch.Tensor:
     return torch.ones(n, dtype=torch.float64)
 
 
-def test_the_sensitivity_is_the_root_of_the_marginals_and_is_reached():
+def test_sensitivity_is_root_of_marginals_and_is_reached():
     mechanism = Marginals.of(CODEC, NAMES, "ill")
     assert len(mechanism.pairs) == math.comb(len(NAMES), 2)
     assert mechanism.sensitivity == math.sqrt(len(NAMES) + len(mechanism.pairs))
@@ -52,7 +52,7 @@ def test_the_sensitivity_is_the_root_of_the_marginals_and_is_reached():
     check_tight(mechanism, codes(2, 0))
 
 
-def test_a_record_left_out_moves_each_marginal_by_its_own_cell_alone():
+def test_record_left_out_moves_only_its_own_cells():
     """Left out of the table, not masked in index: what the others add must not change."""
     mechanism = Marginals.of(CODEC, NAMES, "ill")
     whole = codes(50, 3)
@@ -119,7 +119,7 @@ def test_a_wrong_sensitivity_is_caught(broken):
         check_sensitivity(broken.of(CODEC, NAMES), codes(8, 1))
 
 
-def test_an_idle_sensitivity_and_a_statistic_that_is_no_sum_are_caught():
+def test_unreached_sensitivity_and_non_additivity_are_caught():
     with pytest.raises(Caught):
         check_tight(Idle.of(CODEC, NAMES), codes(2, 0))
     with pytest.raises(Caught):

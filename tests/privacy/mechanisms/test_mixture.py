@@ -101,7 +101,7 @@ def test_pure_noise_leaves_a_mixture(noise):
     assert torch.isfinite(z).all() and torch.isfinite(found.log_joint(z).logsumexp(dim=1)).all()
 
 
-def test_the_start_depends_on_public_numbers_alone_and_tells_groups_apart():
+def test_start_is_public_and_separates_groups():
     start = Mixture.start(7, D, R)
     assert float(start.weights.sum()) == pytest.approx(1.0)
     assert len(torch.unique(start.means, dim=0)) == 7

@@ -28,7 +28,7 @@ def ones(n: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("kind", COUNTS)
-def test_weights_leave_the_sensitivity_as_it_is_and_it_is_reached(kind):
+def test_weights_keep_the_sensitivity_and_it_is_reached(kind):
     mechanism = counted(kind)
     assert mechanism.sensitivity == counted(kind, None).sensitivity
     for seed in range(10):
@@ -87,7 +87,7 @@ def test_weights_of_a_persons_rows_add_up_to_one_at_most():
     assert float(weighted(rows.to("cpu"), of_person, None).sum()) == pytest.approx(1.0)
 
 
-def test_what_a_shift_keeps_is_a_share_that_the_record_alone_decides():
+def test_kept_share_depends_on_the_record_alone():
     rows = coded(300, 5)
     together = SHIFT.kept_share(rows)
     assert float(together.min()) > 0.0 and float(together.max()) <= 1.0
