@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.runs.storage.storages import LocalPlaces
+from core.runs.storage.storages import LocalStorage
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles
 from core.runs.workspace import Workspace
 
@@ -13,4 +13,4 @@ __all__ = ["ledger_files"]
 
 def ledger_files(home: Path | str) -> WorkspaceLedgerFiles:
     """Those of the workspace in a folder, which is made when absent."""
-    return WorkspaceLedgerFiles(LocalPlaces(Workspace(Path(home))))
+    return WorkspaceLedgerFiles(LocalStorage(Workspace(Path(home))))

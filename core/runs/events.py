@@ -15,11 +15,14 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["EventKind", "RunEvent", "State", "json_safe"]
+__all__ = ["WAITS_FOR_SLOT", "EventKind", "RunEvent", "State", "json_safe"]
 
 EventKind = Literal[
     "phase", "progress", "metrics", "preview", "note", "significant_sets", "state", "device"
 ]  # fmt: skip
+
+
+WAITS_FOR_SLOT = "Waiting for a free slot."  # of a queued run, on one machine
 
 
 class State(StrEnum):

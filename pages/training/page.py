@@ -9,9 +9,7 @@ from core.figures import interactions
 from core.models.card import Chart
 from core.runs.accounts import spending
 from core.runs.accounts.account import charges, unpaid_again
-from core.runs.events import State
-from core.runs.execution.cluster import configured_cluster
-from core.runs.execution.ray_words import WAITS
+from core.runs.events import WAITS_FOR_SLOT, State
 from core.runs.records import RunRecord
 from core.runs.storage.journal import told_last
 from core.schema.rounding_up import round_up
@@ -277,7 +275,7 @@ def _ending(run: RunRecord) -> None:
 
 def _queued(run: RunRecord) -> str:
     """What a run waits for."""
-    if run.message in WAITS:
+    if run.message not in ("", WAITS_FOR_SLOT):
         return said(run.message)
     ahead = [r for r in visible.runs(shared.store()) if r.state is State.RUNNING]
     queued = say("This run is in the queue.")
@@ -291,11 +289,12 @@ def _way_on(run: RunRecord, cause: str) -> str:
     """How a run that stands still can go on, unless its cause said so already."""
     if not run.resumable:
         return say("There is no checkpoint to go on from.")
-    if run.state is State.LOST and _by_itself():
+    restarts = shared.launcher().restarts if run.state is State.LOST else 0
+    if restarts:
         return say(
             "The cluster goes on with it on another machine within minutes, up to {n} times; then "
             "Resume does.",
-            n=_by_itself(),
+            n=restarts,
         )
     if unpaid_again(shared.store(), run):
         return say("There is no checkpoint to go on from.")
@@ -304,12 +303,6 @@ def _way_on(run: RunRecord, cause: str) -> str:
     if "spends nothing more" in cause or run.debit is None:
         return ""
     return say("Resume goes on from what was saved and spends nothing more.")
-
-
-def _by_itself() -> int:
-    """How often a cluster goes on with a run of itself; 0 where there is none."""
-    cluster = configured_cluster()
-    return 0 if cluster is None else cluster.restarts
 
 
 def _charts(run: RunRecord) -> None:

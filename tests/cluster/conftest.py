@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from core.runs.execution import children, ray_launcher
-from core.runs.execution.cluster import VARIABLE, Cluster
-from core.runs.execution.ray_launcher import RayLauncher
+from core.cluster import ray_launcher
+from core.cluster.ray_config import Cluster
+from core.cluster.ray_launcher import RayLauncher
+from core.runs.execution import children
+from core.runs.execution.launcher import SETTING
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, Workspace
 from tests.cluster import toy_node
@@ -121,7 +123,7 @@ def all_said() -> bool:
 
 def launcher_of(store: RunStore, text: str, monkeypatch: pytest.MonkeyPatch) -> RayLauncher:
     """What a server has whose environment names that cluster."""
-    monkeypatch.setenv(VARIABLE, text)
+    monkeypatch.setenv(SETTING, text)
     monkeypatch.setattr(ray_launcher, "_looked", {})
     monkeypatch.setattr(workers, "PATIENCE", 180.0)  # a lost node is missed after some 15 s
     return RayLauncher(store, Cluster.parse(text), command=toy_node.QUEUE)

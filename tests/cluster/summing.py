@@ -6,12 +6,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from core.cluster import ray_summation
 from core.models.synthesizer import FitContext
 from core.privacy import summation
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Rows
 from core.privacy.plan import Plan
-from core.runs.execution import ray_summation
 from tests.cluster import toy_node
 from tests.runs import toy
 

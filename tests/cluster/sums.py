@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from core.cluster import ray_summation
 from core.encoding.codec import Codes
 from core.privacy.mechanisms import noise
 from core.privacy.mechanisms.additive import Rows
 from core.privacy.summation import ChunkedStatistic, Statistic
-from core.runs.execution import ray_summation
 from tests.privacy import toys
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.cluster.ray_launcher import RayLauncher
+from core.cluster.ray_messages import IN_QUEUE
+from core.cluster.ray_queue import NAMESPACE
 from core.privacy.guarded import CHUNK_ROWS
 from core.reading.raw_cells import raw_frame
 from core.runs.events import State
-from core.runs.execution.cluster import VARIABLE
-from core.runs.execution.ray_launcher import RayLauncher
-from core.runs.execution.ray_queue import NAMESPACE
-from core.runs.execution.ray_words import IN_QUEUE
+from core.runs.execution.launcher import SETTING
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.schema import Schema
@@ -164,7 +164,7 @@ def test_a_worker_shares_its_statistic_with_tasks(
     marks.mkdir()
     for name in ("one", "two"):
         nodes.add(name, cpus=2, **{toy_node.MARKS: str(marks)})
-    monkeypatch.setenv(VARIABLE, f"ray:{nodes.address}?tasks=2")
+    monkeypatch.setenv(SETTING, f"ray:{nodes.address}?tasks=2")
     run = ended(store, start(store, launcher, toy_plan(big)).id)
     assert (run.state, run.error) == (State.DONE, None)
     who = {path.name for path in marks.iterdir()} - {"released"}

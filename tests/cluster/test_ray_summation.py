@@ -12,14 +12,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from core.cluster import ray_summation
+from core.cluster.ray_summation import InRay
 from core.encoding.person_rows import PersonRows
 from core.privacy import summation
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import NotAdditiveError
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.summation import ChunkedStatistic, InOneProcess, Records, Summation
-from core.runs.execution import ray_summation
-from core.runs.execution.ray_summation import InRay
 from tests.cluster import sums
 from tests.cluster.conftest import Nodes
 from tests.privacy import toys

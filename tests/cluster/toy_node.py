@@ -8,7 +8,8 @@ import os
 import socket
 import sys
 
-from core.runs.execution import ray_queue, takeover, worker
+from core.cluster import ray_queue, takeover
+from core.runs.execution import worker
 from core.runs.storage.processes import process
 from tests.runs import toy
 

@@ -12,7 +12,7 @@ import pytest
 from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.records import TableRecord
-from core.runs.storage.storages import LocalPlaces
+from core.runs.storage.storages import LocalStorage
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles, people_key, shift_key
 from core.runs.workspace import Workspace
@@ -21,7 +21,7 @@ from tests.runs.workers import HereLauncher, releases, start, toy_plan
 SECRETS = {
     "shift.key": lambda home: shift_key(home, "p"),
     "people.key": people_key,
-    "ledger.key": lambda home: WorkspaceLedgerFiles(LocalPlaces(home)).make_key(),
+    "ledger.key": lambda home: WorkspaceLedgerFiles(LocalStorage(home)).make_key(),
 }
 
 

@@ -14,6 +14,9 @@ import pandas as pd
 import pytest
 from sqlalchemy import func, select
 
+from core.cluster.objects import bucket as bucket_module
+from core.cluster.objects.artefacts import _ObjectWorkplace
+from core.cluster.objects.bucket import AWAY, Bucket
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
@@ -23,10 +26,7 @@ from core.runs.execution import sampling_process, worker
 from core.runs.execution.launcher import REFUSED, SampleRequest
 from core.runs.storage.artefacts import METER
 from core.runs.storage.database import SketchRow
-from core.runs.storage.objects import bucket as bucket_module
-from core.runs.storage.objects.artefacts import _ObjectWorkplace
-from core.runs.storage.objects.bucket import AWAY, Bucket
-from core.runs.storage.storages import open_places
+from core.runs.storage.storages import open_storage
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.services import imports
@@ -188,7 +188,7 @@ class Watched(toy.Toy):
 
         def charged(name: str, times: int = 1) -> Any:
             phase = charge(name, times)  # whoever charges reads when this has returned
-            with open_places(Workspace(self.home)).run(self.run_id).working() as elsewhere:
+            with open_storage(Workspace(self.home)).run(self.run_id).working() as elsewhere:
                 meter = elsewhere.folder / METER
                 if meter.exists():
                     self.seen = json.loads(meter.read_text())["counts"]

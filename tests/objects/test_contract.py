@@ -15,7 +15,7 @@ import pytest
 
 from core.runs.errors import NotFoundError
 from core.runs.storage.artefacts import CHECKPOINT, METER, MODEL, ArtefactStore, LocalArtefacts
-from core.runs.storage.storages import open_places
+from core.runs.storage.storages import open_storage
 from core.runs.workspace import Workspace, private_folder
 
 LARGE = 3 * 2**14  # more than a manifest holds itself
@@ -32,7 +32,7 @@ def artefacts(
     else:
         request.getfixturevalue("bucket")
     private_folder(tmp_path / "home" / "runs" / "abcdef")
-    return open_places(Workspace(tmp_path / "home")).run("abcdef")
+    return open_storage(Workspace(tmp_path / "home")).run("abcdef")
 
 
 def put(artefacts: ArtefactStore, name: str, content: bytes) -> None:
@@ -193,7 +193,7 @@ def test_checkpoint_and_meter_are_deleted_alone(at_work):
 
 
 def test_clearing_one_run_leaves_those_whose_ids_begin_alike(artefacts, tmp_path):
-    other = open_places(Workspace(tmp_path / "home")).run("abcdef12")
+    other = open_storage(Workspace(tmp_path / "home")).run("abcdef12")
     if isinstance(other, LocalArtefacts):
         private_folder(other.folder)
     for one in (artefacts, other):

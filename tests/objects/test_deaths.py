@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from core.cluster.objects.artefacts import _ObjectWorkplace
+from core.cluster.objects.bucket import Bucket
 from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 from core.runs.accounts.account import set_limit
 from core.runs.events import State
-from core.runs.storage.objects.artefacts import _ObjectWorkplace
-from core.runs.storage.objects.bucket import Bucket
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from tests.runs import toy

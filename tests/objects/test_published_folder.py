@@ -8,9 +8,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from core.cluster.objects.bucket import Bucket
+from core.cluster.objects.published_folder import SMALL, Manifest, PublishedFolder, Publisher
 from core.runs.errors import StorageError
-from core.runs.storage.objects.bucket import Bucket
-from core.runs.storage.objects.published_folder import SMALL, Manifest, PublishedFolder, Publisher
 
 LARGE = b"w" * (SMALL + 1)
 

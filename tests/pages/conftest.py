@@ -28,6 +28,8 @@ Open = Callable[..., AppTest]
 class IdleLauncher:
     """Leaves every run in the queue."""
 
+    restarts = 0
+
     def submit(self, run_id: str) -> None:
         """Nothing starts."""
 

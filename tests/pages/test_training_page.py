@@ -7,15 +7,16 @@ import math
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.cluster.ray_messages import ABSENT, HANDING_OVER, IN_QUEUE, UNREACHABLE
 from core.models.events import Metrics, PhaseStarted, Preview, Progress, Signal
 from core.privacy.accounting.accountant import epsilon
 from core.runs.errors import RunStoreError
 from core.runs.events import RunEvent, State
-from core.runs.execution.ray_words import WAITS
 from core.schema.rounding_up import round_up
 from core.services import runs, tables
 from pages.shared import widgets as shared
 from pages.training import page
+from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
 
 
@@ -343,7 +344,7 @@ def test_nothing_is_counted_where_nothing_is_claimed(store, start):
     assert runs.epsilon_so_far(store, start(math.inf).id) is None
 
 
-@pytest.mark.parametrize("message", WAITS)
+@pytest.mark.parametrize("message", [HANDING_OVER, IN_QUEUE, ABSENT, UNREACHABLE])
 def test_a_run_that_waits_for_a_cluster_says_what_for(store, start, show, message):
     run, other = start(), start()
     store.set_state(other.id, State.RUNNING)
@@ -352,11 +353,9 @@ def test_a_run_that_waits_for_a_cluster_says_what_for(store, start, show, messag
     assert at.info[0].value == message and "It waits for" not in words(at)
 
 
-@pytest.mark.parametrize(("launcher", "times"), [("ray:auto?restarts=2", 2), ("local", 0)])
-def test_a_lost_run_goes_on_by_itself_on_a_cluster(
-    store, start, show, monkeypatch, launcher, times
-):
-    monkeypatch.setenv("FACSIMILE_LAUNCHER", launcher)
+@pytest.mark.parametrize("times", [2, 0])
+def test_a_lost_run_goes_on_by_itself_on_a_cluster(store, start, show, monkeypatch, times):
+    monkeypatch.setattr(IdleLauncher, "restarts", times)
     run = start()
     spent(store, run, checkpoint=True)
     store.set_state(run.id, State.LOST, "What happened.")

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from core.runs.execution.ray_summation import part_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +27,6 @@ from core.models.pearl.characteristic_function import PairDistance
 from core.privacy import guarded, summation
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.summation import ChunkedStatistic, InOneProcess, InThreads, added
-from core.runs.execution.ray_summation import part_of
 from core.schema.person import Person
 from core.schema.schema import Domain, DomainColumn, Kind
 from tests.privacy import toys

@@ -19,7 +19,7 @@ from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.shift_consistency import ReleaseScope
 from core.privacy.plan import Plan
 from core.runs.errors import RunStoreError
-from core.runs.storage.storages import open_places
+from core.runs.storage.storages import open_storage
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
 from core.schema.schema import Domain
@@ -52,7 +52,7 @@ class SettledShift:
 
     def __init__(self, store: RunStore, account_id: str, plan: Plan, domain: Domain):
         self.key = shift_key(store.workspace, account_id)
-        self._ledger, self._places = store.ledger, open_places(store.workspace)
+        self._ledger, self._places = store.ledger, open_storage(store.workspace)
         self._account_id, self._plan = account_id, plan
         self._scope = ReleaseScope.of(plan, domain)
         setting = [account_id, self._scope.groups, self._scope.shift, self._scope.domain_digest]

@@ -8,7 +8,9 @@ from pydantic import BaseModel, ConfigDict
 
 from core.models.shaped_output import Shape
 
-__all__ = ["REFUSED", "Launcher", "SampleRequest", "facts_name"]
+__all__ = ["REFUSED", "SETTING", "Launcher", "SampleRequest", "facts_name"]
+
+SETTING = "FACSIMILE_LAUNCHER"  # where runs are worked off
 
 REFUSED = 3  # exit status of sampling: the sentence on stdout says why such rows cannot be had
 
@@ -40,6 +42,10 @@ def facts_name(table: str) -> str:
 
 class Launcher(Protocol):
     """Starts workers for the runs of a store, and samples from the models they saved."""
+
+    @property
+    def restarts(self) -> int:
+        """How often a run whose machine was lost goes on elsewhere by itself, ≥ 0."""
 
     def submit(self, run_id: str) -> None:
         """Start a queued run, or leave it in the queue until there is room.

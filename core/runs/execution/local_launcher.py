@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.runs.errors import RunStoreError
-from core.runs.events import State
+from core.runs.events import WAITS_FOR_SLOT, State
 from core.runs.execution import children
 from core.runs.execution.launcher import REFUSED, SampleRequest
 from core.runs.records import RESUMABLE
@@ -54,6 +54,11 @@ class LocalLauncher:
         self.slots = slots
         self.command = tuple(command)
 
+    @property
+    def restarts(self) -> int:
+        """See `Launcher`: a lost run waits for somebody to resume it."""
+        return 0
+
     def submit(self, run_id: str) -> None:
         """See `Launcher.submit`."""
         self.store.run(run_id)
@@ -61,7 +66,7 @@ class LocalLauncher:
 
     def resume(self, run_id: str) -> None:
         """See `Launcher.resume`."""
-        message = "Waiting for a free slot."
+        message = WAITS_FOR_SLOT
         if not self.store.set_state(run_id, State.QUEUED, message, expect=RESUMABLE):
             state = self.store.run(run_id).state
             raise RunStoreError(f"A run that is {state.value} cannot be resumed.")

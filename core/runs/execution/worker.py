@@ -27,14 +27,15 @@ from core.runs.accounts.account import unpaid_again
 from core.runs.accounts.spending import kept_spent
 from core.runs.errors import RunStoreError, StorageError, storage_trouble
 from core.runs.events import State
-from core.runs.execution import takeover
 from core.runs.execution.job import Job
+from core.runs.execution.launcher import SETTING
 from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.execution.pipeline import DeviceError, Find, choose_device, execute
 from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, peak_memory_mb
 from core.runs.execution.reports import Compare, make_reports
 from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import StoredRows
+from core.runs.extensions import cluster_module
 from core.runs.records import RunRecord
 from core.runs.storage.artefacts import CHECKPOINT, METER, ROWS, ROWS_DIGEST, Workplace
 from core.runs.storage.store import RunStore
@@ -73,6 +74,7 @@ def main(
     operations_log.configure(run=options.run_id)
     supervised = options.supervisor is not None
     if supervised:
+        takeover = cluster_module("takeover", setting=SETTING)
         takeover.end_with(options.supervisor)
     with RunStore(Workspace(options.home), patience=PATIENCE) as store:
         taken = not supervised or takeover.take(store, options.run_id)

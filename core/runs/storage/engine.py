@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from core.runs.errors import RunStoreError
-from core.runs.storage.postgres import open_postgres
+from core.runs.extensions import cluster_module
 
 __all__ = ["can_write", "is_shared", "open_engine"]
 
@@ -41,7 +41,9 @@ def open_engine(url: str, *, patience: float = 0.0) -> Engine:
     """
     parsed = _parsed(url)
     if parsed.get_backend_name() != "sqlite":
-        return open_postgres(parsed, patience=patience)
+        postgres = cluster_module("postgres", setting="FACSIMILE_DATABASE")
+        opened: Engine = postgres.open_postgres(parsed, patience=patience)
+        return opened
     wait = {"timeout": BUSY_MS / 1000}  # from the first statement on, before `_prepare_sqlite`
     engine = create_engine(parsed, hide_parameters=True, connect_args=wait)
     if parsed.database:

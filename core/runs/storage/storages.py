@@ -1,4 +1,4 @@
-"""Places: where the artefacts of a workspace's tables and runs lie, and its secrets.
+"""Storage: the artefacts of a workspace's tables and runs, and its secrets.
 
 That is the workspace's folder, or an object store that FACSIMILE_STORAGE names.
 """
@@ -17,17 +17,18 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from core.runs.errors import StorageError
+from core.runs.extensions import cluster_module
 from core.runs.storage.artefacts import ArtefactStore, LocalArtefacts
 from core.runs.workspace import Workspace, private_folder
 from core.writing.whole_files import replacing
 
-__all__ = ["LocalPlaces", "Places", "forget_logs", "open_places"]
+__all__ = ["LocalStorage", "Storage", "forget_logs", "open_storage"]
 
 STORAGE = "FACSIMILE_STORAGE"
 FRESH_SECONDS = 600.0
 
 
-class Places(Protocol):
+class Storage(Protocol):
     """Where artefacts lie. Ids are plain: the stores that ask have looked at them."""
 
     def table(self, table_id: str) -> ArtefactStore:
@@ -56,8 +57,8 @@ class Places(Protocol):
 
 
 @dataclass(frozen=True)
-class LocalPlaces:
-    """`Places` in the workspace's own folder.
+class LocalStorage:
+    """`Storage` in the workspace's own folder.
 
     Attributes:
       workspace: the folder.
@@ -66,25 +67,25 @@ class LocalPlaces:
     workspace: Workspace
 
     def table(self, table_id: str) -> LocalArtefacts:
-        """See `Places.table`; the folder is made when absent."""
+        """See `Storage.table`; the folder is made when absent."""
         return LocalArtefacts(private_folder(self.workspace.tables_dir / table_id))
 
     def run(self, run_id: str) -> LocalArtefacts:
-        """See `Places.run`."""
+        """See `Storage.run`."""
         return LocalArtefacts(self.workspace.runs_dir / run_id)
 
     def secret(self, name: str, length: int) -> bytes:
-        """See `Places.secret`."""
+        """See `Storage.secret`."""
         kept = self.settled(name)
         return self.settle(name, os.urandom(length)) if kept is None else kept
 
     def settled(self, name: str) -> bytes | None:
-        """See `Places.settled`."""
+        """See `Storage.settled`."""
         file = self.workspace.home / name
         return file.read_bytes() if file.exists() else None
 
     def settle(self, name: str, content: bytes) -> bytes:
-        """See `Places.settle`; in a file that its owner alone can read.
+        """See `Storage.settle`; in a file that its owner alone can read.
 
         A crash or a full disk while it is made leaves no file of that name.
         """
@@ -95,7 +96,7 @@ class LocalPlaces:
         return file.read_bytes()
 
     def keep(self, name: str, content: bytes) -> None:
-        """See `Places.keep`."""
+        """See `Storage.keep`."""
         with replacing(self.workspace.home / name) as file:
             file.write(content)
 
@@ -133,7 +134,7 @@ def forget_logs(workspace: Workspace, runs: Collection[str]) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def open_places(workspace: Workspace, *, patience: float = 0.0) -> Places:
+def open_storage(workspace: Workspace, *, patience: float = 0.0) -> Storage:
     """Where the artefacts of a workspace lie.
 
     Args:
@@ -145,13 +146,12 @@ def open_places(workspace: Workspace, *, patience: float = 0.0) -> Places:
     """
     url = os.environ.get(STORAGE)
     if not url:
-        return LocalPlaces(workspace)
+        return LocalStorage(workspace)
     if urlsplit(url).password is not None:
         raise StorageError(
             "FACSIMILE_STORAGE holds a password, which does not belong there. Nothing was read. "
             "Give credentials to the storage's driver by its own environment variables."
         )
-    # needed with object storage alone: a workspace on this machine does not load its parts
-    from core.runs.storage.objects.places import object_places
-
-    return object_places(workspace, url, patience=patience)
+    objects = cluster_module("objects.storage", setting=STORAGE)
+    storage: Storage = objects.open_object_storage(workspace, url, patience=patience)
+    return storage

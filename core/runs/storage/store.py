@@ -25,7 +25,7 @@ from core.privacy.ledger.transaction import repeatable
 from core.privacy.plan import Guarantee, Plan
 from core.runs import operations_log
 from core.runs.errors import NotFoundError, RunStoreError
-from core.runs.events import RunEvent, State
+from core.runs.events import WAITS_FOR_SLOT, RunEvent, State
 from core.runs.records import RESUMABLE, RunRecord
 from core.runs.storage.artefacts import (
     CHECKPOINT,
@@ -67,7 +67,7 @@ class RunStore(TableStore):
         """What a run keeps; NotFoundError when the id is no plain one."""
         if not _ID.fullmatch(run_id):
             raise NotFoundError("There is no such artefact in this workspace.")
-        return self.places.run(run_id)
+        return self.storage.run(run_id)
 
     def create_run(
         self,
@@ -119,7 +119,7 @@ class RunStore(TableStore):
         private_folder(self.workspace.runs_dir / run_id)
         with Session(self.engine) as session, session.begin():
             session.add(row)
-        self._append_state(run_id, State.QUEUED, "Waiting for a free slot.")
+        self._append_state(run_id, State.QUEUED, WAITS_FOR_SLOT)
         return self._one(run_id)
 
     def run(self, run_id: str) -> RunRecord:

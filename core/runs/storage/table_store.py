@@ -39,7 +39,7 @@ from core.runs.storage.migrations.current import bring_up_to_date
 from core.runs.storage.processes.unfinished import UnfinishedTables
 from core.runs.storage.row_batches import table_batches
 from core.runs.storage.row_mapping import table_record
-from core.runs.storage.storages import open_places
+from core.runs.storage.storages import open_storage
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema, SchemaColumn
@@ -54,7 +54,7 @@ class TableStore:
 
     Attributes:
       workspace: the folder.
-      places: where rows and artefacts lie.
+      storage: where rows and artefacts lie.
       engine: the database's engine, which the ledger shares.
       unfinished: tables that are being brought in.
 
@@ -64,14 +64,14 @@ class TableStore:
 
     def __init__(self, workspace: Workspace, *, patience: float = 0.0) -> None:
         self.workspace = workspace
-        self.places = open_places(workspace, patience=patience)
+        self.storage = open_storage(workspace, patience=patience)
         self.engine: Engine = open_engine(workspace.database_url, patience=patience)
         try:
             bring_up_to_date(self.engine)
         except BaseException:
             self.engine.dispose()
             raise
-        self.unfinished = UnfinishedTables(workspace, self.places, self.engine)
+        self.unfinished = UnfinishedTables(workspace, self.storage, self.engine)
 
     def __enter__(self) -> Self:
         return self
@@ -82,7 +82,7 @@ class TableStore:
     @property
     def ledger(self) -> Ledger:
         """The ledger of this workspace."""
-        return Ledger(self.engine, WorkspaceLedgerFiles(self.places))
+        return Ledger(self.engine, WorkspaceLedgerFiles(self.storage))
 
     def close(self) -> None:
         """Give the database's connections back; the store may still be used and opens new ones."""
@@ -238,7 +238,7 @@ class TableStore:
 
     def table_artefacts(self, table_id: str) -> ArtefactStore:
         """What is kept of a table beside its record; NotFoundError when there is no such table."""
-        return self.places.table(self.table(table_id).id)
+        return self.storage.table(self.table(table_id).id)
 
     def raw_batches(
         self, table_id: str, *, columns: Sequence[str] | None = None
@@ -288,7 +288,7 @@ class TableStore:
 
     def _columns_of(self, table_id: str) -> Callable[[list[str]], Iterable[pa.Table]]:
         """Reads columns of a table's rows; whether the table is known is not looked up again."""
-        return lambda columns: table_batches(self.places.table(table_id), columns)
+        return lambda columns: table_batches(self.storage.table(table_id), columns)
 
     def _drop_table(self, table_id: str) -> None:
         """Remove a table's rows and its records, and those of its runs, at once.
@@ -308,7 +308,7 @@ class TableStore:
             idle = delete(TableRow).where(TableRow.id == table_id, ~running.exists())
             if not connection.execute(idle).rowcount:
                 raise RunStoreError("A run of this table is running. Cancel it first.")
-            self.places.table(table_id).clear()
+            self.storage.table(table_id).clear()
             # the ledger is asked last: whoever read rows has paid before, and now nobody can
             if not self.ledger.entries(table.account_id):
                 connection.execute(delete(SketchRow).where(SketchRow.table_id == table_id))

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from core.runs.errors import RunStoreError
-from core.runs.storage.storages import Places, open_places
+from core.runs.storage.storages import Storage, open_storage
 from core.runs.workspace import Workspace
 
 __all__ = ["WorkspaceLedgerFiles", "people_key", "shift_key"]
@@ -53,27 +53,27 @@ class WorkspaceLedgerFiles:
     """`core.privacy.ledger.chain.LedgerFiles` beside the workspace's other secrets.
 
     Attributes:
-      places: of the workspace.
+      storage: of the workspace.
     """
 
-    places: Places
+    storage: Storage
 
     def key(self) -> bytes | None:
         """See `LedgerFiles.key`; a `RunStoreError` where what is there is not 32 bytes."""
-        found = self.places.settled(LEDGER_KEY)
+        found = self.storage.settled(LEDGER_KEY)
         return None if found is None else _whole(LEDGER_KEY, found)
 
     def make_key(self) -> bytes:
         """See `LedgerFiles.make_key`."""
-        return _whole(LEDGER_KEY, self.places.secret(LEDGER_KEY, LENGTH))
+        return _whole(LEDGER_KEY, self.storage.secret(LEDGER_KEY, LENGTH))
 
     def head(self) -> bytes | None:
         """See `LedgerFiles.head`."""
-        return self.places.settled(LEDGER_HEAD)
+        return self.storage.settled(LEDGER_HEAD)
 
     def keep_head(self, head: bytes) -> None:
         """See `LedgerFiles.keep_head`."""
-        self.places.keep(LEDGER_HEAD, head)
+        self.storage.keep(LEDGER_HEAD, head)
 
 
 def _secret(workspace: Workspace, name: str) -> bytes:
@@ -82,7 +82,7 @@ def _secret(workspace: Workspace, name: str) -> bytes:
     Raises:
       RunStoreError: what is there is anything else; it is left as it is.
     """
-    return _whole(name, open_places(workspace).secret(name, LENGTH))
+    return _whole(name, open_storage(workspace).secret(name, LENGTH))
 
 
 def _whole(name: str, secret: bytes) -> bytes:

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
+from core.cluster import ray_launcher, ray_queue
+from core.cluster.ray_config import Cluster, LauncherError
+from core.cluster.ray_launcher import RayLauncher
+from core.cluster.ray_messages import ABSENT, HANDING_OVER, UNREACHABLE
 from core.runs.errors import RunStoreError
 from core.runs.events import State
-from core.runs.execution import children, local_launcher, ray_launcher, ray_queue
-from core.runs.execution.cluster import VARIABLE, Cluster, LauncherError
-from core.runs.execution.launcher import SampleRequest
+from core.runs.execution import children, local_launcher
+from core.runs.execution.launcher import SETTING, SampleRequest
 from core.runs.execution.launchers import configured_launcher
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.execution.ray_launcher import RayLauncher
-from core.runs.execution.ray_words import ABSENT, HANDING_OVER, UNREACHABLE
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import runs
@@ -28,7 +29,7 @@ from tests.runs.workers import queued, releases, start, toy_plan, until
 def test_runs_stay_on_this_machine_unless_a_cluster_is_named(
     store: RunStore, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setenv(VARIABLE, text)
+    monkeypatch.setenv(SETTING, text)
     launcher = configured_launcher(store)
     assert isinstance(launcher, LocalLauncher) and launcher.slots == 1
 
@@ -36,7 +37,7 @@ def test_runs_stay_on_this_machine_unless_a_cluster_is_named(
 def test_a_cluster_is_named_with_what_a_run_takes_of_it(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "ray://head:10001?cpus=2&gpus=0.5&memory_gb=8&restarts=1&tasks=6")
+    monkeypatch.setenv(SETTING, "ray://head:10001?cpus=2&gpus=0.5&memory_gb=8&restarts=1&tasks=6")
     launcher = configured_launcher(store)
     assert isinstance(launcher, RayLauncher)
     assert launcher.cluster == Cluster(
@@ -52,7 +53,7 @@ def test_a_cluster_is_named_with_what_a_run_takes_of_it(
 def test_anything_else_is_refused_in_one_line(
     store: RunStore, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setenv(VARIABLE, text)
+    monkeypatch.setenv(SETTING, text)
     with pytest.raises(LauncherError, match="Nothing was started") as refused:
         configured_launcher(store)
     assert "\n" not in str(refused.value)
@@ -69,7 +70,7 @@ def test_a_run_waits_where_ray_is_not_installed(
         return genuine(name, *more)
 
     monkeypatch.setattr(builtins, "__import__", without_ray)
-    monkeypatch.setenv(VARIABLE, "ray:auto")
+    monkeypatch.setenv(SETTING, "ray:auto")
     run = queued(store, table, toy_plan(table))
     assert ray_queue.main(["--home", str(store.workspace.home)]) == 1
     waiting = store.run(run.id)
@@ -85,7 +86,7 @@ def test_a_run_waits_where_the_cluster_cannot_be_reached(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(shutdown=lambda: None))
     monkeypatch.setattr(ray_queue, "PAUSES", (0.0, 0.0))
-    monkeypatch.setenv(VARIABLE, "ray://127.0.0.1:1")
+    monkeypatch.setenv(SETTING, "ray://127.0.0.1:1")
     run = queued(store, table, toy_plan(table))
     assert ray_queue.main(["--home", str(store.workspace.home)]) == 1
     assert store.run(run.id).message == UNREACHABLE and store.run(run.id).state is State.QUEUED
@@ -136,9 +137,9 @@ def test_the_cluster_is_asked_when_something_changes_and_now_and_then(
     ],
 )
 def test_workers_are_told_what_cannot_be_a_secret(value: str, told: bool) -> None:
-    server = {"FACSIMILE_DATABASE": value, VARIABLE: "ray:auto", "FACSIMILE_HOME": "/x"}
+    server = {"FACSIMILE_DATABASE": value, SETTING: "ray:auto", "FACSIMILE_HOME": "/x"}
     known, needed = ray_queue.environment_of_workers(server)
-    assert known.pop(VARIABLE) == "ray:auto"
+    assert known.pop(SETTING) == "ray:auto"
     assert (known, needed) == (
         ({"FACSIMILE_DATABASE": value}, []) if told else ({}, ["FACSIMILE_DATABASE"])
     )

@@ -12,9 +12,9 @@ import psutil
 import pytest
 from sqlalchemy import update
 
+from core.cluster import takeover
 from core.privacy.plan import Plan
 from core.runs.events import State
-from core.runs.execution import takeover
 from core.runs.records import TableRecord
 from core.runs.storage.artefacts import METER
 from core.runs.storage.database import RunRow
@@ -85,7 +85,7 @@ def test_a_lost_run_that_would_pay_again_waits_for_people(store: RunStore, run_i
 
 CHILD = """
 import sys, time
-from core.runs.execution import takeover
+from core.cluster import takeover
 takeover.end_with(int(sys.argv[1]))
 print("stands", flush=True)
 time.sleep(60)

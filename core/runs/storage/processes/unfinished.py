@@ -19,7 +19,7 @@ from core.runs.errors import StorageError
 from core.runs.storage.artefacts import ArtefactStore
 from core.runs.storage.database import SketchRow, TableRow
 from core.runs.storage.scratch import held_folder, remove_leftovers
-from core.runs.storage.storages import Places
+from core.runs.storage.storages import Storage
 from core.runs.workspace import Workspace, private_folder
 
 __all__ = ["NOTHING_KEPT", "UnfinishedTables"]
@@ -33,12 +33,12 @@ class UnfinishedTables:
 
     Attributes:
       workspace: the folder.
-      places: where rows lie.
+      storage: where rows lie.
       engine: of the database.
     """
 
     workspace: Workspace
-    places: Places
+    storage: Storage
     engine: Engine
 
     @property
@@ -58,7 +58,7 @@ class UnfinishedTables:
         """
         with held_folder(private_folder(self.root)) as folder:
             (folder / table_id).mkdir(mode=0o700)
-            artefacts = self.places.table(table_id)
+            artefacts = self.storage.table(table_id)
             try:
                 yield artefacts, folder / table_id
             except BaseException as error:
@@ -86,7 +86,7 @@ class UnfinishedTables:
                     known = session.get(TableRow, one.name) is not None
                 if not known:
                     self._forget_people(one.name)
-                    self.places.table(one.name).clear()
+                    self.storage.table(one.name).clear()
             except DBAPIError as error:
                 raise StorageError("The database cannot be written now.") from error
 

@@ -1,6 +1,6 @@
 """RayLauncher: runs are handed to a Ray cluster, which queues them and starts their workers.
 
-What talks to Ray is a process of its own (`core.runs.execution.ray_queue`), started for seconds
+What talks to Ray is a process of its own (`core.cluster.ray_queue`), started for seconds
 whenever something changed: a server that is no part of the cluster cannot fall with it, needs not
 wait for it, and never holds Ray in its memory.
 """
@@ -12,17 +12,17 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+from core.cluster.ray_config import Cluster, configured_cluster
+from core.cluster.ray_messages import HANDING_OVER
 from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.execution import children
-from core.runs.execution.cluster import Cluster
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
-from core.runs.execution.ray_words import HANDING_OVER
 from core.runs.records import RESUMABLE
 from core.runs.storage.store import RunStore
 
-__all__ = ["RayLauncher"]
+__all__ = ["RayLauncher", "configured_launcher"]
 
 LOG = "cluster.log"  # in the workspace: what the last talk with the cluster said, for stewards
 LOOK_SECONDS = 60.0  # between two looks after runs that wait
@@ -43,11 +43,16 @@ class RayLauncher:
         store: RunStore,
         cluster: Cluster,
         *,
-        command: Sequence[str] = ("-m", "core.runs.execution.ray_queue"),
+        command: Sequence[str] = ("-m", "core.cluster.ray_queue"),
     ) -> None:
         self.store = store
         self.cluster = cluster
         self.command = tuple(command)
+
+    @property
+    def restarts(self) -> int:
+        """See `Launcher`."""
+        return self.cluster.restarts
 
     def submit(self, run_id: str) -> None:
         """See `Launcher.submit`; the cluster has it some seconds later, and decides when."""
@@ -94,3 +99,10 @@ class RayLauncher:
         children.collect()
         command = [sys.executable, *self.command, "--home", self._home]
         children.start(command, self.store.workspace.home / LOG, mode="wb")
+
+
+def configured_launcher(store: RunStore) -> RayLauncher:
+    """The launcher of the cluster that the environment names."""
+    cluster = configured_cluster()
+    assert cluster is not None
+    return RayLauncher(store, cluster)

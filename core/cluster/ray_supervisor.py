@@ -44,8 +44,8 @@ class FacsimileRun:
         self._environment = {**os.environ, **told}
         # with an object store the workspace's folder is each machine's own, made when needed
         shared = not self._environment.get("FACSIMILE_STORAGE")
-        places = [program, home] if shared else [program]
-        absent += [place for place in places if not os.path.isdir(place)]
+        folders = [program, home] if shared else [program]
+        absent += [folder for folder in folders if not os.path.isdir(folder)]
         if absent:
             raise RuntimeError(f"{LACKS} {', '.join(absent)}")
         self._command = [*worker, run_id, "--home", home, "--supervisor", str(os.getpid())]

@@ -13,6 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from core.cluster.objects.bucket import Bucket
+from core.cluster.objects.published_folder import (
+    Manifest,
+    PublishedFolder,
+    Publisher,
+    top_names,
+)
 from core.runs.storage.artefacts import (
     CHECKPOINT,
     METER,
@@ -21,13 +28,6 @@ from core.runs.storage.artefacts import (
     Readable,
     Workplace,
     plain_name,
-)
-from core.runs.storage.objects.bucket import Bucket
-from core.runs.storage.objects.published_folder import (
-    Manifest,
-    PublishedFolder,
-    Publisher,
-    top_names,
 )
 from core.runs.storage.scratch import Scratch
 from core.runs.workspace import private_folder

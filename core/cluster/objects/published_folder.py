@@ -19,8 +19,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
+from core.cluster.objects.bucket import Bucket
 from core.runs.errors import StorageError
-from core.runs.storage.objects.bucket import Bucket
 from core.runs.workspace import private_folder
 from core.writing.whole_files import replacing
 

@@ -12,12 +12,12 @@ import fsspec
 import pytest
 from sqlalchemy import create_engine
 
+from core.cluster.objects.bucket import AWAY, REFUSED, Bucket
 from core.privacy.ledger.ledger import Ledger
 from core.runs.errors import RunStoreError, StorageError
-from core.runs.storage import storages as places
+from core.runs.storage import storages
 from core.runs.storage.artefacts import METER, LocalArtefacts
-from core.runs.storage.objects.bucket import AWAY, REFUSED, Bucket
-from core.runs.storage.storages import forget_logs, open_places
+from core.runs.storage.storages import forget_logs, open_storage
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles, people_key, shift_key
 from core.runs.workspace import Workspace
@@ -52,7 +52,7 @@ def test_a_storage_that_cannot_be_used_is_one_plain_line(tmp_path, monkeypatch, 
         pytest.importorskip("s3fs", reason="the driver comes with requirements-cluster.txt")
     monkeypatch.setenv("FACSIMILE_STORAGE", url)
     with pytest.raises(StorageError, match=words) as refused:
-        open_places(Workspace(tmp_path / "home"))
+        open_storage(Workspace(tmp_path / "home"))
     assert "hunter2" not in str(refused.value) and "someone" not in str(refused.value)
 
 
@@ -62,7 +62,7 @@ def test_a_driver_that_is_absent_is_named(tmp_path, monkeypatch):
     known = importlib.import_module("fsspec.registry")
     monkeypatch.delitem(known._registry, "s3", raising=False)
     with pytest.raises(StorageError, match="pip install -r requirements-cluster.txt"):
-        open_places(Workspace(tmp_path / "home"))
+        open_storage(Workspace(tmp_path / "home"))
 
 
 def machines(tmp_path, count: int) -> list[Workspace]:
@@ -83,23 +83,23 @@ def test_a_secret_that_there_was_goes_on(tmp_path, storage):
     first, second = machines(tmp_path, 2)
     (first.home / "shift.key").write_bytes(b"k" * 32)
     assert shift_key(first, "p") == shift_key(second, "p")
-    assert open_places(second).secret("shift.key", 32) == b"k" * 32
+    assert open_storage(second).secret("shift.key", 32) == b"k" * 32
 
 
 def test_of_two_machines_at_once_one_settles_a_secret_for_all(tmp_path, storage):
     homes = machines(tmp_path, 4)
     with ThreadPoolExecutor(4) as pool:
         kept = list(
-            pool.map(lambda i: open_places(homes[i]).settle("shifts/a.json", b"%d" % i), range(4))
+            pool.map(lambda i: open_storage(homes[i]).settle("shifts/a.json", b"%d" % i), range(4))
         )
     assert len(set(kept)) == 1
-    assert {open_places(home).settled("shifts/a.json") for home in homes} == set(kept)
-    assert open_places(homes[0]).settled("shifts/b.json") is None
+    assert {open_storage(home).settled("shifts/a.json") for home in homes} == set(kept)
+    assert open_storage(homes[0]).settled("shifts/b.json") is None
 
 
 def test_all_machines_seal_one_ledger(tmp_path, storage):
     homes, engine = machines(tmp_path, 2), create_engine(f"sqlite:///{tmp_path / 'ledger.db'}")
-    first, second = (Ledger(engine, WorkspaceLedgerFiles(open_places(home))) for home in homes)
+    first, second = (Ledger(engine, WorkspaceLedgerFiles(open_storage(home))) for home in homes)
     first.register("a", 3.0, 1e-5, n=100)
     second.register("b", 3.0, 1e-5, n=100)
     assert first.verify() and second.verify().entries == 2
@@ -115,8 +115,8 @@ def test_a_ledger_that_moves_to_a_store_goes_on(tmp_path, storage, monkeypatch):
     engine = create_engine(f"sqlite:///{tmp_path / 'ledger.db'}")
     with monkeypatch.context() as before:
         before.delenv("FACSIMILE_STORAGE")
-        Ledger(engine, WorkspaceLedgerFiles(open_places(home))).register("a", 3.0, 1e-5, n=100)
-    moved = Ledger(engine, WorkspaceLedgerFiles(open_places(home)))
+        Ledger(engine, WorkspaceLedgerFiles(open_storage(home))).register("a", 3.0, 1e-5, n=100)
+    moved = Ledger(engine, WorkspaceLedgerFiles(open_storage(home)))
     assert moved.verify()
     moved.register("b", 3.0, 1e-5, n=100)
     assert moved.verify().entries == 2
@@ -138,7 +138,7 @@ def test_logs_of_runs_that_are_gone_are_removed(tmp_path, storage, monkeypatch):
     forget_logs(home, ["kept01"])
     assert len(list(home.runs_dir.iterdir())) == 2, "too young: it may be a new run's"
     now = time.time()
-    monkeypatch.setattr(places.time, "time", lambda: now + 2 * places.FRESH_SECONDS)
+    monkeypatch.setattr(storages.time, "time", lambda: now + 2 * storages.FRESH_SECONDS)
     forget_logs(home, ["kept01"])
     assert [folder.name for folder in home.runs_dir.iterdir()] == ["kept01"]
     monkeypatch.delenv("FACSIMILE_STORAGE")
@@ -224,7 +224,7 @@ def test_objects_are_encrypted_as_the_driver_is_told(tmp_path, bucket, s3_server
     monkeypatch.setitem(fsspec.config.conf, "s3", {"s3_additional_kwargs": dict(KMS)})
     home = Workspace(tmp_path / "home")
     people_key(home)  # put where there was none
-    run = open_places(home).run("abcdef")
+    run = open_storage(home).run("abcdef")
     with run.working() as workplace:
         (workplace.folder / METER).write_text("{}")
         workplace.publish()
@@ -239,7 +239,7 @@ def test_objects_are_encrypted_as_the_driver_is_told(tmp_path, bucket, s3_server
 
 
 def test_an_upload_that_fails_leaves_no_part(tmp_path, bucket, s3_server, monkeypatch):
-    run = open_places(Workspace(tmp_path / "home")).run("abcdef")
+    run = open_storage(Workspace(tmp_path / "home")).run("abcdef")
     s3fs = pytest.importorskip("s3fs")
     part, sent = s3fs.S3FileSystem._call_s3, []
 

@@ -1,6 +1,6 @@
 """Bring a Ray cluster's queue in line with the run store's; a process of a few seconds.
 
-    python -m core.runs.execution.ray_queue --home HOME
+    python -m core.cluster.ray_queue --home HOME
 
 Every run that waits gets an actor of its own, by its name, that belongs to no process (detached):
 Ray queues it until a machine has room, starts it again elsewhere when its machine is lost, and
@@ -21,12 +21,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from core.runs.errors import NotFoundError
-from core.runs.events import State
-from core.runs.execution import ray_supervisor
-from core.runs.execution.cluster import VARIABLE, Cluster, configured_cluster
-from core.runs.execution.ray_supervisor import LACKS, FacsimileRun
-from core.runs.execution.ray_words import (
+from core.cluster import ray_supervisor
+from core.cluster.ray_config import Cluster, configured_cluster
+from core.cluster.ray_messages import (
     ABSENT,
     EARLY,
     IN_QUEUE,
@@ -34,6 +31,10 @@ from core.runs.execution.ray_words import (
     UNREACHABLE,
     lacking,
 )
+from core.cluster.ray_supervisor import LACKS, FacsimileRun
+from core.runs.errors import NotFoundError
+from core.runs.events import State
+from core.runs.execution.launcher import SETTING
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, Workspace
 
@@ -42,7 +43,7 @@ __all__ = ["NAMESPACE", "environment_of_workers", "main"]
 NAMESPACE = "facsimile"
 SETTLE_SECONDS = 30.0  # that a start which fails at once has to say so
 PAUSES = (0.0, 10.0, 20.0)  # seconds before each try to reach the cluster: its head may be starting
-FOR_WORKERS = ("FACSIMILE_DATABASE", "FACSIMILE_STORAGE", VARIABLE)  # their home is told by itself
+FOR_WORKERS = ("FACSIMILE_DATABASE", "FACSIMILE_STORAGE", SETTING)  # their home is told by itself
 ENDED = (State.DONE, State.CANCELLED, State.PAUSED, State.FAILED)
 
 
@@ -56,7 +57,7 @@ def main(
     Args:
       worker: command of a worker, after the interpreter.
     """
-    parser = argparse.ArgumentParser(prog="core.runs.execution.ray_queue")
+    parser = argparse.ArgumentParser(prog="core.cluster.ray_queue")
     parser.add_argument("--home", type=Path, required=True)
     options = parser.parse_args(arguments)
     os.umask(0o077)
@@ -107,7 +108,7 @@ def environment_of_workers(server: Mapping[str, str]) -> tuple[dict[str, str], l
     told, needed = {}, []
     for name in FOR_WORKERS:
         value = server.get(name, "")
-        if name == VARIABLE or ("://" in value and not set(value) & set("@?#")):
+        if name == SETTING or ("://" in value and not set(value) & set("@?#")):
             told[name] = value
         elif value:
             needed.append(name)

@@ -1,4 +1,4 @@
-"""ObjectPlaces: tables, runs and secrets of a workspace under one prefix of a bucket."""
+"""ObjectStorage: tables, runs and secrets of a workspace under one prefix of a bucket."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 import fsspec
 
+from core.cluster.objects.artefacts import ObjectArtefacts
+from core.cluster.objects.bucket import Bucket
 from core.runs.errors import StorageError
-from core.runs.storage.objects.artefacts import ObjectArtefacts
-from core.runs.storage.objects.bucket import Bucket
 from core.runs.storage.scratch import Scratch
 from core.runs.workspace import Workspace
 
-__all__ = ["ObjectPlaces", "object_places"]
+__all__ = ["ObjectStorage", "open_object_storage"]
 
 FRESH = {"use_listings_cache": False}  # another machine may have written since the last look
 
 
 @dataclass(frozen=True)
-class ObjectPlaces:
-    """`core.runs.storage.storages.Places` in an object store.
+class ObjectStorage:
+    """`core.runs.storage.storages.Storage` in an object store.
 
     Attributes:
       workspace: of this machine, for scratch.
@@ -33,20 +33,20 @@ class ObjectPlaces:
     scratch: Scratch
 
     def table(self, table_id: str) -> ObjectArtefacts:
-        """See `Places.table`."""
+        """See `Storage.table`."""
         return ObjectArtefacts(self.bucket.under(f"tables/{table_id}"), self.scratch)
 
     def run(self, run_id: str) -> ObjectArtefacts:
-        """See `Places.run`."""
+        """See `Storage.run`."""
         return ObjectArtefacts(self.bucket.under(f"runs/{run_id}"), self.scratch)
 
     def secret(self, name: str, length: int) -> bytes:
-        """See `Places.secret`."""
+        """See `Storage.secret`."""
         kept = self.settled(name)
         return self.settle(name, os.urandom(length)) if kept is None else kept
 
     def settled(self, name: str) -> bytes | None:
-        """See `Places.settled`.
+        """See `Storage.settled`.
 
         One that the workspace had before its artefacts moved to the store goes on: a second key
         would show what the first one hides.
@@ -58,18 +58,18 @@ class ObjectPlaces:
             return self.settle(name, here.read_bytes()) if here.exists() else None
 
     def settle(self, name: str, content: bytes) -> bytes:
-        """See `Places.settle`."""
+        """See `Storage.settle`."""
         key = f"secrets/{name}"
         self.bucket.create(key, content)
         return self.bucket.read(key)  # another machine may have been first; its bytes are used
 
     def keep(self, name: str, content: bytes) -> None:
-        """See `Places.keep`."""
+        """See `Storage.keep`."""
         self.bucket.write(f"secrets/{name}", content)
 
 
-def object_places(workspace: Workspace, url: str, *, patience: float) -> ObjectPlaces:
-    """Places in the storage that a URL names.
+def open_object_storage(workspace: Workspace, url: str, *, patience: float) -> ObjectStorage:
+    """Storage in the storage that a URL names.
 
     Args:
       url: one of fsspec's, such as s3://bucket/prefix.
@@ -93,4 +93,4 @@ def object_places(workspace: Workspace, url: str, *, patience: float) -> ObjectP
             "s3://bucket/prefix, or leave it out to keep everything on this machine."
         )
     bucket = Bucket(files, prefix.rstrip("/"), patience=patience)
-    return ObjectPlaces(workspace, bucket, Scratch(workspace.home / "scratch"))
+    return ObjectStorage(workspace, bucket, Scratch(workspace.home / "scratch"))

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
 from core.runs.errors import RunStoreError
+from core.runs.execution.launcher import SETTING
 
-__all__ = ["VARIABLE", "Cluster", "LauncherError", "configured_cluster"]
+__all__ = ["Cluster", "LauncherError", "configured_cluster"]
 
-VARIABLE = "FACSIMILE_LAUNCHER"
 PROBE_SECONDS = 5.0
 
 
@@ -64,7 +64,7 @@ class Cluster:
         address = f"ray://{parts.netloc}" if parts.netloc else parts.path
         if parts.scheme != "ray" or not address:
             raise LauncherError(
-                f"{VARIABLE} is neither local nor an address of a Ray cluster, such as ray:auto or "
+                f"{SETTING} is neither local nor an address of a Ray cluster, such as ray:auto or "
                 "ray://HOST:10001. Nothing was started."
             )
         numbers = {"cpus": float, "gpus": float, "memory_gb": float, "restarts": int, "tasks": int}
@@ -77,7 +77,7 @@ class Cluster:
                 raise ValueError
         except (KeyError, ValueError):
             raise LauncherError(
-                f"{VARIABLE} takes {', '.join(numbers)} behind its question mark, each with a "
+                f"{SETTING} takes {', '.join(numbers)} behind its question mark, each with a "
                 "number that is not negative. Nothing was started."
             ) from None
         return cls(address=address, **chosen)
@@ -85,5 +85,5 @@ class Cluster:
 
 def configured_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
     """The cluster that the environment names; None where runs are worked off on this machine."""
-    text = environment.get(VARIABLE, "").strip()
+    text = environment.get(SETTING, "").strip()
     return None if text in ("", "local") else Cluster.parse(text)

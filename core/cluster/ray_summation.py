@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.cluster.ray_config import configured_cluster
 from core.encoding.person_rows import PersonRows
 from core.privacy.mechanisms.additive import Statistic
 from core.privacy.summation import (
@@ -31,7 +32,6 @@ from core.privacy.summation import (
     added,
     in_threads,
 )
-from core.runs.execution.cluster import configured_cluster
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,7 +9,6 @@ __all__ = [
     "IN_QUEUE",
     "NOT_STARTED",
     "UNREACHABLE",
-    "WAITS",
     "lacking",
 ]
 
@@ -24,7 +23,6 @@ UNREACHABLE = (
     "this run is looked at; whoever runs this server finds the cause in cluster.log in the "
     "workspace."
 )
-WAITS = (HANDING_OVER, IN_QUEUE, ABSENT, UNREACHABLE)
 
 NOT_STARTED = "The cluster could not start the worker. Nothing was spent by this start."
 EARLY = (
