@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from core.runs.execution.ray_summation import part_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.cluster.ray_summation import part_of
 from core.encoding.key_groups import bucket_count
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records, number_people
