@@ -7,7 +7,7 @@
 Of each model two fits: one whose budget is all its own (`off`), and one of which a share goes to
 counts. What the second reaches is shown by itself, then with rows fitted to counts of columns, then
 of pairs that the scan says go together too, and at last with the fine encodings: cells carried to
-the released shares, and places in them drawn from the fine counts. The last three are made from the
+the released shares, and positions in them drawn from the histograms. The last three are made from the
 same fit and the same releases. `--steps` is a share of the steps that each model takes by default,
 for both fits alike. Figures are by the protocol of `utility.py`; beside each stands its ratio to
 `off`.
@@ -60,7 +60,7 @@ HEADS = {"tvd_1way": "1-way TVD", "tvd_2way": "2-way TVD", "c2st": "C2ST",
 OFF, ALONE = "off", "the model alone, on what counts leave"
 CHANGES = {  # whether pairs are matched; whether cells are carried and places redrawn
     "+ counts of columns": (False, False),
-    "+ counts of pairs that stood out": (True, False),
+    "+ counts of significant pairs": (True, False),
     "+ fine encodings": (True, True),
 }
 Figures = dict[str, float]
