@@ -7,7 +7,7 @@
 Of each model two fits: one whose budget is all its own (`off`), and one of which a share goes to
 counts. What the second reaches is shown by itself, then with rows fitted to counts of columns, then
 of pairs that the scan says go together too, and at last with the fine encodings: cells carried to
-the released shares, and positions in them drawn from the histograms. The last three are made from the
+the released shares, and positions drawn from the histograms. The last three are made from the
 same fit and the same releases. `--steps` is a share of the steps that each model takes by default,
 for both fits alike. Figures are by the protocol of `utility.py`; beside each stands its ratio to
 `off`.
