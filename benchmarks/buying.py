@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from core.runs.request import RunRequest
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.runs.execution.threads import limit_threads
@@ -44,7 +46,7 @@ from core.privacy.meter import Meter  # noqa: E402
 from core.proposing.propose import infer_schema  # noqa: E402
 from core.schema.labels import to_labels, to_numbers  # noqa: E402
 from core.schema.schema import DomainSource, Schema, SchemaError  # noqa: E402
-from core.services.planning import PlanRequest, make_plan  # noqa: E402
+from core.services.planning import make_plan  # noqa: E402
 from core.services.purchases import DELTA_SHARE, plan_purchase  # noqa: E402
 
 MODEL = "pearl"
@@ -132,7 +134,7 @@ class Trial:
         found: dict[str, Any] = {"buy_seconds": time.perf_counter() - began}
         if not schema[self.schema.target or ""].modelled:
             raise SchemaError("The target was left out: too few records hold each of its values.")
-        request = PlanRequest(
+        request = RunRequest(
             model=MODEL, epsilon=epsilon, delta=delta, settings=settings_of(self.options.set)
         )
         plan = make_plan(schema, len(self.rows), request)

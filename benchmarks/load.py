@@ -32,6 +32,9 @@ from playwright.async_api import BrowserContext, async_playwright
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
 from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
+from core.runs.request import RunRequest
+from tests.requests_for import request_for
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -65,7 +68,7 @@ def prepare(home: Path, people: int, count: int) -> tuple[list[str], list[str]]:
     with runs.open_store(home) as store:
         launcher = LocalLauncher(store, slots=max(1, count))
         everybody = sample_table(ROWS * people)  # nobody is in two tables
-        request = planning.PlanRequest(model="pearl", epsilon=1.0, settings={"steps": 200_000})
+        request = RunRequest(model="pearl", epsilon=1.0, settings={"steps": 200_000})
         table_ids, run_ids = [], []
         for number in range(people):
             frame = everybody.iloc[number * ROWS : (number + 1) * ROWS].reset_index(drop=True)
@@ -77,7 +80,7 @@ def prepare(home: Path, people: int, count: int) -> tuple[list[str], list[str]]:
             table_ids.append(table.id)
             if number < count:
                 plan = planning.make_plan(table.schema, table.n, request)
-                run = runs.start(store, launcher, table_id=table.id, plan=plan)
+                run = runs.start(store, launcher, table.id, plan, request_for(plan))
                 run_ids.append(run.id)
         return table_ids, run_ids
 

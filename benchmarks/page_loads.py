@@ -20,6 +20,9 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page
 
+from core.runs.request import RunRequest
+from tests.requests_for import request_for
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.runs.events import State  # noqa: E402
@@ -52,9 +55,9 @@ def bring_in(store: RunStore, table: str, target: str | None) -> str:
 def train(store: RunStore, table_id: str, **settings: int) -> str:
     """Start a run of PEARL; its id."""
     record = store.table(table_id)
-    request = planning.PlanRequest(model="pearl", epsilon=1.0, settings=settings)
+    request = RunRequest(model="pearl", epsilon=1.0, settings=settings)
     plan = planning.make_plan(record.schema, record.training_n, request)
-    return runs.start(store, LocalLauncher(store), table_id=table_id, plan=plan).id
+    return runs.start(store, LocalLauncher(store), table_id, plan, request_for(plan)).id
 
 
 def wait(store: RunStore, run_id: str, *, trains: bool = False) -> None:

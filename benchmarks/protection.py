@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.models.synthesizer import FitContext
 from core.runs.execution.threads import limit_threads
-from core.services.planning import PlanRequest  # noqa: E402
+from core.services.planning import RunRequest  # noqa: E402
 
 limit_threads()
 
@@ -93,7 +93,7 @@ class Trial:
         plan = make_plan(
             self.schema,
             len(self.frame),
-            PlanRequest(
+            RunRequest(
                 model=model,
                 epsilon=options.epsilon,
                 delta=options.delta,

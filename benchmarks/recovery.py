@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from core.runs.request import RunRequest
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.runs.execution.threads import limit_threads
@@ -48,7 +50,7 @@ from core.privacy.mechanisms import noise  # noqa: E402
 from core.privacy.mechanisms.histograms import Histograms, Weight  # noqa: E402
 from core.privacy.plan import Plan  # noqa: E402
 from core.schema.schema import Kind, Schema, SchemaColumn  # noqa: E402
-from core.services.planning import PlanRequest, make_plan  # noqa: E402
+from core.services.planning import make_plan  # noqa: E402
 
 CLASSES = 8
 SPREAD = np.array([0.34, 0.22, 0.15, 0.11, 0.08, 0.05, 0.03, 0.02])
@@ -101,7 +103,7 @@ def outside(codec: Codec, real: Codes, plan: Plan, weight: Weight | None) -> dic
 def trial(model: str, options: argparse.Namespace) -> dict[str, Any]:
     """Fit, shift and attack once."""
     frame, schema = table_of(options.rows), schema_of()
-    ask = PlanRequest(
+    ask = RunRequest(
         model=model,
         epsilon=options.epsilon,
         settings=settings_of(options.set),

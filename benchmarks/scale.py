@@ -28,6 +28,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from core.runs.request import RunRequest
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -101,7 +103,7 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
     from core.runs.storage.store import RunStore
     from core.runs.workspace import Workspace
     from core.services.export import reviewed_file
-    from core.services.planning import PlanRequest, make_plan
+    from core.services.planning import make_plan
 
     schema, watch = schema_of(options.columns), _Watch()
     made = options.synthetic or options.rows
@@ -110,16 +112,24 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
         table = _take_in(store, file, schema)
         watch.enter("plan")
         settings = json.loads(options.settings)
-        request = PlanRequest(model=options.model, epsilon=EPSILON, settings=settings)
+        request = RunRequest(
+            model=options.model, epsilon=EPSILON, settings=settings, rows=made, seed=1, device="cpu"
+        )
         plan = make_plan(schema, table.training_n, request)
-        run = store.create_run(table.id, plan, schema=schema, rows=made, seed=1, device="cpu")
+        run = store.create_run(table.id, plan, request, schema=schema)
         rows = StoredRows(store, table.id, schema)
         with store.artefacts(run.id).working() as workplace:
             job = Job(
-                table="scale", table_id=table.id, plan=plan, schema=schema, rows=made, seed=1,
-                device="cpu", artefacts=workplace, account_id=table.account_id,
-                debit_key=run.debit_key, allow_non_private=False, shift_words="",
-            )  # fmt: skip
+                table="scale",
+                table_id=table.id,
+                request=request,
+                plan=plan,
+                schema=schema,
+                device="cpu",
+                artefacts=workplace,
+                account_id=table.account_id,
+                debit_key=run.debit_key,
+            )
             execute(job, rows, store=store, on_event=watch, find=synthesizer)
         if not options.no_csv:
             watch.enter("csv")

@@ -34,11 +34,12 @@ from core.runs.execution.noisy_scores import SCORE, count_synthetic
 from core.runs.execution.pipeline import Outcome, choose_device, execute
 from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import FrameRows
+from core.runs.request import DEFAULT_ALPHA, DEFAULT_SHIFT, RunRequest
 from core.runs.storage.artefacts import LocalArtefacts, load_json
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema
-from core.services.planning import PlanRequest, make_plan
+from core.services.planning import make_plan
 from core.services.reviews import inside_view_words
 
 __all__ = [
@@ -202,15 +203,15 @@ def check_amounts(options: argparse.Namespace) -> None:
         raise CommandError(f"--delta must lie between 0 and 1, not {options.delta:g}")
 
 
-def request_of(options: argparse.Namespace, split: Parts) -> PlanRequest:
+def request_of(options: argparse.Namespace, split: Parts) -> RunRequest:
     """What is asked of a plan."""
-    return PlanRequest(
+    return RunRequest(
         model=options.model,
         epsilon=split.epsilon,
         delta=split.delta,
         settings=settings_of(options.settings),
-        alpha=0.05 if options.alpha is None else options.alpha,
-        shift=options.shift,
+        alpha=DEFAULT_ALPHA if options.alpha is None else options.alpha,
+        shift=DEFAULT_SHIFT if options.shift is None else options.shift,
         certificate=options.certificate,
         attempts=options.attempts,
         review=options.review,
@@ -262,15 +263,19 @@ def _job(
         table=options.table.name,
         plan=plan,
         schema=schema,
-        rows=plan.n if options.rows is None else options.rows,
-        seed=options.seed,
+        request=RunRequest(
+            model=plan.model,
+            epsilon=plan.budget.epsilon,
+            rows=options.rows,
+            seed=options.seed,
+            without_privacy="" if plan.budget.private else "--epsilon inf",
+            shift_words=options.confirm_shift,
+            unit_words=options.confirm_unit,
+        ),
         device=device,
         artefacts=LocalArtefacts(folder),
         account_id=account_id,
         debit_key=f"cli-{secrets.token_hex(8)}",
-        allow_non_private=not plan.budget.private,  # `--epsilon inf` says it in words
-        shift_words=options.confirm_shift,
-        unit_words=options.confirm_unit,
         inferred=options.schema is None,
     )
 

@@ -178,7 +178,7 @@ class _Queue:
         self.asked[handle.__ray_ready__.remote()] = run_id
 
     def _gpus(self, run_id: str) -> float:
-        device = self.store.run(run_id).device
+        device = self.store.run(run_id).request.device
         if device == "cpu":
             return 0.0
         if self.cluster.gpus is not None:

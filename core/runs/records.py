@@ -10,6 +10,7 @@ from typing import Any
 from core.encoding.holdout import training_count
 from core.privacy.plan import Guarantee, Plan
 from core.runs.events import State
+from core.runs.request import RunRequest
 from core.schema.schema import Schema
 
 __all__ = [
@@ -94,15 +95,9 @@ class RunRecord:
       id: short and fit for a URL.
       table_id, table_name: which table.
       account_id: the ledger account that pays.
-      name: for people; may be empty.
-      plan: what was asked for, fixed before data was touched.
+      request: what was asked for.
+      plan: what will be done for it, fixed before data was touched.
       schema: as it was when the run was made.
-      rows: synthetic records asked for, ≥ 1.
-      seed: for data-free randomness; None draws one.
-      device: "auto", "cpu" or "cuda".
-      confirmation: what the steward wrote to allow a run without differential privacy.
-      shift_words: what the steward wrote to allow a release that betrays hidden distributions.
-      unit_words: what the steward wrote to allow a release that protects another unit.
       state, message: where it is, with a plain sentence.
       error: one plain line when it failed, else None.
       created, started, ended: UTC; started at the first start, ended with the last state.
@@ -119,15 +114,9 @@ class RunRecord:
     table_id: str
     table_name: str
     account_id: str
-    name: str
+    request: RunRequest
     plan: Plan
     schema: Schema
-    rows: int
-    seed: int | None
-    device: str
-    confirmation: str
-    shift_words: str
-    unit_words: str
     state: State
     message: str
     error: str | None
@@ -147,6 +136,16 @@ class RunRecord:
     def model(self) -> str:
         """The model's registry id."""
         return self.plan.model
+
+    @property
+    def name(self) -> str:
+        """For people; may be empty."""
+        return self.request.name
+
+    @property
+    def rows(self) -> int:
+        """Number of synthetic records, ≥ 1."""
+        return self.plan.n if self.request.rows is None else self.request.rows
 
     @property
     def debit_key(self) -> str:

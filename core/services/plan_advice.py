@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from core.lmdp.level import chance, full_groups, groups_of
 from core.privacy.plan import Phase, Plan
+from core.runs.request import DEFAULT_ALPHA
 from core.schema.person import Person
 
 __all__ = ["CertificateOffer", "certificate_offers", "phase_words"]
@@ -42,7 +43,7 @@ def certificate_offers(
     epsilon: float,
     shift: float,
     unit: Person | None = None,
-    alpha: float = 0.05,
+    alpha: float = DEFAULT_ALPHA,
     attempts: int = 1,
 ) -> tuple[CertificateOffer, ...]:
     """The certificates that a budget can pay for, the cheapest first; none when ε is too small.

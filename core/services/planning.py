@@ -1,14 +1,13 @@
-"""PlanRequest and make_plan: what a run would do to a table and what it would cost.
+"""make_plan: what a run would do to a table and what it would cost.
 
-Reads no data and needs no tensors. Page, command line and tests ask in the same words.
+Reads no data and needs no tensors.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from core.encoding.layout.layout import Layout
 from core.lmdp.level import GROUP, GROUP_LEVEL
@@ -19,45 +18,14 @@ from core.privacy.discovery.unbought import unbought
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import SCORE
 from core.runs.execution.review_histograms import REVIEW
+from core.runs.request import RunRequest
 from core.schema.schema import Domain, Schema, SchemaError
 from core.schema.surrogates import check_room
 
-__all__ = ["DEFAULT_SHIFT", "PlanRequest", "make_plan"]
-
-DEFAULT_SHIFT = 0.75  # share of groups of 128 records that notice
+__all__ = ["make_plan"]
 
 
-class PlanRequest(BaseModel):
-    """What a steward asks of a plan, beside the table.
-
-    Attributes:
-      model: registry id.
-      epsilon: budget under zero-out, > 0; inf turns differential privacy off.
-      delta: in (0, 1/n); `default_delta(n)` when None.
-      settings: advanced settings by name.
-      alpha: level of the tests that protect tagged columns, in (0, ½).
-      shift: how different they must be, see `Protection`; None for the model's default.
-      certificate: ε of each group's private certificate, out of the budget; None for none.
-      attempts: how often the run may begin anew until its check passes; all are paid for.
-      review: share of the budget that buys histograms for people outside, in (0, ½]; None for none.
-      score: share that buys noisy counts to compare runs by, in (0, ½]; None for none.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    model: str
-    epsilon: float
-    delta: float | None = None
-    settings: dict[str, Any] = Field(default_factory=dict)
-    alpha: float = 0.05
-    shift: float | None = None
-    certificate: float | None = None
-    attempts: int = 1
-    review: float | None = None
-    score: float | None = None
-
-
-def make_plan(schema: Schema, n: int, request: PlanRequest) -> Plan:
+def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
     """The plan of a model for a schema and n records; touches no data.
 
     Args:
@@ -96,7 +64,7 @@ def make_plan(schema: Schema, n: int, request: PlanRequest) -> Plan:
     return plan.model_copy(update={"protection": protection})
 
 
-def _protection(domain: Domain, n: int, request: PlanRequest, card: Card) -> Protection | None:
+def _protection(domain: Domain, n: int, request: RunRequest, card: Card) -> Protection | None:
     """What is promised of tagged columns; None without any.
 
     Raises:
@@ -109,8 +77,7 @@ def _protection(domain: Domain, n: int, request: PlanRequest, card: Card) -> Pro
         if certificate is not None or attempts > 1:
             raise ValueError("A certificate and attempts need tagged columns; none is tagged.")
         return None
-    shift = DEFAULT_SHIFT if request.shift is None else request.shift
-    _check_shift(shift, request, card)
+    _check_shift(request, card)
     if attempts > 1 and private and certificate is None:
         raise ValueError(
             "Beginning anew until the check passes would reveal what the check saw. Ask for a "
@@ -124,13 +91,14 @@ def _protection(domain: Domain, n: int, request: PlanRequest, card: Card) -> Pro
     return Protection(
         groups=domain.sensitive,
         alpha=request.alpha,
-        shift=shift,
+        shift=request.shift,
         certificate=certificate if private else None,
     )
 
 
-def _check_shift(shift: float, request: PlanRequest, card: Card) -> None:
+def _check_shift(request: RunRequest, card: Card) -> None:
     """Refuse to call tagged columns hidden where nothing would hide them."""
+    shift = request.shift
     if shift > GROUP_LEVEL:
         return
     if shift > 0.0:
@@ -152,7 +120,7 @@ def _check_shift(shift: float, request: PlanRequest, card: Card) -> None:
 
 
 def _added(
-    domain: Domain, budget: Budget, protection: Protection | None, request: PlanRequest
+    domain: Domain, budget: Budget, protection: Protection | None, request: RunRequest
 ) -> tuple[Phase, ...]:
     """The private accesses beside the model's own; none where no privacy is claimed."""
     if not budget.private:

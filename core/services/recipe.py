@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.models.registry import synthesizer
-from core.privacy.plan import Plan
 from core.runs.execution.launcher import SampleRequest
-from core.runs.execution.noisy_scores import SCORE
-from core.runs.execution.review_histograms import REVIEW
 from core.runs.records import RunRecord
-from core.services.planning import PlanRequest
+from core.runs.request import RunRequest
 
-__all__ = ["Code", "option_words", "request_of_plan", "run_code", "sample_code"]
+__all__ = ["Code", "option_words", "run_code", "sample_code"]
 
 FILES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".xls", ".gz", ".zip")
 SCHEMA, OUT, SAVE = "schema.json", "synthetic.csv", "run"
@@ -31,67 +27,24 @@ class Code:
     python: str
 
 
-def request_of_plan(plan: Plan) -> PlanRequest:
-    """What to ask for to get a plan again."""
-    alpha = 0.05 if plan.protection is None else plan.protection.alpha
-    protects = plan.protection is not None and synthesizer(plan.model).card.protects
-    shares = {phase.name: phase.share for phase in plan.phases}
-    return PlanRequest(
-        model=plan.model,
-        epsilon=plan.budget.epsilon,
-        delta=plan.budget.delta,
-        settings={k: v for k, v in plan.settings.items() if not (protects and k == "alpha")},
-        alpha=alpha,
-        shift=None if plan.protection is None else plan.protection.shift,
-        certificate=None if plan.protection is None else plan.protection.certificate,
-        attempts=plan.attempts,
-        review=shares.get(REVIEW.name),
-        score=shares.get(SCORE.name),
-    )
-
-
-def run_code(
-    table: str,
-    request: PlanRequest,
-    *,
-    rows: int,
-    seed: int | None,
-    device: str,
-    account_id: str,
-    shift_words: str = "",
-    unit_words: str = "",
-) -> Code:
+def run_code(table: str, request: RunRequest, *, account_id: str) -> Code:
     """The command `synth` and the function `synthesize` for one run.
 
     Args:
       table: its name; the file is called so.
-      request: what is asked of the plan.
-      seed: of data-free randomness; None draws one.
-      device: "auto", "cpu" or "cuda".
-      shift_words: what the steward wrote to allow a release that betrays hidden distributions.
-      unit_words: what the steward wrote to allow a release that protects another unit.
+      account_id: whose people these are; "" where the command shall say.
     """
-    asked = {
-        "model": request.model,
-        "epsilon": request.epsilon,
-        "delta": request.delta,
-        "settings": request.settings,
-        "alpha": request.alpha if request.alpha != 0.05 else None,
-        "shift": request.shift,
-        "certificate": request.certificate,
-        "attempts": request.attempts if request.attempts != 1 else None,
-        "review": request.review,
-        "score": request.score,
-        "people": account_id or None,
-        "confirm_shift": shift_words or None,
-        "confirm_unit": unit_words or None,
-        "rows": rows,
-        "seed": seed,
-        "device": device if device != "auto" else None,
-        "save": SAVE if request.review is not None else None,
-        "without_privacy": True if request.epsilon == math.inf else None,
-    }
-    options = {"schema": SCHEMA, **{k: v for k, v in asked.items() if v is not None and v != {}}}
+    asked = request.model_dump(exclude_defaults=True, exclude={"name", "without_privacy"})
+    for field, option in (("shift_words", "confirm_shift"), ("unit_words", "confirm_unit")):
+        if field in asked:
+            asked[option] = asked.pop(field)
+    if account_id:
+        asked["people"] = account_id
+    if request.review is not None:
+        asked["save"] = SAVE
+    if request.epsilon == math.inf:
+        asked["without_privacy"] = True
+    options = {"schema": SCHEMA, **asked}
     file = table if table.lower().endswith(FILES) else f"{table}.csv"
     command = ["synth", file, *option_words({**options, "out": OUT})]
     python = (

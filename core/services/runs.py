@@ -23,6 +23,7 @@ from core.runs.execution.launcher import Launcher, SampleRequest
 from core.runs.execution.noisy_scores import SCORE
 from core.runs.execution.review_histograms import REVIEW
 from core.runs.records import RunRecord, TableRecord
+from core.runs.request import RunRequest
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL
 from core.runs.storage.storages import forget_logs
 from core.runs.storage.store import RunStore
@@ -64,29 +65,18 @@ def open_store(home: Path | None = None) -> RunStore:
 def start(
     store: RunStore,
     launcher: Launcher,
-    *,
     table_id: str,
     plan: Plan,
+    request: RunRequest,
+    *,
     schema: Schema | None = None,
-    rows: int | None = None,
-    seed: int | None = None,
-    device: str = "auto",
-    name: str = "",
-    confirmation: str = "",
-    shift_words: str = "",
-    unit_words: str = "",
 ) -> RunRecord:
     """Make a run and start it, or queue it.
 
     Args:
       table_id: which table, with the schema it has now.
-      plan: from `make_plan`.
+      plan: that `make_plan` made of the request.
       schema: that the plan was made for; not looked at when None.
-      rows: synthetic records, as many as the table has when None.
-      device: "auto", "cpu" or "cuda".
-      confirmation: what the steward wrote to allow a run without differential privacy.
-      shift_words: what the steward wrote to allow a release that betrays hidden distributions.
-      unit_words: what the steward wrote to allow a release that protects another unit.
 
     Raises:
       RunStoreError: the plan is not for this table or its schema, that was not declared public,
@@ -94,26 +84,22 @@ def start(
         in words.
       HiddenError, MixedUnitsError: see `require_words`.
     """
-    if not plan.budget.private and not confirmation.strip():
+    if not plan.budget.private and not request.without_privacy.strip():
         raise RunStoreError(
             "This run claims no differential privacy. Nothing was started. Confirm it in words."
         )
     table = store.table(table_id)  # before: what is declared from here on was not confirmed
     _require_declared(store, table, schema)
     require_account(store, table_id)
-    words = {"shift_words": shift_words, "unit_words": unit_words}
-    require_words(store.ledger, table.account_id, plan, domain=table.schema.domain(), **words)
-    run = store.create_run(
-        table_id,
+    require_words(
+        store.ledger,
+        table.account_id,
         plan,
-        schema=table.schema,
-        rows=table.training_n if rows is None else rows,
-        seed=seed,
-        device=device,
-        name=name,
-        confirmation=confirmation,
-        **words,
+        domain=table.schema.domain(),
+        shift_words=request.shift_words,
+        unit_words=request.unit_words,
     )
+    run = store.create_run(table_id, plan, request, schema=table.schema)
     launcher.submit(run.id)
     return store.run(run.id)
 

@@ -11,8 +11,8 @@ from core.lmdp.level import GROUP
 from core.models.card import Card
 from core.privacy.plan import Plan
 from core.runs.records import TableRecord
+from core.runs.request import DEFAULT_ALPHA, DEFAULT_SHIFT
 from core.services.plan_advice import certificate_offers
-from core.services.planning import DEFAULT_SHIFT
 from pages.shared import widgets as shared
 from pages.shared.language import number, said, say, to_say
 from pages.shared.plain import plain
@@ -36,9 +36,9 @@ SHIFTED = {
 class LmdpChoice:
     """What `planning.make_plan` takes for tagged columns; its defaults where none is tagged."""
 
-    shift: float | None = None
+    shift: float = DEFAULT_SHIFT
     certificate: float | None = None
-    alpha: float = 0.05
+    alpha: float = DEFAULT_ALPHA
     attempts: int = 1
 
 
@@ -88,7 +88,7 @@ def _level(*, unpaid: bool) -> tuple[float, int]:
             say("α: how often a test may cry wolf"),
             0.001,
             0.2,
-            0.05,
+            DEFAULT_ALPHA,
             step=0.01,
             help=say(
                 "Chance that a test tells tables apart that follow one distribution. Several "

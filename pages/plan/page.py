@@ -10,6 +10,7 @@ from core.privacy.plan import Plan
 from core.runs.accounts import spending
 from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.records import TableRecord
+from core.runs.request import RunRequest
 from core.schema.rounding_up import round_up
 from core.services import planning, purchases, recipe, runs
 from core.services.plan_advice import phase_words
@@ -51,7 +52,7 @@ def render() -> None:
     with right:
         st.subheader(say("What will happen"), anchor=False)
         try:
-            request = planning.PlanRequest(
+            request = RunRequest(
                 model=model.card.id,
                 epsilon=epsilon,
                 delta=details.delta,
@@ -62,6 +63,10 @@ def render() -> None:
                 attempts=tagged.attempts,
                 review=review,
                 score=score,
+                rows=details.rows,
+                seed=details.seed,
+                device=details.device,
+                name=details.name,
             )
             plan = planning.make_plan(table.schema, table.training_n, request)
         except ValueError as error:
@@ -71,17 +76,10 @@ def render() -> None:
             return
         _summary(table, model.card, plan)
         limit = budget_choice.first_limit(table) if plan.budget.private else None
-        code = recipe.run_code(
-            table.name,
-            request,
-            rows=details.rows,
-            seed=details.seed,
-            device=details.device,
-            account_id=table.account_id,
-        )
+        code = recipe.run_code(table.name, request, account_id=table.account_id)
         shown_code.show({say("This run"): code}, schema=table.schema, table_id=table.id)
     with shared.way_on():
-        _start(table, plan, details, limit)
+        _start(table, plan, request, limit)
 
 
 def _settled(table: TableRecord) -> bool:
@@ -221,9 +219,7 @@ def _ledger(table: TableRecord) -> None:
     account_view.units(account)
 
 
-def _start(
-    table: TableRecord, plan: Plan, details: run_details.RunDetails, limit: float | None
-) -> None:
+def _start(table: TableRecord, plan: Plan, request: RunRequest, limit: float | None) -> None:
     """The button that spends; `limit` is of the account that it opens, None without a choice."""
     planned = say("A plan reads no row and spends nothing.")
     st.caption(
@@ -252,16 +248,16 @@ def _start(
             run = runs.start(
                 shared.store(),
                 shared.launcher(),
-                table_id=table.id,
-                plan=plan,
+                table.id,
+                plan,
+                request.model_copy(
+                    update={
+                        "without_privacy": confirmation,
+                        "shift_words": shift_words,
+                        "unit_words": unit_words,
+                    }
+                ),
                 schema=table.schema,
-                rows=details.rows,
-                seed=details.seed,
-                device=details.device,
-                name=details.name,
-                confirmation=confirmation,
-                shift_words=shift_words,
-                unit_words=unit_words,
             )
             routes.go("training", run=run.id)
 

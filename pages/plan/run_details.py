@@ -8,10 +8,11 @@ import streamlit as st
 
 from core.privacy.plan import default_delta
 from core.runs.records import TableRecord
+from core.runs.request import Device
 from pages.plan import model_choice
 from pages.shared.language import said, say, to_say
 
-DEVICES = {
+DEVICES: dict[Device, str] = {
     "auto": to_say("GPU if there is one, else processor"),
     "cpu": to_say("Processor"),
     "cuda": to_say("GPU"),
@@ -33,7 +34,7 @@ class RunDetails:
 
     rows: int
     name: str
-    device: str
+    device: Device
     seed: int | None
     delta: float
     settings: dict[str, model_choice.Value]

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.runs.records import RunRecord
 from core.schema.schema import Schema
-from core.services.recipe import Code, request_of_plan, run_code
+from core.services.recipe import Code, run_code
 from pages.shared import downloads
 from pages.shared.language import say
 
@@ -41,13 +41,4 @@ def show(codes: dict[str, Code], *, schema: Schema | None = None, table_id: str)
 
 def of_run(run: RunRecord) -> Code:
     """The code that asks for a run like this one."""
-    return run_code(
-        run.table_name,
-        request_of_plan(run.plan),
-        rows=run.rows,
-        seed=run.seed,
-        device=run.device,
-        account_id=run.account_id,
-        shift_words=run.shift_words,
-        unit_words=run.unit_words,
-    )
+    return run_code(run.table_name, run.request, account_id=run.account_id)

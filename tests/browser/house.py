@@ -12,6 +12,7 @@ from joserfc import jwt
 from joserfc.jwk import OctKey
 
 from core.runs.records import RunRecord
+from core.runs.request import RunRequest
 from core.runs.storage.access import set_access
 from core.services import imports, planning, runs
 from core.services.sample_tables import sample_table
@@ -61,15 +62,19 @@ server_metadata_url = "{self.provider.url}/.well-known/openid-configuration"
             self.store, sample_table(60), name=name, source="test", account_id=name
         )
         self.store.attest(table.id)
-        request = planning.PlanRequest(model="pearl", epsilon=1.0)
+        request = RunRequest(model="pearl", epsilon=1.0)
         run = self.store.create_run(
             table.id,
             planning.make_plan(table.schema, table.training_n, request),
+            request.model_copy(
+                update=dict(
+                    rows=3,
+                    seed=1,
+                    device="cpu",
+                    name=f"run of {name}",
+                )
+            ),
             schema=table.schema,
-            rows=3,
-            seed=1,
-            device="cpu",
-            name=f"run of {name}",
         )
         finish(self.store, run)
         return self.store.run(run.id)

@@ -16,6 +16,7 @@ from core.proposing.propose import infer_schema
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
 from core.runs.records import RunRecord
+from core.runs.request import RunRequest
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.notes import Decision
 from core.runs.storage.store import RunStore
@@ -89,15 +90,19 @@ def run(home: Path) -> RunRecord:
 
 def finished(store: RunStore, table_id: str, frame: pd.DataFrame, number: int) -> RunRecord:
     record = store.table(table_id)
-    request = planning.PlanRequest(model="pearl", epsilon=float(number))
+    request = RunRequest(model="pearl", epsilon=float(number))
     run = store.create_run(
         table_id,
         planning.make_plan(record.schema, record.training_n, request),
+        request.model_copy(
+            update=dict(
+                rows=len(frame),
+                seed=1,
+                device="cpu",
+                name=hostile("run")[:80],
+            )
+        ),
         schema=record.schema,
-        rows=len(frame),
-        seed=1,
-        device="cpu",
-        name=hostile("run")[:80],
     )
     report = build_report(frame, frame, record.schema, test=frame)
     outside = outside_report(frame, record.schema)

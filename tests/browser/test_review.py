@@ -11,11 +11,13 @@ from playwright.sync_api import Browser, Page, expect
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
 from core.runs.events import State
+from core.runs.request import RunRequest
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.notes import Decision, Rule
 from core.services import imports, planning, runs, tables
 from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.browser.app import PATIENCE, Server, open_page, server, settled
+from tests.requests_for import request_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 TITLE = "made by hand"
@@ -36,10 +38,13 @@ def home(tmp_path_factory) -> Path:
     mixed = made.apply(lambda column: column.sample(frac=1, random_state=1).array)
     for name, epsilon, frame in ((TITLE, 1.0, made), ("shuffled", 0.3, mixed)):
         plan = planning.make_plan(
-            table.schema, table.training_n, planning.PlanRequest(model="pearl", epsilon=epsilon)
+            table.schema, table.training_n, RunRequest(model="pearl", epsilon=epsilon)
         )
         run = store.create_run(
-            table.id, plan, schema=table.schema, rows=len(frame), seed=1, device="cpu", name=name
+            table.id,
+            plan,
+            request_for(plan, rows=len(frame), seed=1, device="cpu", name=name),
+            schema=table.schema,
         )
         frame.to_parquet(store.artefacts(run.id).path("synthetic.parquet"), index=False)
         store.artefacts(run.id).path("certificate.json").write_text('{"claim": "ε = 1"}')

@@ -14,11 +14,13 @@ import pytest
 
 from core.cli.main import main
 from core.runs.events import State
+from core.runs.request import RunRequest
 from core.runs.storage.artefacts import INSIDE_REPORT
 from core.runs.storage.reviews import notes
 from core.services import imports, planning, runs
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
 from tests.cli.test_cli import FEW, last_line
+from tests.requests_for import request_for
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +149,10 @@ def test_a_run_of_the_workspace_waits_for_what_download_waits_for(
     out = tmp_path / "x.csv"
     with runs.open_store() as store:
         table = imports.import_frame(store, sample_table(300), name="t", source="test")
-        request = planning.PlanRequest(model="pearl", epsilon=5.0)
+        request = RunRequest(model="pearl", epsilon=5.0)
         plan = planning.make_plan(table.schema, table.training_n, request)
         run = store.create_run(
-            table.id, plan, schema=table.schema, rows=3, seed=None, device="cpu", name=""
+            table.id, plan, request_for(plan, rows=3, device="cpu"), schema=table.schema
         )
         folder = store.artefacts(run.id).folder
         command = ["sample", run.id, "--rows", "5", "--out", str(out)]

@@ -37,12 +37,14 @@ from core.runs.events import State
 from core.runs.execution import attempts, sampling_process, worker
 from core.runs.execution.launcher import SampleRequest, facts_name
 from core.runs.execution.reporter import Pace
+from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Column, Domain, Kind, Schema
 from core.services import export, imports, planning, recipe, reviews, tables
 from core.services.shaping import DrawnTable
 from pages.shared import shown_code
+from tests.requests_for import request_for
 from tests.runs import toy
 
 ROWS = 240
@@ -169,10 +171,10 @@ def leaving(
         plan = planning.make_plan(
             schema,
             table.n,
-            planning.PlanRequest(model=model, epsilon=1.0, settings=settings, review=0.1),
+            RunRequest(model=model, epsilon=1.0, settings=settings, review=0.1),
         )
         run = store.create_run(
-            table.id, plan, schema=schema, rows=50, seed=7, device="cpu", name=""
+            table.id, plan, request_for(plan, rows=50, seed=7, device="cpu"), schema=schema
         )
         store.set_state(run.id, State.RUNNING, "Starting.", expect=(State.QUEUED,))
         mask = os.umask(0o077)

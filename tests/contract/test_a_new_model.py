@@ -25,12 +25,12 @@ BODY, FITS = "tests/contract/test_contract.py", "tests/contract/fits.py"
 PLANNED = """
 import sys
 from core.models.registry import cards
-from core.services.planning import PlanRequest, make_plan
+from core.services.planning import make_plan
 from core.proposing.propose import infer_schema
 from core.services.sample_tables import sample_table
 assert "independent" in [card.id for card in cards()]
 schema = infer_schema(sample_table(200))
-plan = make_plan(schema, 200, PlanRequest(model="independent", epsilon=1.0))
+plan = make_plan(schema, 200, RunRequest(model="independent", epsilon=1.0))
 assert [phase.name for phase in plan.phases] == ["counts"], plan.phases
 assert 0.98 < plan.guarantee.epsilon <= 1.0, plan.guarantee
 assert "torch" not in sys.modules

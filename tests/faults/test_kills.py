@@ -17,6 +17,7 @@ from core.privacy.plan import Plan
 from core.runs.accounts.account import set_limit
 from core.runs.events import State
 from core.runs.records import RunRecord, TableRecord
+from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, Workspace
 from core.services import imports, planning, reviews, runs, tables
@@ -24,6 +25,7 @@ from core.services.sample_tables import sample_table
 from tests.contract.test_contract import QUICK
 from tests.faults.ledger import cost, metered, paid_for
 from tests.faults.test_attempts import Queue
+from tests.requests_for import request_for
 from tests.runs.workers import lose
 
 N = 200
@@ -60,8 +62,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunStore]:
 def plans(store: RunStore) -> dict[str, Plan]:
     (table,) = store.tables()
     requests = {
-        model: planning.PlanRequest(model=model, epsilon=1.0, settings=dict(QUICK[model]))
-        for model in MODELS
+        model: RunRequest(model=model, epsilon=1.0, settings=dict(QUICK[model])) for model in MODELS
     }
     return {
         model: planning.make_plan(table.schema, table.n, request)
@@ -79,7 +80,7 @@ class Workers:
     def start(self, plan: Plan) -> RunRecord:
         table: TableRecord = self.table
         return self.store.create_run(
-            table.id, plan, schema=table.schema, rows=20, seed=None, device="cpu"
+            table.id, plan, request_for(plan, rows=20, device="cpu"), schema=table.schema
         )
 
     def work(self, run_id: str, **kill: Any) -> RunRecord:
@@ -184,7 +185,7 @@ def tagged(tmp_path: Path) -> Iterator[RunStore]:
 
 def protected_plan(store: RunStore, model: str) -> Plan:
     (table,) = store.tables()
-    request = planning.PlanRequest(
+    request = RunRequest(
         model=model, epsilon=1.0, settings=dict(QUICK[model]), certificate=0.2, review=0.1,
         score=0.1, **PROTECTED[model],  # type: ignore[arg-type]
     )  # fmt: skip

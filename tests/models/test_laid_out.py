@@ -17,7 +17,8 @@ from core.models.laid_out import LaidOut, laid_out, previewed
 from core.models.registry import load_fitted
 from core.models.synthesizer import Fitted
 from core.privacy.guarded import PrivateTable
-from core.services.planning import PlanRequest, make_plan
+from core.runs.request import RunRequest
+from core.services.planning import make_plan
 from tests.contract.fits import IDS, QUICK, fit, quick_fit
 from tests.encoding.layouts import (
     LOOKED_UP,
@@ -42,7 +43,7 @@ def fitted(model: str) -> tuple[LaidOut, Watcher]:
     layout, table = Layout(domain), made(domain, N)
     codes, people = encoded_records(table, layout, SCHEMA.person)
     assert people is not None
-    plan = make_plan(SCHEMA, people.n, PlanRequest(model=model, epsilon=1.0, settings=QUICK[model]))
+    plan = make_plan(SCHEMA, people.n, RunRequest(model=model, epsilon=1.0, settings=QUICK[model]))
     watcher = Watcher()
     with tempfile.TemporaryDirectory() as folder:
         door = PrivateTable(codes, layout.domain, plan, people=people)

@@ -7,11 +7,13 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.runs.events import State
+from core.runs.request import RunRequest
 from core.runs.workspace import PROJECT_ROOT
 from core.services import imports, planning, runs
 from core.services.sample_tables import sample_table
 from pages.shared import widgets as shared
 from tests.pages.conftest import IdleLauncher, main_module  # noqa: F401
+from tests.requests_for import request_for
 
 
 @pytest.fixture
@@ -41,9 +43,9 @@ def assert_one_line(**address: str) -> None:
 def test_pages_say_that_the_storage_does_not_answer(store, s3_server):
     table = imports.import_frame(store, sample_table(60), name="t", source="test")
     store.attest(table.id)
-    request = planning.PlanRequest(model="pearl", epsilon=1.0)
+    request = RunRequest(model="pearl", epsilon=1.0)
     plan = planning.make_plan(table.schema, table.n, request)
-    run = runs.start(store, IdleLauncher(), table_id=table.id, plan=plan)
+    run = runs.start(store, IdleLauncher(), table.id, plan, request_for(plan))
     store.record(run.id, debit="paid")
     store.set_state(run.id, State.PAUSED, "Paused.")
     with s3_server.away():

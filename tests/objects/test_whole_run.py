@@ -19,11 +19,13 @@ from core.models.registry import load_fitted
 from core.runs.events import State
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key, shift_key
 from core.runs.workspace import Workspace
 from core.services import export, imports, planning, reviews, runs
 from core.services.sample_tables import SAMPLE_NAME, sample_table
+from tests.requests_for import request_for
 
 ROWS = 300
 SETTINGS = {"steps": 800, "frequencies": 200, "batch": 64, "hidden": 16}
@@ -85,10 +87,10 @@ def begun_and_killed(home: Path, s3_server, bucket: str) -> str:
         pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), sample_table(ROWS))
         store.attest(table.id)
         assert store.attested(table.id)
-        request = planning.PlanRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS))
+        request = RunRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS))
         plan = planning.make_plan(table.schema, table.n, request)
         launcher = LocalLauncher(store)
-        run = runs.start(store, launcher, table_id=table.id, plan=plan, rows=120)
+        run = runs.start(store, launcher, table.id, plan, request_for(plan, rows=120))
         until(lambda: store.journal.latest(run.id, "progress") is not None)
         assert store.has_checkpoint(run.id) and not store.has_result(run.id)
         pid = store.run(run.id).pid

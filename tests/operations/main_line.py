@@ -16,14 +16,18 @@ import pandas as pd
 
 from core.operations.monitoring import metrics_text
 from core.operations.readiness import readiness
+from core.privacy.plan import Plan
 from core.runs import operations_log
 from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.records import TableRecord
+from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.services import imports, planning, runs, tables
 from pages.server import faults
 from pages.shared import downloads
 from tests.reading.files import read_table
+from tests.requests_for import request_for
 from tests.runs import toy
 from tests.runs.workers import toy_plan
 
@@ -45,17 +49,13 @@ def main(folder: Path) -> None:
     table = imports.import_frame(store, frame, name=CANARIES["table"], source=f"upload of {file}")
     table = tables.change_groups(store, table, {CANARIES["column"]: CANARIES["group"]})
     store.attest(table.id)
-    request = planning.PlanRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS))
+    request = RunRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS))
     plan = planning.make_plan(table.schema, table.n, request)
-    more = {"table_id": table.id, "name": CANARIES["run"], "rows": 20}
-    _work(store, LocalLauncher(store), plan=plan, **more)
-    words = {"confirmation": CANARIES["words"], "shift_words": CANARIES["words"]}
-    _work(
-        store,
-        LocalLauncher(store, command=toy.COMMAND),
-        plan=toy_plan(table, epsilon=0.5, fail_at=1),
-        **(more | words),
-    )
+    more = {"name": CANARIES["run"], "rows": 20}
+    _work(store, LocalLauncher(store), table, plan, **more)
+    words = {"without_privacy": CANARIES["words"], "shift_words": CANARIES["words"]}
+    failing = toy_plan(table, epsilon=0.5, fail_at=1)
+    _work(store, LocalLauncher(store, command=toy.COMMAND), table, failing, **more, **words)
     downloads._made(lambda: CANARIES["cell"], "", table.id, lambda: True)
     meet_faults()
     sys.stdout.write(metrics_text(store).decode())
@@ -70,8 +70,10 @@ def meet_faults() -> None:
     logging.getLogger("some.library").warning("read %s", CANARIES["cell"])
 
 
-def _work(store: RunStore, launcher: LocalLauncher, **asked: object) -> None:
-    run = runs.start(store, launcher, **asked)
+def _work(
+    store: RunStore, launcher: LocalLauncher, table: TableRecord, plan: Plan, **asked: object
+) -> None:
+    run = runs.start(store, launcher, table.id, plan, request_for(plan, **asked))
     end = time.monotonic() + 120
     while store.run(run.id).state.live and time.monotonic() < end:
         time.sleep(0.1)

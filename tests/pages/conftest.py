@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.privacy.plan import Plan
 from core.runs.records import RunRecord, TableRecord
+from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.services import imports, planning, runs, tables
 from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
@@ -111,16 +112,17 @@ def start(store: RunStore, table: TableRecord, plans: dict[str, Plan]) -> Callab
 
     def make(epsilon: float = 1.0, *, model: str = "pearl", **asked: Any) -> RunRecord:
         present = store.table(table.id)
-        request = planning.PlanRequest(model=model, epsilon=epsilon, **asked)
+        request = RunRequest(model=model, epsilon=epsilon, **asked)
         key = f"{request!r} {present.schema!r}"
         if key not in plans:
             plans[key] = planning.make_plan(present.schema, present.training_n, request)
+        words = "" if plans[key].budget.private else "not private"
         return runs.start(
             store,
-            IdleLauncher(),  # type: ignore[arg-type]
-            table_id=table.id,
-            plan=plans[key],
-            confirmation="" if plans[key].budget.private else "not private",
+            IdleLauncher(),
+            table.id,
+            plans[key],
+            request.model_copy(update={"without_privacy": words}),
         )
 
     return make

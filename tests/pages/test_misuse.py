@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from core.models.events import Signal
 from core.runs.errors import RunStoreError
 from core.runs.records import TableRecord
+from core.runs.request import RunRequest
 from core.runs.storage.access import set_access
 from core.runs.storage.reviews import notes
 from core.schema.person import Person
@@ -154,7 +155,7 @@ def test_a_press_starts_only_the_plan_that_was_shown(store, table, show, gone):
 
 def test_a_schema_that_changes_while_it_is_planned_starts_nothing(store, table):
     seen = store.table(table.id)
-    request = planning.PlanRequest(model="pearl", epsilon=1.0)
+    request = RunRequest(model="pearl", epsilon=1.0)
     plan = planning.make_plan(seen.schema, seen.training_n, request)
     widened(store, table)
     store.attest(table.id)

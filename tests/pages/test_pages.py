@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.runs.errors import RunStoreError
 from core.runs.events import State
+from core.runs.request import RunRequest
 from core.services import planning, runs
 from pages.server import uploads
 from pages.shared import widgets as shared
@@ -25,6 +26,7 @@ from tests.pages.screen import (
     whole,
     words,
 )
+from tests.requests_for import request_for
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("tables", "plan", "training", "review", "download", "ledger")
@@ -94,11 +96,9 @@ def test_an_address_does_not_lead_past_the_declaration(store, table, show):
     for at in (show("plan", table=table.id), show("plan")):
         assert "confirm on the Tables page" in at.info[0].value
         assert buttons(at) == ["Look at the table"] and not at.metric
-    plan = planning.make_plan(
-        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0)
-    )
+    plan = planning.make_plan(table.schema, table.n, RunRequest(model="pearl", epsilon=1.0))
     with pytest.raises(RunStoreError, match="Nobody has confirmed"):
-        runs.start(store, shared.launcher(), table_id=table.id, plan=plan)
+        runs.start(store, shared.launcher(), table.id, plan, request_for(plan))
 
 
 def test_a_declaration_holds_for_one_schema(store, table):

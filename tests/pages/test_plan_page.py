@@ -10,6 +10,7 @@ import pytest
 from core.models.registry import cards
 from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.events import State
+from core.runs.request import RunRequest
 from core.schema.rounding_up import round_up
 from core.schema.schema import DomainSource
 from core.services import imports, planning
@@ -27,9 +28,7 @@ def numbers(at):
 
 def test_every_phase_is_shown_with_its_noise(table, show):
     at = whole(show("plan", table=table.id).pills[0].set_value("pearl").run())
-    plan = planning.make_plan(
-        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0)
-    )
+    plan = planning.make_plan(table.schema, table.n, RunRequest(model="pearl", epsilon=1.0))
     said = words(at)
     for phase in plan.phases:
         assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
@@ -65,8 +64,8 @@ def test_training_starts_as_asked(store, table, show, gone):
     at.run()
     whole(press(at, "Train — spends ε = 1 of this table's budget"))
     (run,) = store.runs()
-    assert (run.name, run.rows, run.seed, run.device) == ("my run", 123, 7, "cpu")
-    assert run.state is State.QUEUED and run.private and run.confirmation == ""
+    assert (run.name, run.rows, run.request.seed, run.request.device) == ("my run", 123, 7, "cpu")
+    assert run.state is State.QUEUED and run.private and run.request.without_privacy == ""
     assert gone == [("training", {"run": run.id})]
 
 
@@ -80,7 +79,7 @@ def test_a_run_without_privacy_keeps_the_typed_words(store, table, show, gone):
     at.text_input(key=f"confirm_not_private_{table.id}").set_value(" Not Private ").run()
     whole(press(at, "Train without differential privacy"))
     (run,) = store.runs()
-    assert not run.private and run.confirmation.strip() == "Not Private"
+    assert not run.private and run.request.without_privacy.strip() == "Not Private"
     assert math.isinf(run.plan.budget.epsilon) and gone
 
 
@@ -186,7 +185,7 @@ def test_every_model_can_be_planned(table, show, model):
     at.pills[0].set_value(model).run()
     at = whole(at)
     card = next(card for card in cards() if card.id == model)
-    plan = planning.make_plan(table.schema, table.n, planning.PlanRequest(model=model, epsilon=1.0))
+    plan = planning.make_plan(table.schema, table.n, RunRequest(model=model, epsilon=1.0))
     said = words(at)
     assert card.summary in said and len(at.get("plotly_chart")) == 2
     for phase in plan.phases:

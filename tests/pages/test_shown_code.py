@@ -44,7 +44,7 @@ def test_the_code_on_plan_asks_for_the_run_that_the_button_starts(
     told = (options.rows, options.seed, options.device, options.people)
     assert (
         told
-        == (run.rows, run.seed, run.device, run.account_id)
+        == (run.rows, run.request.seed, run.request.device, run.account_id)
         == (123, 7, "cpu", table.account_id)
     )
 

@@ -10,6 +10,7 @@ import pytest
 from core.runs.accounts import people
 from core.runs.accounts.account import DEFAULT_LIMIT, pay, set_limit
 from core.runs.records import TableRecord
+from core.runs.request import RunRequest
 from core.schema.person import Person, Unit
 from core.services import imports, planning, purchases, tables
 from core.services.sample_tables import sample_table
@@ -29,9 +30,7 @@ def question(at):
 
 
 def released(store, table: TableRecord, **more) -> None:
-    plan = planning.make_plan(
-        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=0.5, **more)
-    )
+    plan = planning.make_plan(table.schema, table.n, RunRequest(model="pearl", epsilon=0.5, **more))
     pay(
         store.ledger, table.account_id, plan, f"{table.id}{len(more)}",
         domain=table.schema.domain(), allow_non_private=False,
@@ -107,7 +106,7 @@ def test_another_strength_is_refused_before_it_is_asked_of_the_ledger(store, tab
     at = whole(asked.set_value("it is public").run())
     whole(press(at, next(label for label in buttons(at) if label.startswith("Train"))))
     (run,) = store.runs()
-    assert run.shift_words == "it is public"
+    assert run.request.shift_words == "it is public"
 
 
 def test_the_same_strength_is_not_asked_about(store, table, show):
@@ -162,10 +161,10 @@ def test_another_unit_takes_words_on_plan_and_ledger_says_so(store, table, show)
     at = whole(asked.set_value("the board agreed").run())
     whole(press(at, next(label for label in buttons(at) if label.startswith("Train"))))
     (run,) = store.runs()
-    assert run.unit_words == "the board agreed" and run.shift_words == ""
+    assert run.request.unit_words == "the board agreed" and run.request.shift_words == ""
     pay(
         store.ledger, table.account_id, run.plan, run.id, domain=run.schema.domain(),
-        allow_non_private=False, unit_words=run.unit_words,
+        allow_non_private=False, unit_words=run.request.unit_words,
     )  # fmt: skip
     said = words(whole(show("ledger")))
     assert "protect different units" in said and "more about one person, or one row" in said

@@ -19,6 +19,7 @@ from core.runs.storage.database import RunRow
 from core.runs.storage.processes.process import LostHold
 from core.runs.storage.store import RunStore
 from core.services import runs
+from tests.requests_for import request_for
 from tests.runs import toy
 
 PATIENCE = 40.0  # seconds; a worker starts in about 2 on a free core
@@ -60,18 +61,15 @@ def stepping(store: RunStore, run_id: str) -> bool:
 
 def start(store: RunStore, launcher: Launcher, plan: Plan, **more: Any) -> RunRecord:
     (table,) = store.tables()
-    return runs.start(store, launcher, table_id=table.id, plan=plan, **more)
+    return runs.start(store, launcher, table.id, plan, request_for(plan, **more))
 
 
 def queued(store: RunStore, table: TableRecord, plan: Plan, *, shift_words: str = "") -> RunRecord:
     return store.create_run(
         table.id,
         plan,
+        request_for(plan, rows=5, seed=0, device="cpu", shift_words=shift_words),
         schema=table.schema,
-        rows=5,
-        seed=0,
-        device="cpu",
-        shift_words=shift_words,
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from core.runs.events import State
 from core.services.runs import expected_seconds
+from tests.requests_for import request_for
 
 
 @pytest.fixture
@@ -20,7 +21,9 @@ def planned(plan):
 @pytest.fixture
 def ran(store, table):
     def make(plan, seconds, state=State.DONE):
-        run = store.create_run(table.id, plan, schema=table.schema, rows=1, seed=None, device="cpu")
+        run = store.create_run(
+            table.id, plan, request_for(plan, rows=1, device="cpu"), schema=table.schema
+        )
         store.record(run.id, seconds=seconds)
         store.set_state(run.id, state)
 

@@ -19,12 +19,13 @@ from core.runs.errors import NotFoundError, RunStoreError
 from core.schema.form import Form
 from core.schema.schema import Column, DomainSource, Kind, Schema, SchemaColumn
 from core.services import export
+from tests.requests_for import request_for
 
 
 @pytest.fixture
 def run(store, table, plan):
     return store.create_run(
-        table.id, plan, schema=table.schema, rows=3, seed=None, device="cpu", name=""
+        table.id, plan, request_for(plan, rows=3, device="cpu"), schema=table.schema
     )
 
 

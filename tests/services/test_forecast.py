@@ -12,6 +12,7 @@ import pytest
 from benchmarks.generated_tables import TUNING
 from core.models.registry import cards
 from core.proposing.propose import infer_schema
+from core.runs.request import RunRequest
 from core.services import forecast, machine_speed, planning
 from core.services.sample_tables import sample_table
 
@@ -21,7 +22,7 @@ EPSILONS = np.geomspace(0.02, 50.0, 40)
 
 
 def plan(**asked):
-    request = planning.PlanRequest(**({"model": "pearl", "epsilon": 1.0} | asked))
+    request = RunRequest(**({"model": "pearl", "epsilon": 1.0} | asked))
     return planning.make_plan(infer_schema(sample_table()), 2_000, request)
 
 

@@ -159,7 +159,7 @@ class _Attempt:
         Raises:
           UnplannedReleaseError: a release was charged before a crash and lost by it.
         """
-        job = self._job
+        job, seed = self._job, self._job.request.seed
         if job.resume and self._results.exists():
             results: list[LmdpResult] = json.loads(self._results.read_text(encoding="utf-8"))
             return results
@@ -176,7 +176,7 @@ class _Attempt:
         context = FitContext(
             on_event=on_event,
             folder=self._folder,
-            seed=None if job.seed is None else job.seed + self._number - 1,
+            seed=None if seed is None else seed + self._number - 1,
             device=job.device,
             resume=job.resume,
         )

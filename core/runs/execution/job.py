@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core.privacy.plan import Plan
+from core.runs.request import RunRequest
 from core.runs.storage.artefacts import Workplace
 from core.schema.schema import Schema
 
@@ -40,15 +41,11 @@ class Job:
       table_id: of the stored table; None for one that is not stored.
       plan: what may be done.
       schema: with a declared domain.
-      rows: synthetic records to make, ≥ 1.
-      seed: of data-free randomness; None draws one.
+      request: what was asked for.
       device: "cpu" or "cuda", as `choose_device` answered.
       artefacts: where checkpoint, model, synthetic table and certificate go, with a folder.
       account_id: the ledger account that pays, and whose releases are all shifted the same way.
       debit_key: of the debit; asked twice, it pays once.
-      allow_non_private: whether the steward confirmed a run without differential privacy.
-      shift_words: what the steward wrote to allow a release that betrays hidden distributions.
-      unit_words: what the steward wrote to allow a release that protects another unit.
       resume: whether to go on from the checkpoint among the artefacts.
       inferred: whether the domain was declared public without being looked at.
     """
@@ -57,17 +54,18 @@ class Job:
     table_id: str | None = None
     plan: Plan
     schema: Schema
-    rows: int
-    seed: int | None
+    request: RunRequest
     device: str
     artefacts: Workplace
     account_id: str
     debit_key: str
-    allow_non_private: bool
-    shift_words: str
-    unit_words: str = ""
     resume: bool = False
     inferred: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Number of synthetic records to make, ≥ 1."""
+        return self.plan.n if self.request.rows is None else self.request.rows
 
     @property
     def folder(self) -> Path:

@@ -32,6 +32,7 @@ from core.runs.execution.opinion import opinion_of_opacus
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
 from core.runs.execution.training_rows import TrainingRows, check_disk, training_records
 from core.runs.execution.written_tables import WrittenTables, write_tables
+from core.runs.request import Device
 from core.runs.storage.access import accesses
 from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, ArtefactStore
 from core.runs.storage.store import RunStore
@@ -58,16 +59,14 @@ class Outcome:
     privacy_certificate: dict[str, Any]
 
 
-def choose_device(asked: str) -> str:
-    """The device to use: "cpu" or "cuda", for "auto", "cpu" or "cuda".
+def choose_device(asked: Device) -> str:
+    """The device to use: "cpu" or "cuda".
 
     Raises:
-      DeviceError: CUDA was asked for and is not there, or the word is none of the three.
+      DeviceError: CUDA was asked for and is not there.
     """
     if asked == "cpu":
         return asked
-    if asked not in ("auto", "cuda"):
-        raise DeviceError(f"There is no device '{asked}'. Choose auto, cpu or cuda.")
     import torch  # after `limit_threads`
 
     if torch.cuda.is_available():
@@ -121,7 +120,9 @@ def execute(
     claim = with_purchases_added(_claim(job, attempts, declared, shift.conditions()), bought)
     claim, opinion = _compared(claim, job, attempts, bought)
     Emitter(on_event, obeys=(Signal.CANCEL,)).phase("sample", "Making the synthetic table")
-    tables = write_tables(attempts.fitted, job.rows, job.seed, job.artefacts, on_event=on_event)
+    tables = write_tables(
+        attempts.fitted, job.rows, job.request.seed, job.artefacts, on_event=on_event
+    )
     certificate = make_privacy_certificate(
         table=job.table,
         plan=job.plan,
@@ -185,9 +186,9 @@ def _debit(job: Job, store: RunStore) -> Entry:
         job.plan,
         job.debit_key,
         domain=job.schema.domain(),
-        allow_non_private=job.allow_non_private,
-        shift_words=job.shift_words,
-        unit_words=job.unit_words,
+        allow_non_private=bool(job.request.without_privacy.strip()),
+        shift_words=job.request.shift_words,
+        unit_words=job.request.unit_words,
     )
 
 

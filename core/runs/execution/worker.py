@@ -139,7 +139,7 @@ class _Work:
             # an older checkpoint belongs to an older debit
             for name in (CHECKPOINT, METER):
                 store.artefacts(run.id).delete(name)
-        self.heart.device = choose_device(run.device)
+        self.heart.device = choose_device(run.request.device)
         self._say("Going on from the checkpoint." if resume else "Fitting.")
         with store.artefacts(run.id).working() as self.workplace:
             self._execute(self.workplace, resume=resume)
@@ -152,15 +152,11 @@ class _Work:
             table_id=run.table_id,
             plan=run.plan,
             schema=run.schema,
-            rows=run.rows,
-            seed=run.seed,
+            request=run.request,
             device=self.heart.device,
             artefacts=workplace,
             account_id=run.account_id,
             debit_key=run.debit_key,
-            allow_non_private=bool(run.confirmation.strip()),
-            shift_words=run.shift_words,
-            unit_words=run.unit_words,
             resume=resume,
         )
         outcome = execute(

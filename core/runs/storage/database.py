@@ -114,15 +114,9 @@ class RunRow(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     table_id: Mapped[str] = mapped_column(ForeignKey("tables.id", ondelete="CASCADE"), index=True)
-    name: Mapped[str]
+    request: Mapped[str] = mapped_column(LongPlainText)
     plan: Mapped[str] = mapped_column(LongPlainText)
     schema: Mapped[str] = mapped_column(LongPlainText)
-    rows: Mapped[int] = mapped_column(WIDE)
-    seed: Mapped[int | None] = mapped_column(WIDE)
-    device: Mapped[str]
-    confirmation: Mapped[str] = mapped_column(default="")
-    shift_words: Mapped[str] = mapped_column(default="", server_default="")
-    unit_words: Mapped[str] = mapped_column(default="", server_default="")
     state: Mapped[str] = mapped_column(index=True)
     signal: Mapped[str]
     message: Mapped[str] = mapped_column(LongPlainText, default="")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from core.privacy.plan import Guarantee, Plan
 from core.runs.events import State
 from core.runs.records import RESUMABLE, RunRecord, TableRecord
+from core.runs.request import RunRequest
 from core.runs.storage.database import RunRow, TableRow
 from core.schema.schema import Schema
 
@@ -42,15 +43,9 @@ def run_record(row: RunRow, table: TableRow, *, resumes_free: bool) -> RunRecord
         table_id=row.table_id,
         table_name=table.name,
         account_id=table.account_id,
-        name=row.name,
+        request=RunRequest.model_validate_json(row.request),
         plan=Plan.model_validate_json(row.plan),
         schema=Schema.model_validate_json(row.schema),
-        rows=row.rows,
-        seed=row.seed,
-        device=row.device,
-        confirmation=row.confirmation,
-        shift_words=row.shift_words,
-        unit_words=row.unit_words,
         state=state,
         message=row.message,
         error=row.error,

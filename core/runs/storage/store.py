@@ -27,6 +27,7 @@ from core.runs import operations_log
 from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import WAITS_FOR_SLOT, RunEvent, State
 from core.runs.records import RESUMABLE, RunRecord
+from core.runs.request import RunRequest
 from core.runs.storage.artefacts import (
     CHECKPOINT,
     METER,
@@ -73,40 +74,28 @@ class RunStore(TableStore):
         self,
         table_id: str,
         plan: Plan,
+        request: RunRequest,
         *,
         schema: Schema,
-        rows: int,
-        seed: int | None,
-        device: str,
-        name: str = "",
-        confirmation: str = "",
-        shift_words: str = "",
-        unit_words: str = "",
     ) -> RunRecord:
         """A run in state queued; it starts when a launcher finds a free slot.
 
         Args:
-          plan, schema, rows, seed, device: as `RunRecord` keeps them.
+          plan: made of the request for the schema.
 
         Raises:
           RunStoreError: the plan is for another number or kind of records, or rows < 1.
         """
         self._check_records(table_id, plan, schema)
-        if rows < 1:
+        if request.rows is not None and request.rows < 1:
             raise RunStoreError("Ask for at least one synthetic record.")
         now = time.time()
         row = RunRow(
             id=secrets.token_hex(5),
             table_id=table_id,
-            name=name,
+            request=request.model_dump_json(),
             plan=plan.model_dump_json(),
             schema=schema.model_dump_json(),
-            rows=rows,
-            seed=seed,
-            device=device,
-            confirmation=confirmation,
-            shift_words=shift_words,
-            unit_words=unit_words,
             state=State.QUEUED,
             attempt=1,
             signal=Signal.GO_ON,

@@ -18,8 +18,9 @@ from core.privacy.mechanisms.histograms import Histograms
 from core.privacy.plan import Budget, Plan
 from core.runs.execution.paid_release import shown_columns
 from core.runs.execution.review_histograms import REVIEW
+from core.runs.request import RunRequest
 from core.schema.schema import Column, Domain, Kind
-from core.services.planning import PlanRequest, make_plan
+from core.services.planning import make_plan
 from tests.models.tables import rows, schema
 from tests.privacy.harness import (
     Caught,
@@ -146,7 +147,7 @@ def test_hidden_columns_are_not_shown_and_share_is_of_precision():
 
 def plan_of(**more) -> Plan:
     plain = schema().model_copy(update={"sensitive": {}})
-    return make_plan(plain, 400, PlanRequest(model="pearl", epsilon=1.0, delta=1e-5, **more))
+    return make_plan(plain, 400, RunRequest(model="pearl", epsilon=1.0, delta=1e-5, **more))
 
 
 def test_the_plan_pays_for_it_and_keeps_its_epsilon():
@@ -158,7 +159,7 @@ def test_the_plan_pays_for_it_and_keeps_its_epsilon():
         assert bought.phase(phase.name).noise_multiplier > phase.noise_multiplier
     assert sum(phase.share for phase in bought.phases) == pytest.approx(1.0)
     assert all(p.name != "review" for p in make_plan(
-        schema().model_copy(update={"sensitive": {}}), 400, PlanRequest(model="pearl",
+        schema().model_copy(update={"sensitive": {}}), 400, RunRequest(model="pearl",
         epsilon=math.inf, review=0.1)).phases)  # fmt: skip
 
 
@@ -182,7 +183,7 @@ def test_the_release_carries_the_planned_noise():
 @pytest.mark.parametrize("model", [card.id for card in cards()])
 def test_every_model_can_share_its_budget_with_the_release(model):
     plain = schema().model_copy(update={"sensitive": {}})
-    plan = make_plan(plain, 2000, PlanRequest(model=model, epsilon=1.0, delta=1e-6, review=0.05))
+    plan = make_plan(plain, 2000, RunRequest(model=model, epsilon=1.0, delta=1e-6, review=0.05))
     assert plan.phases[-1].name == "review" and plan.phases[-1].share == 0.05
     assert 0.99 < plan.guarantee.epsilon <= 1.0
     assert plan.guarantee.epsilon == guarantee(plan.charged, 1e-6).epsilon
@@ -190,12 +191,12 @@ def test_every_model_can_share_its_budget_with_the_release(model):
 
 def test_certificates_attempts_and_the_release_are_paid_together():
     more = {"certificate": 0.05, "attempts": 2, "review": 0.1}
-    plan = make_plan(schema(), 4000, PlanRequest(model="pearl", epsilon=2.0, delta=1e-6, **more))
+    plan = make_plan(schema(), 4000, RunRequest(model="pearl", epsilon=2.0, delta=1e-6, **more))
     names = [phase.name for phase in plan.phases]
     assert "review" in names and sum(name.startswith("certificate") for name in names) == 2
     assert plan.guarantee.epsilon <= 2.0
     alone = make_plan(
-        schema(), 4000, PlanRequest(model="pearl", epsilon=2.0, delta=1e-6, review=0.1)
+        schema(), 4000, RunRequest(model="pearl", epsilon=2.0, delta=1e-6, review=0.1)
     )
     ratio = plan.phase("review").noise_multiplier / alone.phase("review").noise_multiplier
     assert ratio == pytest.approx(math.sqrt(2))  # charged once an attempt

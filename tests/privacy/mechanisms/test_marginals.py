@@ -18,8 +18,9 @@ from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.plan import Budget
 from core.runs.execution.noisy_scores import SCORE, cells_key, count_synthetic
 from core.runs.execution.paid_release import shown_columns
+from core.runs.request import RunRequest
 from core.schema.schema import Column, Domain, Kind
-from core.services.planning import PlanRequest, make_plan
+from core.services.planning import make_plan
 from tests.models.tables import rows, schema
 from tests.privacy.harness import (
     Caught,
@@ -197,9 +198,9 @@ def test_a_key_names_cells_and_nothing_that_was_read_from_rows():
 
 @pytest.mark.parametrize("model", [card.id for card in cards()])
 def test_every_plan_pays_for_it_and_keeps_its_epsilon(model):
-    without = make_plan(PLAIN, 2000, PlanRequest(model=model, epsilon=1.0, delta=1e-6))
+    without = make_plan(PLAIN, 2000, RunRequest(model=model, epsilon=1.0, delta=1e-6))
     plan = make_plan(
-        PLAIN, 2000, PlanRequest(model=model, epsilon=1.0, delta=1e-6, review=0.05, score=0.05)
+        PLAIN, 2000, RunRequest(model=model, epsilon=1.0, delta=1e-6, review=0.05, score=0.05)
     )
     assert [p.name for p in plan.phases[-2:]] == ["review", SCORE.name]
     assert plan.phase(SCORE.name).share == 0.05
@@ -208,7 +209,7 @@ def test_every_plan_pays_for_it_and_keeps_its_epsilon(model):
     for phase in without.phases:  # what is bought is missing elsewhere
         if phase.rho is None:
             assert plan.phase(phase.name).noise_multiplier > phase.noise_multiplier
-    never = make_plan(PLAIN, 2000, PlanRequest(model=model, epsilon=math.inf, score=0.05))
+    never = make_plan(PLAIN, 2000, RunRequest(model=model, epsilon=math.inf, score=0.05))
     assert all(p.name != SCORE.name for p in never.phases)
 
 
@@ -218,7 +219,7 @@ def test_a_share_out_of_range_is_refused():
 
 
 def test_the_release_carries_the_planned_noise():
-    plan = make_plan(PLAIN, 400, PlanRequest(model="pearl", epsilon=1.0, delta=1e-5, score=0.1))
+    plan = make_plan(PLAIN, 400, RunRequest(model="pearl", epsilon=1.0, delta=1e-5, score=0.1))
     codec = Codec(PLAIN.domain())
     mechanism = Marginals.of(codec, shown_columns(codec.domain), codec.domain.target)
     encoded = codec.encode(rows(400, 9))

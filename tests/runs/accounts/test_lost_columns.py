@@ -10,11 +10,12 @@ from core.cli.main import main
 from core.privacy.discovery.unbought import as_bought, at_stake, stand_in, unbought
 from core.runs.events import State
 from core.runs.execution.privacy_certificate import conditions
+from core.runs.request import RunRequest
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines, parse_rule
 from core.schema.schema import DomainSource, Provenance, Purchase, SchemaError
 from core.services import declarations, imports, purchases, reviews, tables
-from core.services.planning import PlanRequest, make_plan
+from core.services.planning import make_plan
 from core.services.schema_grid import grid_of
 from tests.runs.workers import queued, toy_plan, work
 
@@ -64,7 +65,7 @@ def test_a_run_goes_on_without_the_rules_of_a_lost_column(store, table):
     assert len(made.schema.rules) == 2 and made.schema.domain().rules == ()
     assert made.schema.domain().target is None
     store.attest(made.id)
-    assert make_plan(made.schema, made.training_n, PlanRequest(model="pearl", epsilon=1.0)).phases
+    assert make_plan(made.schema, made.training_n, RunRequest(model="pearl", epsilon=1.0)).phases
     run = work(store, queued(store, made, toy_plan(made)).id)
     assert run.state is State.DONE
     told = reviews.privacy_certificate(store, run.id)["conditions"]

@@ -18,6 +18,7 @@ from core.runs.storage.database import SketchRow
 from core.runs.storage.store import RunStore
 from core.services import imports, reviews
 from core.services.sample_tables import sample_table
+from tests.requests_for import request_for
 from tests.runs.workers import HereLauncher, start, toy_plan
 
 ANN, BOB = "ann@example.org", "bob@example.org"
@@ -189,7 +190,10 @@ def test_a_table_with_runs_does_not_move_to_another_account(
     mine = bring(store, visits[:600], "ward.csv", BOB)
     for table in (clinic, mine):
         store.create_run(
-            table.id, toy_plan(table), schema=table.schema, rows=5, seed=1, device="cpu"
+            table.id,
+            toy_plan(table),
+            request_for(toy_plan(table), rows=5, seed=1, device="cpu"),
+            schema=table.schema,
         )
     with pytest.raises(RunStoreError, match="runs of their own"):
         between_owners.join_accounts(store, clinic.account_id, mine.account_id)

@@ -28,12 +28,14 @@ from core.runs.accounts.account import (
 from core.runs.errors import RunStoreError
 from core.runs.execution.privacy_certificate import make_privacy_certificate
 from core.runs.records import TableRecord
+from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
 from core.runs.workspace import Workspace
 from core.services import imports, planning, runs, tables
 from core.services.sample_tables import sample_table
 from tests.privacy import toys
+from tests.requests_for import request_for
 
 ADULT = 32_561  # records of a well-known table
 
@@ -198,9 +200,9 @@ def test_a_table_of_two_accounts_waits_for_an_answer(store: RunStore) -> None:
     assert {link.account_id for link in answer.linked} == {first.account_id, second.account_id}
     assert answer.open
     store.attest(both.id)
-    plan = planning.make_plan(both.schema, both.n, planning.PlanRequest(model="pearl", epsilon=1.0))
+    plan = planning.make_plan(both.schema, both.n, RunRequest(model="pearl", epsilon=1.0))
     with pytest.raises(RunStoreError, match="Say on the Tables page whose people"):
-        runs.start(store, Idle(), table_id=both.id, plan=plan)  # type: ignore[arg-type]
+        runs.start(store, Idle(), both.id, plan, request_for(plan))  # type: ignore[arg-type]
     people.change_account(store, both.id, both.account_id, "the others are dead")
     people.require_account(store, both.id)
 
@@ -214,10 +216,8 @@ def test_a_table_moves_only_before_anything_is_released(
     with pytest.raises(RunStoreError, match="1 to 60 characters"):
         people.change_account(store, table.id, "two\nlines")
     store.attest(table.id)
-    plan = planning.make_plan(
-        table.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0)
-    )
-    run = runs.start(store, Idle(), table_id=table.id, plan=plan)  # type: ignore[arg-type]
+    plan = planning.make_plan(table.schema, table.n, RunRequest(model="pearl", epsilon=1.0))
+    run = runs.start(store, Idle(), table.id, plan, request_for(plan))  # type: ignore[arg-type]
     with pytest.raises(RunStoreError, match="Nothing was changed"):
         people.change_account(store, table.id, "elsewhere")
     pay(
@@ -279,14 +279,12 @@ def test_another_strength_of_a_changed_table_needs_words(
         tagged = tables.change_groups(store, table, {"age": "group 1"})
         store.attest(table.id)
         plan = planning.make_plan(
-            tagged.schema, table.n, planning.PlanRequest(model="pearl", epsilon=1.0, shift=shift)
+            tagged.schema, table.n, RunRequest(model="pearl", epsilon=1.0, shift=shift)
         )
-        run = runs.start(
-            store, Idle(), table_id=table.id, plan=plan, shift_words=words,  # type: ignore[arg-type]
-        )  # fmt: skip
+        run = runs.start(store, Idle(), table.id, plan, request_for(plan, shift_words=words))
         pay(
             store.ledger, run.account_id, plan, run.id, domain=run.schema.domain(),
-            allow_non_private=False, shift_words=store.run(run.id).shift_words,
+            allow_non_private=False, shift_words=words,
         )  # fmt: skip
 
     start(bring(store, visits), 0.4)

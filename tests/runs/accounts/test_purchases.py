@@ -25,13 +25,14 @@ from core.runs.errors import RunStoreError
 from core.runs.execution import buying as execution
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import _set_since, execute
+from core.runs.request import RunRequest
 from core.runs.storage.artefacts import LocalArtefacts
 from core.schema.person import Person
 from core.schema.rules.rules import Determines
 from core.schema.schema import DomainSource, Provenance, Schema, SchemaError
 from core.services import imports
 from core.services import purchases as buying
-from core.services.planning import PlanRequest, make_plan
+from core.services.planning import make_plan
 from core.services.sample_tables import sample_table
 from core.services.schema_grid import grid_of, schema_of
 
@@ -77,7 +78,7 @@ def test_a_purchase_is_paid_for_kept_and_said(store, table, made):
     assert {c.provenance for c in public.modelled} == {Provenance.BOUGHT}
     assert Schema.model_validate_json(made.schema.model_dump_json()) == made.schema
     assert type(public).model_validate_json(public.model_dump_json()) == public
-    assert make_plan(made.schema, table.training_n, PlanRequest(model="pearl", epsilon=1.0))
+    assert make_plan(made.schema, table.training_n, RunRequest(model="pearl", epsilon=1.0))
 
 
 def test_it_is_used_again_at_no_cost_by_tables_about_the_same_people(store, table, made):
@@ -147,7 +148,7 @@ def test_what_the_steward_changes_is_the_stewards(store, table, made):
     assert schema_of(marked, table.schema) == table.schema
     changed = made.schema.replace(made.schema["age"].model_copy(update={"high": 7e7}))
     with pytest.raises(ValueError, match="Nobody has bought .* age"):
-        make_plan(changed, ROWS, PlanRequest(model="pearl", epsilon=1.0))
+        make_plan(changed, ROWS, RunRequest(model="pearl", epsilon=1.0))
 
 
 def test_rows_are_read_after_the_debit_and_a_crash_leaves_it_spent(store, table, monkeypatch):
@@ -183,7 +184,7 @@ def test_nothing_is_loaded_where_the_ledger_refuses(store, table, monkeypatch):
 
 def run_like(n: int, epsilon: float, delta: float) -> Plan:
     schema = sample_schema()
-    return make_plan(schema, n, PlanRequest(model="pearl", epsilon=epsilon, delta=delta))
+    return make_plan(schema, n, RunRequest(model="pearl", epsilon=epsilon, delta=delta))
 
 
 def sample_schema() -> Schema:
@@ -215,7 +216,7 @@ def test_tagged_columns_are_not_bought_and_a_purchase_settles_no_tags(store):
     tagged = as_bought(table.schema.model_copy(update={"sensitive": {"g": ("smoker",)}}))
     table = store.save_schema(table.id, tagged)
     made = buying.buy(store, table, planned(table), buying.to_buy(store, table))
-    request = PlanRequest(model="pearl", epsilon=1.0)
+    request = RunRequest(model="pearl", epsilon=1.0)
     plan = make_plan(made.schema, ROWS, request)
     assert store.ledger.objection(table.account_id, plan, made.schema.domain()) is None
     shown = made.schema.model_copy(update={"sensitive": {"g": ("age",)}})
@@ -243,7 +244,7 @@ def test_the_stored_form_says_nothing_where_nothing_was_bought(store):
     table = imported(store, marked=False)
     text = table.schema.model_dump_json()
     assert "purchase" not in text and "purchase" not in table.schema.domain().model_dump_json()
-    plan = make_plan(table.schema, ROWS, PlanRequest(model="pearl", epsilon=1.0))
+    plan = make_plan(table.schema, ROWS, RunRequest(model="pearl", epsilon=1.0))
     assert "failure" not in plan.model_dump_json()
 
 
@@ -264,13 +265,17 @@ def test_a_label_of_one_person_is_no_easier_to_show_for_all_their_rows(table, co
 
 
 def test_what_was_bought_and_a_run_stay_below_one_over_n_together(store, table, made, tmp_path):
-    request = PlanRequest(model="pearl", epsilon=1.0, delta=0.9999 / table.training_n)
+    request = RunRequest(model="pearl", epsilon=1.0, delta=0.9999 / table.training_n)
     job = Job(
-        table="t", plan=make_plan(made.schema, table.training_n, request), schema=made.schema,
-        rows=9, seed=1, device="cpu", artefacts=LocalArtefacts(tmp_path),
+        table="t",
+        plan=make_plan(made.schema, table.training_n, request),
+        request=request,
+        schema=made.schema,
+        device="cpu",
+        artefacts=LocalArtefacts(tmp_path),
         account_id=table.account_id,
-        debit_key="k", allow_non_private=False, shift_words="",
-    )  # fmt: skip
+        debit_key="k",
+    )
     with pytest.raises(SchemaError, match=r"too large together for 600 records.*Nothing was spent"):
         execute(job, None, store=store, on_event=lambda _: 0)
     assert len(spent(store, table.account_id)) == 1  # the purchase

@@ -20,8 +20,9 @@ from core.runs.accounts.spending import (
     share_used,
 )
 from core.runs.events import State
+from core.runs.request import RunRequest
 from core.services import export, imports, purchases, reviews, runs
-from core.services.planning import PlanRequest, make_plan
+from core.services.planning import make_plan
 from core.services.sample_tables import sample_table
 from tests.runs.workers import queued, toy_plan, work
 
@@ -104,7 +105,7 @@ def test_a_new_start_is_charged_twice_and_no_privacy_has_no_sum(store, table):
     debit(store, table, run)
     debit(store, table, replace(run, attempt=2))
     assert said(store, table, run)[1].endswith(" for it 2 times.")
-    request = PlanRequest(model="pearl", epsilon=math.inf)
+    request = RunRequest(model="pearl", epsilon=math.inf)
     free = queued(store, table, make_plan(table.schema, table.training_n, request))
     debit(store, table, free, open_ended=True)
     sentences, own = said(store, table, free)

@@ -22,6 +22,7 @@ from core.runs.execution.local_launcher import LocalLauncher
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import runs
+from tests.requests_for import request_for
 from tests.runs.workers import queued, releases, start, toy_plan, until
 
 
@@ -177,8 +178,12 @@ def test_a_run_takes_the_cards_that_it_can_use(
     cards: float,
     given: float,
 ) -> None:
+    plan = toy_plan(table)
     run = store.create_run(
-        table.id, toy_plan(table), schema=table.schema, rows=5, seed=0, device=device
+        table.id,
+        plan,
+        request_for(plan, rows=5, seed=0, device=device),
+        schema=table.schema,
     )
     cluster = Cluster(address="auto", gpus=asked)
     queue = ray_queue._Queue(Fake(cards), store, cluster, worker=())

@@ -12,6 +12,7 @@ from core.models.registry import synthesizer
 from core.quality.report.types import Report
 from core.reading.raw_cells import raw_frame
 from core.runs.events import State
+from core.runs.request import RunRequest
 from core.runs.storage.artefacts import (
     MODELLED_TABLE,
     OUTSIDE_REPORT,
@@ -28,8 +29,8 @@ from tests.runs.workers import queued, work
 SCHEMA: Schema = schema((LOOKED_UP, ORDERED, STAY, TOTAL), PERSON)
 
 
-def request(**more: float) -> planning.PlanRequest:
-    return planning.PlanRequest(model="pearl", epsilon=2.0, settings=QUICK["pearl"], **more)
+def request(**more: float) -> RunRequest:
+    return RunRequest(model="pearl", epsilon=2.0, settings=QUICK["pearl"], **more)
 
 
 def test_a_run_keeps_rules_and_counts_what_was_bought(store: RunStore) -> None:

@@ -22,6 +22,7 @@ from core.runs.storage.artefacts import LocalArtefacts
 from core.schema.person import Person
 from core.schema.schema import Column, Kind, Schema, SchemaError
 from core.services import tables
+from tests.requests_for import request_for
 from tests.runs import toy
 
 PEOPLE = 60
@@ -62,13 +63,14 @@ def test_people_are_counted_when_the_schema_is_kept(store, table, schema, monkey
 
 
 def test_a_run_is_for_the_tables_people(store, table, schema):
-    asked = {"schema": schema, "rows": 5, "seed": 1, "device": "cpu"}
+    def create(plan):
+        return store.create_run(table.id, plan, request_for(plan), schema=schema)
+
     with pytest.raises(RunStoreError, match="60 to train on"):
-        store.create_run(table.id, plan_for(schema, 150), **asked)
-    rowwise = plan_for(schema.model_copy(update={"person": None}), PEOPLE)
+        create(plan_for(schema, 150))
     with pytest.raises(RunStoreError, match="other rows together"):
-        store.create_run(table.id, rowwise, **asked)
-    assert store.create_run(table.id, plan_for(schema, PEOPLE), **asked).plan.unit == PERSON
+        create(plan_for(schema.model_copy(update={"person": None}), PEOPLE))
+    assert create(plan_for(schema, PEOPLE)).plan.unit == PERSON
 
 
 class Summing(toy.Toy):
@@ -81,10 +83,15 @@ class Summing(toy.Toy):
 
 def job_of(store, tmp_path, schema, plan):
     return Job(
-        table="visits", plan=plan, schema=schema, rows=20, seed=1, device="cpu",
-        artefacts=LocalArtefacts(tmp_path / "run"), account_id="p1", debit_key="k",
-        allow_non_private=False, shift_words="",
-    )  # fmt: skip
+        table="visits",
+        plan=plan,
+        request=request_for(plan, rows=20, seed=1),
+        schema=schema,
+        device="cpu",
+        artefacts=LocalArtefacts(tmp_path / "run"),
+        account_id="p1",
+        debit_key="k",
+    )
 
 
 def test_rows_reach_the_model_by_person_and_the_certificate_says_so(

@@ -20,6 +20,7 @@ from core.runs.execution import lmdp_certificate
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import execute
 from core.runs.execution.training_rows import FrameRows
+from core.runs.request import RunRequest
 from core.runs.storage.artefacts import LocalArtefacts
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
@@ -27,6 +28,7 @@ from core.runs.workspace import Workspace
 from core.schema.schema import Schema
 from core.services import planning
 from core.services.sample_tables import sample_table
+from tests.requests_for import request_for
 
 N = 1500
 QUICK = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
@@ -47,7 +49,7 @@ def planned(schema: Schema, epsilon: float = 1.0, **more) -> Plan:
     return planning.make_plan(
         schema,
         N,
-        planning.PlanRequest(model="pearl", epsilon=epsilon, settings=dict(QUICK), **more),
+        RunRequest(model="pearl", epsilon=epsilon, settings=dict(QUICK), **more),
     )
 
 
@@ -73,10 +75,16 @@ def run(rows, schema, plan, folder: Path, *, resume=False, on_event=None):
     (folder / "run").mkdir(exist_ok=True)
     with RunStore(Workspace(folder / "home")) as store:
         job = Job(
-            table="t", plan=plan, schema=schema, rows=N, seed=1, device="cpu",
-            artefacts=LocalArtefacts(folder / "run"), account_id="p", debit_key="k",
-            allow_non_private=True, shift_words="", resume=resume,
-        )  # fmt: skip
+            table="t",
+            plan=plan,
+            request=request_for(plan, rows=N, seed=1, without_privacy="confirmed"),
+            schema=schema,
+            device="cpu",
+            artefacts=LocalArtefacts(folder / "run"),
+            account_id="p",
+            debit_key="k",
+            resume=resume,
+        )
         outcome = execute(job, FrameRows(rows), store=store, on_event=on_event or Heard())
         paid = [e for e in store.ledger.entries("p") if e.kind == "release"]
         return outcome, paid[-1]
@@ -122,7 +130,7 @@ def test_what_would_leak_or_cannot_be_had_is_refused(tagged, more, words):
 
 def test_only_a_model_that_hides_by_itself_does_without_a_shift(tagged):
     for model in ("ppem", *(card.id for card in cards() if not card.protects)):
-        ask = planning.PlanRequest(model=model, epsilon=1.0, shift=0.0)
+        ask = RunRequest(model=model, epsilon=1.0, shift=0.0)
         if model == "ppem":
             plan = planning.make_plan(tagged, N, ask)
             assert plan.protection.shift == 0.0 and hiding(plan) == "trained"
@@ -133,7 +141,7 @@ def test_only_a_model_that_hides_by_itself_does_without_a_shift(tagged):
 
 @pytest.mark.parametrize("bought", ["review", "score"])
 def test_counts_of_real_rows_need_a_shift_that_covers_them(tagged, bought):
-    ask = planning.PlanRequest(model="ppem", epsilon=1.0, shift=0.0, **{bought: 0.1})
+    ask = RunRequest(model="ppem", epsilon=1.0, shift=0.0, **{bought: 0.1})
     with pytest.raises(ValueError, match="no shift covers them"):
         planning.make_plan(tagged, N, ask)
 
@@ -146,7 +154,7 @@ def test_a_certificate_needs_tags_and_enough_rows(rows, tagged):
         planning.make_plan(
             tagged,
             100,
-            planning.PlanRequest(model="pearl", epsilon=1.0, settings=dict(QUICK), certificate=0.1),
+            RunRequest(model="pearl", epsilon=1.0, settings=dict(QUICK), certificate=0.1),
         )
 
 
@@ -241,10 +249,15 @@ def test_a_run_whose_function_is_lost_spends_nothing(rows, tagged, tmp_path, mon
     with RunStore(Workspace(tmp_path / "home")) as store:
         before = len(store.ledger.entries("p"))
         job = Job(
-            table="t", plan=plan, schema=tagged, rows=N, seed=1, device="cpu",
-            artefacts=LocalArtefacts(tmp_path / "run"), account_id="p", debit_key="second",
-            allow_non_private=False, shift_words="",
-        )  # fmt: skip
+            table="t",
+            plan=plan,
+            request=request_for(plan, rows=N, seed=1),
+            schema=tagged,
+            device="cpu",
+            artefacts=LocalArtefacts(tmp_path / "run"),
+            account_id="p",
+            debit_key="second",
+        )
         with pytest.raises(RunStoreError, match="is gone.*Nothing was read or spent"):
             execute(job, FrameRows(rows), store=store, on_event=Heard())
         assert len(store.ledger.entries("p")) == before

@@ -11,11 +11,13 @@ from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import State
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.schema.schema import DomainSource
 from core.services import imports, planning, reviews, runs, shaping, tables
 from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.forked import new_interpreters
+from tests.requests_for import request_for
 
 SETTINGS = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
 
@@ -28,11 +30,11 @@ def test_sample_table_to_more_rows(store: RunStore) -> None:
     plan = planning.make_plan(
         table.schema,
         table.n,
-        planning.PlanRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS)),
+        RunRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS)),
     )
     store.attest(table.id)
     launcher = LocalLauncher(store)
-    run = runs.start(store, launcher, table_id=table.id, plan=plan, rows=120)
+    run = runs.start(store, launcher, table.id, plan, request_for(plan, rows=120))
     with pytest.raises(NotFoundError, match="no model yet"):
         runs.generate_rows(store, launcher, run.id, SampleRequest(rows=5))
     end = time.monotonic() + 120
@@ -87,4 +89,4 @@ def test_a_domain_to_be_bought_is_refused(store: RunStore) -> None:
     column = table.schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
     schema = table.schema.replace(column)
     with pytest.raises(ValueError, match="Nobody has bought .* age"):
-        planning.make_plan(schema, 50, planning.PlanRequest(model="pearl", epsilon=1.0))
+        planning.make_plan(schema, 50, RunRequest(model="pearl", epsilon=1.0))

@@ -17,6 +17,7 @@ from core.runs.execution import worker
 from core.runs.execution.reports import content_key
 from core.runs.execution.review_histograms import REVIEW
 from core.services import reviews
+from tests.requests_for import request_for
 from tests.runs import toy
 
 
@@ -47,7 +48,9 @@ def queued(store, table, schema, *, review=None, share=0.0):
     if review is not None:
         bought = REVIEW.phase(schema.domain(), budget, review)
         plan = plan.model_copy(update={"phases": (*plan.phases, bought)})
-    return store.create_run(table.id, plan, schema=schema, rows=25, seed=1, device="cpu")
+    return store.create_run(
+        table.id, plan, request_for(plan, rows=25, seed=1, device="cpu"), schema=schema
+    )
 
 
 def test_the_holdout_is_never_trained_on_and_judges_the_result(store, table, schema, frame):
@@ -75,7 +78,9 @@ def test_a_plan_for_the_whole_table_is_refused_when_some_of_it_is_kept_out(store
     plan = plan_fit(toy.Toy(), schema.domain(), 40, Budget(epsilon=1.0, delta=1e-6))
     kept = schema.model_copy(update={"holdout": 0.25})
     with pytest.raises(RunStoreError, match="30 to train on"):
-        store.create_run(table.id, plan, schema=kept, rows=5, seed=1, device="cpu")
+        store.create_run(
+            table.id, plan, request_for(plan, rows=5, seed=1, device="cpu"), schema=kept
+        )
 
 
 def test_the_same_content_is_measured_once_and_goes_with_its_table(store, table, schema):
@@ -132,11 +137,14 @@ def test_a_run_without_privacy_gets_no_outside_report(store, table, schema):
     run = store.create_run(
         table.id,
         plan.model_copy(update={"guarantee": claim}),
+        request_for(
+            plan.model_copy(update={"guarantee": claim}),
+            rows=25,
+            seed=1,
+            device="cpu",
+            without_privacy="not private",
+        ),
         schema=schema,
-        rows=25,
-        seed=1,
-        device="cpu",
-        confirmation="not private",
     )
     _, done = work(store, run, Seen())
     assert done.state is State.DONE and not done.private

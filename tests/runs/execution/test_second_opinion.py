@@ -16,6 +16,7 @@ from core.runs.execution.pipeline import Outcome, execute
 from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, LocalArtefacts
 from tests.privacy.toys import phase
+from tests.requests_for import request_for
 from tests.runs import toy
 from tests.runs.conftest import ROWS
 
@@ -24,10 +25,17 @@ def run(store, schema, frame, tmp_path, epsilon=1.0, **budget) -> Outcome:
     plan = plan_fit(toy.Toy(), schema.domain(), ROWS, Budget(epsilon=epsilon, delta=1e-6))
     (tmp_path / "run").mkdir()
     job = Job(
-        table="t", plan=plan.model_copy(update=budget), schema=schema, rows=5, seed=1,
-        device="cpu", artefacts=LocalArtefacts(tmp_path / "run"), account_id="p1", debit_key="k",
-        allow_non_private=True, shift_words="",
-    )  # fmt: skip
+        table="t",
+        plan=plan.model_copy(update=budget),
+        request=request_for(
+            plan.model_copy(update=budget), rows=5, seed=1, without_privacy="confirmed"
+        ),
+        schema=schema,
+        device="cpu",
+        artefacts=LocalArtefacts(tmp_path / "run"),
+        account_id="p1",
+        debit_key="k",
+    )
     rows = FrameRows(frame)
     done = execute(job, rows, store=store, on_event=lambda _: 0, find=lambda _: toy.Toy())
     with job.artefacts.open(PRIVACY_CERTIFICATE) as file:

@@ -31,6 +31,7 @@ from core.runs.storage.reviews.inside_views import (
 )
 from core.runs.storage.reviews.notes import Decision
 from core.services import reviews
+from tests.requests_for import request_for
 from tests.runs import toy
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,7 +49,10 @@ def queued(store, table, schema, *, epsilon=1.0, score=None):
         plan = plan.model_copy(update={"guarantee": claim})
     words = "" if budget.private else "not private"
     return store.create_run(
-        table.id, plan, schema=schema, rows=25, seed=1, device="cpu", confirmation=words
+        table.id,
+        plan,
+        request_for(plan, rows=25, seed=1, device="cpu", without_privacy=words),
+        schema=schema,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from core.models.events import FitPaused
 from core.runs.accounts.account import default_limit, set_limit, table_account
@@ -46,7 +47,7 @@ def test_without_privacy_a_run_needs_words_and_says_so_everywhere(
     with pytest.raises(RunStoreError, match="Confirm it in words"):
         start(store, launcher, plan)
     assert store.runs() == []
-    run = start(store, launcher, plan, confirmation="public data")
+    run = start(store, launcher, plan, without_privacy="public data")
     assert run.state is State.DONE and not run.private
     paper = reviews.privacy_certificate(store, run.id)
     assert paper is not None
@@ -71,12 +72,18 @@ def test_a_schema_that_changes_while_a_run_is_made_is_not_used(
     assert not asked(table.id)
 
 
-def test_a_cpu_less_device_is_refused_before_anything_is_spent(
-    store: RunStore, launcher: HereLauncher, table: TableRecord
+def test_an_absent_device_is_refused_before_anything_is_spent(
+    store: RunStore,
+    launcher: HereLauncher,
+    table: TableRecord,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = start(store, launcher, toy_plan(table), device="tpu")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    run = start(store, launcher, toy_plan(table), device="cuda")
     assert run.state is State.FAILED and run.debit is None and run.resumable
-    assert run.error == "There is no device 'tpu'. Choose auto, cpu or cuda."
+    assert run.error is not None and run.error.startswith("There is no CUDA device here.")
+    with pytest.raises(ValidationError, match="auto"):
+        start(store, launcher, toy_plan(table), device="tpu")
 
 
 def test_a_run_beyond_the_limit_spends_nothing(

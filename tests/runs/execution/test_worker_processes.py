@@ -22,6 +22,7 @@ from core.runs.storage.processes.process import STALE_SECONDS
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT
 from core.services import reviews, runs
+from tests.requests_for import request_for
 from tests.runs import toy
 from tests.runs.workers import (
     HereLauncher,
@@ -41,7 +42,9 @@ def test_two_pumps_start_a_run_once_and_it_ends_with_a_table(
     plan = toy_plan(table)
     planned = plan.guarantee.model_copy(update={"epsilon": 1.5})  # not what will run
     plan = plan.model_copy(update={"guarantee": planned})
-    run = store.create_run(table.id, plan, schema=table.schema, rows=25, seed=1, device="cpu")
+    run = store.create_run(
+        table.id, plan, request_for(plan, rows=25, seed=1, device="cpu"), schema=table.schema
+    )
     stores = [RunStore(store.workspace) for _ in range(4)]
     pumps = [LocalLauncher(other, slots=3, command=toy.COMMAND) for other in stores]
     with ThreadPoolExecutor(4) as pool:
@@ -175,13 +178,12 @@ input()
 def test_the_worker_outlives_the_server_that_started_it(
     store: RunStore, launcher: LocalLauncher, table: TableRecord
 ) -> None:
+    plan = toy_plan(table, steps=40, nap=0.05)
     run = store.create_run(
         table.id,
-        toy_plan(table, steps=40, nap=0.05),
+        plan,
+        request_for(plan, rows=5, seed=0, device="cpu"),
         schema=table.schema,
-        rows=5,
-        seed=0,
-        device="cpu",
     )
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.script", SERVER, str(store.workspace.home), run.id],

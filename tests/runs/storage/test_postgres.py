@@ -15,12 +15,14 @@ from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import State
 from core.runs.execution.launcher import SampleRequest
 from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.request import RunRequest
 from core.runs.storage.engine import open_engine
 from core.runs.storage.reviews import notes
 from core.runs.workspace import PROJECT_ROOT
 from core.services import imports, planning, reviews, runs, tables
 from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.postgres_server import PASSWORD
+from tests.requests_for import request_for
 from tests.runs.workers import queued, toy_plan
 
 SETTINGS = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
@@ -49,11 +51,11 @@ def test_the_whole_line_on_a_server(store):
     table = imports.import_frame(store, sample_table(300), name=SAMPLE_NAME, source="built in")
     schema = table.schema.model_copy(update={"target": SAMPLE_TARGET})
     table = tables.confirm_schema(store, table.id, schema)
-    request = planning.PlanRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS))
+    request = RunRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS))
     plan = planning.make_plan(table.schema, table.n, request)
     store.attest(table.id)
     launcher = LocalLauncher(store)
-    run = runs.start(store, launcher, table_id=table.id, plan=plan, rows=60, seed=2**40)
+    run = runs.start(store, launcher, table.id, plan, request_for(plan, rows=60, seed=2**40))
     seen = False
     end = time.monotonic() + 400
     while store.run(run.id).state.live and time.monotonic() < end:
@@ -67,7 +69,7 @@ def test_the_whole_line_on_a_server(store):
     log = store.artefacts(run.id).path("worker.log").read_text()
     assert (done.state, done.message) == (State.DONE, "Done."), log
     assert seen, "the worker was among the processes that were looked at"
-    assert done.seed == 2**40 and done.guarantee is not None
+    assert done.request.seed == 2**40 and done.guarantee is not None
     report = reviews.report(store, run.id)
     assert report is not None and report["complete"] and report["rows_synthetic"] == 60
     assert not store.journal.series(run.id).empty

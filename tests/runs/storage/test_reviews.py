@@ -7,11 +7,14 @@ from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.notes import Decision, Rule
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
+from tests.requests_for import request_for
 
 
 @pytest.fixture
 def run(store, table, plan, schema):
-    made = store.create_run(table.id, plan, schema=schema, rows=5, seed=1, device="cpu")
+    made = store.create_run(
+        table.id, plan, request_for(plan, rows=5, seed=1, device="cpu"), schema=schema
+    )
     return {"table_id": table.id, "run_id": made.id}
 
 
@@ -91,7 +94,9 @@ def test_a_rule_of_an_older_version_asks_for_an_approval_while_an_alarm_stands(s
 
 
 def test_the_last_pick_holds_and_goes_with_its_run(store, run, plan, schema):
-    other = store.create_run(run["table_id"], plan, schema=schema, rows=5, seed=2, device="cpu")
+    other = store.create_run(
+        run["table_id"], plan, request_for(plan, rows=5, seed=2, device="cpu"), schema=schema
+    )
     assert notes.picked(store, run["table_id"]) is None
     notes.pick(store, table_id=run["table_id"], run_id=other.id, author="Ada")
     notes.pick(store, **run, author="Bob")

@@ -25,12 +25,15 @@ from core.runs.workspace import Workspace
 from core.schema.schema import Column, Kind, Schema
 from core.writing.whole_files import replacing
 from tests.postgres_server import BOTH
+from tests.requests_for import request_for
 
 pytestmark = BOTH
 
 
 def make_run(store: RunStore, table: TableRecord, plan: Plan) -> RunRecord:
-    return store.create_run(table.id, plan, schema=table.schema, rows=10, seed=None, device="cpu")
+    return store.create_run(
+        table.id, plan, request_for(plan, rows=10, device="cpu"), schema=table.schema
+    )
 
 
 def note(text: str) -> Note:
