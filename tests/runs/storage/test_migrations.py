@@ -307,10 +307,10 @@ def test_a_table_made_anew_keeps_the_rows_that_hang_on_it(engine: Engine) -> Non
     with migrating(engine) as connection:
         change = Operations(MigrationContext.configure(connection))
         with change.batch_alter_table("runs") as batch:
-            batch.alter_column("device", existing_type=String(), nullable=True)
+            batch.alter_column("message", existing_type=String(), nullable=True)
     assert content(engine) == rows and rows["events"] and rows["notes"]
-    (device,) = (c for c in inspect(engine).get_columns("runs") if c["name"] == "device")
-    assert device["nullable"]
+    (message,) = (c for c in inspect(engine).get_columns("runs") if c["name"] == "message")
+    assert message["nullable"]
 
 
 @pytest.mark.databases("postgresql")
