@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -28,74 +29,16 @@ sys.dont_write_bytecode = False
 gc.disable()
 
 TESTS = Path(__file__).parent
-# Folders and files that `-m quick` leaves out, and what then goes untested; everything else is
-# quick. They take nine tenths of the time.
-LEFT_OUT = {
-    "browser": "the app in a real browser",
-    "contract": "every model's fits, resumes and exports; what leaves, compared byte for byte",
-    "pages": "pages, rendered",
-    "lmdp": "hidden distributions, their tests' sizes and certificates",
-    "faults": "kills, full disks, locked databases, wrong clocks",
-    "runs/execution/test_worker.py": "workers, in the test's process",
-    "runs/execution/test_worker_processes.py": "worker processes, killed and resumed",
-    "runs/execution/test_protection.py": "runs with tagged columns",
-    "runs/execution/test_real_model.py": "a whole run",
-    "runs/accounts/test_purchases.py": "purchases of accounts",
-    "runs/accounts/test_people.py": "accounts of people",
-    "runs/storage/test_migrations.py": "databases of older versions, brought up to date",
-    "runs/accounts/test_racing_debits.py": "many processes that pay at once",
-    "runs/execution/test_selection.py": "choosing among runs",
-    "objects/test_whole_run.py": "a whole run in a bucket, on two machines",
-    "objects/test_deaths.py": "a machine that dies at every request to an object store",
-    "objects/test_away.py": "an object store that goes away",
-    "objects/test_page_away.py": "a page while it is away",
-    "objects/test_scratch.py": "scratch folders of killed processes",
-    "audit/test_audit.py": "audits",
-    "audit/test_audit_mutants.py": "audits of broken models",
-    "mutants/test_selection_mutants.py": "broken choices among runs",
-    "services/test_imports.py": "tables larger than memory, brought in",
-    "runs/execution/test_large_tables.py": "runs of tables larger than memory",
-    "runs/storage/test_row_batches.py": "rows read in batches",
-    "services/test_source_secrets.py": "sources' passwords, searched for",
-    "runs/execution/test_full_card.py": "graphics cards that run out of memory",
-    "reading/test_delimited.py": "delimited text, split",
-    "reading/test_tally.py": "columns counted in passing",
-    "reading/test_round_trip.py": "files of every form, written and read back",
-    "importing/test_apart.py": "reading in a process of its own",
-    "models/test_graphics_card.py": "a simulated graphics card",
-    "models/test_calibration.py": "generated rows fitted to released counts",
-    "models/test_laid_out.py": "every model's rows under rules and people",
-    "models/test_in_parts.py": "rows drawn in parts, by threads",
-    "models/test_streamed.py": "models trained on rows that are read in parts",
-    "operations/test_containers.py": "the container's commands",
-    "privacy/dpsgd/test_dpsgd.py": "distinguishing whole private steps",
-    "privacy/accounting/test_accountant.py": "the accountant's golden numbers",
-    "privacy/ledger/test_ledger.py": "the ledger under races",
-    "privacy/mechanisms/test_marginals.py": "counts that runs are scored by",
-    "models/test_ppem.py": "PPEM with its penalty",
-    "models/test_boosting.py": "boosting",
-    "quality/test_report.py": "whole reports",
-    "quality/test_frontier.py": "the comparison with others",
-    "export/test_findings.py": "findings in words",
-    "figures/test_figure_stages.py": "pictures of stages",
-    "cli/test_cli.py": "the command line",
-    "cli/test_api.py": "plain functions that make tables",
-    "cli/test_cli_sample.py": "more rows on the command line",
-    "cli/test_cli_people.py": "people on the command line",
-    "cli/test_cli_buying.py": "bounds and lists bought by the command line",
-    "cli/test_cli_selection.py": "the command line's scores",
-    "operations/test_log.py": "the main line of a table full of canaries, and its log",
-    "hostile/test_hostile.py": "most of the hostile files",
-    "test_style.py": "types, lint and lengths",
-}
+SLOW = "pytest.mark.slow"
 
 
-def left_out(path: Path) -> bool:
-    """Whether `-m quick` leaves a test file out."""
-    if not path.is_relative_to(TESTS):
-        return False  # doctests
-    place = path.relative_to(TESTS).as_posix()
-    return place in LEFT_OUT or place.split("/")[0] in LEFT_OUT
+def slow(path: Path) -> bool:
+    """Whether a test file says of itself that `-m quick` leaves it out.
+
+    Files say so that take more than some two seconds of a processor. It is their text that is
+    looked at: importing them is a good part of the time that a quick run saves.
+    """
+    return path.is_relative_to(TESTS) and SLOW in path.read_text(encoding="utf-8")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -125,7 +68,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Read no file that a quick run leaves out; reading is a good part of such a run."""
     if config.option.markexpr == "quick" and collection_path.is_file():
-        return left_out(collection_path) or None
+        if collection_path.suffix == ".py" and slow(collection_path):
+            return True
     return None
 
 
@@ -140,9 +84,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             config.hook.pytest_deselected(items=marked)
             items[:] = [item for item in items if item not in marked]
     for item in items:
-        if not left_out(item.path):
+        if not item.get_closest_marker("slow"):
             item.add_marker("quick")
-    items.sort(key=lambda item: not left_out(item.path))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_collection_finish() -> None:
@@ -161,4 +105,7 @@ def pytest_terminal_summary(
 ) -> None:
     """Say what a quick run says nothing of."""
     if config.option.markexpr == "quick":
-        terminalreporter.write_line("Left out: " + "; ".join(LEFT_OUT.values()) + ".")
+        files = [path for path in TESTS.rglob("test_*.py") if slow(path)]
+        folders = Counter(path.parent.relative_to(TESTS).as_posix() for path in files)
+        words = ", ".join(f"{folder} ({count})" for folder, count in sorted(folders.items()))
+        terminalreporter.write_line(f"Left out: {len(files)} files marked slow: {words}.")

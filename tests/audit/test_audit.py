@@ -27,6 +27,8 @@ from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget
 
+pytestmark = pytest.mark.slow
+
 IDS = [card.id for card in cards()]
 SMALL = Sizes(canaries=64, records=128, repeats=60, alone_repeats=300, sampled_repeats=60)
 # What PPEM's records draw hides more of the one that is left out.

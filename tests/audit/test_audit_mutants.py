@@ -6,6 +6,8 @@ from core.audit.audit import Sizes, Trial
 from core.privacy.dpsgd.stream import SecretStream
 from tests.audit.broken_audit import by_place
 
+pytestmark = pytest.mark.slow
+
 SEED = 11
 
 

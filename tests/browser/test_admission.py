@@ -21,7 +21,7 @@ from tests.browser.house import NEW, PEOPLE, House, http_sign_in
 from tests.browser.provider import Provider
 from tests.browser.wire import opened
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.slow]
 HANDSHAKE = """GET /_stcore/stream HTTP/1.1\r
 Host: {name}:{port}\r
 Origin: {origin}\r

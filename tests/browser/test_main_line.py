@@ -17,7 +17,7 @@ from core.services import runs
 from tests.browser.app import PATIENCE, in_sight, kill_workers, server, settled
 from tests.browser.keyboard import pick, press, tab_to
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.slow]
 ROWS = 300
 
 

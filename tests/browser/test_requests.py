@@ -24,7 +24,7 @@ from core.services import imports, planning, runs, tables
 from tests.browser.app import Server, open_page, server, settled
 from tests.pages.screen import finish
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.slow]
 ELSEWHERE = "elsewhere.invalid"
 
 

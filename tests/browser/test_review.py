@@ -19,7 +19,7 @@ from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.browser.app import PATIENCE, Server, open_page, server, settled
 from tests.requests_for import request_for
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.slow]
 TITLE = "made by hand"
 
 

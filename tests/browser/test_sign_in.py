@@ -17,7 +17,7 @@ from tests.browser.house import NEW, OLD, PEOPLE, USER, House, http_sign_in
 from tests.browser.provider import Provider
 from tests.browser.wire import sent
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.slow]
 PATIENCE = 30_000  # ms
 
 

@@ -19,6 +19,8 @@ from core.schema.schema import DomainSource, Kind, Schema
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
 from tests.cli.test_cli import FEW, last_line
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
 
 

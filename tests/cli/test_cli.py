@@ -15,6 +15,8 @@ from core.cli.main import main
 from core.runs.workspace import PROJECT_ROOT
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
 
+pytestmark = pytest.mark.slow
+
 FEW = ["--settings", "steps=40", "frequencies=200", "batch=64", "hidden=16"]
 ROWS = 400
 

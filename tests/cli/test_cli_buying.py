@@ -11,6 +11,8 @@ from core.proposing.propose import infer_schema
 from core.schema.schema import DomainSource, Schema
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
 
+pytestmark = pytest.mark.slow
+
 FEW = ["--settings", "steps=20", "frequencies=100", "batch=64", "hidden=16"]
 ROWS = 600
 

@@ -12,6 +12,8 @@ import pytest
 
 from core.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 PEOPLE, ROWS = 200, 600
 FEW = {
     "pearl": ["steps=10", "frequencies=100", "batch=32", "hidden=8", "latent=4"],

@@ -22,6 +22,8 @@ from core.services.sample_tables import SAMPLE_TARGET, sample_table
 from tests.cli.test_cli import FEW, last_line
 from tests.requests_for import request_for
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -13,6 +13,8 @@ from core.runs.storage.reviews.inside_views import record_view
 from core.services import imports, runs
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
 
+pytestmark = pytest.mark.slow
+
 FEW = ["--settings", "steps=40", "frequencies=200", "batch=64", "hidden=16"]
 ROWS = 400
 

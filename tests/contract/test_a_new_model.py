@@ -17,6 +17,8 @@ import pytest
 
 from core.services.sample_tables import sample_table
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "adding-a-model.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"`core/models/(independent/\w+\.py)`:\n\n```python\n(.*?)```", PAGE, re.S))

@@ -20,6 +20,8 @@ from core.privacy.plan import Budget
 from tests.contract.fits import IDS, LEARN_N, QUICK, N, fit, learnt, planned, quick_fit
 from tests.models.tables import Watcher, coded, domain, door, rows
 
+pytestmark = pytest.mark.slow
+
 TICK = 0.3  # seconds that pass at every look at the clock
 
 # how near the learnt table must come: years between the ill and the well, shares, spread of costs

@@ -36,6 +36,8 @@ from core.schema.schema import Domain, Schema, SchemaColumn
 from tests.contract.fits import QUICK
 from tests.contract.leaving import DECLARED, TIMES, people, repeat
 
+pytestmark = pytest.mark.slow
+
 LINE = 18  # of the record that is spelled otherwise
 Synth = Callable[..., dict[str, bytes]]
 ODD: dict[str, dict[str, str]] = {

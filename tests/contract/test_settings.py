@@ -11,6 +11,8 @@ from core.privacy.plan import Budget
 from tests.contract.fits import IDS, QUICK, fit
 from tests.models.tables import domain, door
 
+pytestmark = pytest.mark.slow
+
 N = 80
 
 

@@ -31,6 +31,8 @@ from core.schema.schema import Column, Kind, Schema
 from tests.contract.spelled_columns import COLUMNS, KEY, declaration
 from tests.contract.spelled_sources import SOURCES, Record, Spelled, Text
 
+pytestmark = pytest.mark.slow
+
 EARLIER, ORDINARY, ALONE = 120, 20, 4  # rows
 TABLES, ODD = 2, 120  # of each source, in the suite, and odd records of each
 LONG_TABLES, LONG_ODD = 50, 1_000  # where somebody asks for them

@@ -20,6 +20,8 @@ from tests.contract.fits import IDS, QUICK
 from tests.contract.leaving import EVERYTHING, NEIGHBOURS, SPELLED, leaving, neighbour, people
 from tests.mutants.broken_domain import NotedDomain, noted_domain
 
+pytestmark = pytest.mark.slow
+
 Leave = Callable[[str, pd.DataFrame], dict[str, bytes]]
 
 

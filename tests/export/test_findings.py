@@ -20,6 +20,8 @@ from core.schema.schema import Column, Kind, Schema
 from tests.pages.screen import small_report
 from tests.quality.conftest import shared_reports
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):

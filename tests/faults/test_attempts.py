@@ -26,7 +26,7 @@ from tests.faults.ledger import paid_for
 from tests.runs import toy
 from tests.runs.workers import lose, queued, releases, work
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.usefixtures("here"), pytest.mark.slow]
 GROUPS = {"ages": ("age",)}
 
 

@@ -21,6 +21,8 @@ from core.services.sample_tables import sample_table
 from tests.faults.ledger import paid_for
 from tests.runs.workers import queued, toy_plan, work
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400.0
 linux = pytest.mark.skipif(not psutil.LINUX, reason="sets the clock as Linux tells it")
 

@@ -28,7 +28,7 @@ from tests.ledger_files import ledger_files
 from tests.postgres_server import PASSWORD
 from tests.runs.workers import ended, queued, stepping, toy_plan, until
 
-pytestmark = pytest.mark.databases("postgresql")
+pytestmark = [pytest.mark.databases("postgresql"), pytest.mark.slow]
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])

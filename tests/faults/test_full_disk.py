@@ -16,7 +16,7 @@ from tests.faults.ledger import paid_for
 from tests.faults.test_attempts import TwoPart, go_on
 from tests.runs.workers import lose, queued, toy_plan, work
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.usefixtures("here"), pytest.mark.slow]
 FOR_GOOD = sys.maxsize
 
 

@@ -28,6 +28,8 @@ from tests.faults.test_attempts import Queue
 from tests.requests_for import request_for
 from tests.runs.workers import lose
 
+pytestmark = pytest.mark.slow
+
 N = 200
 MODELS = [card.id for card in cards()]
 

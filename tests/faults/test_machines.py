@@ -26,7 +26,7 @@ from tests.faults.ledger import paid_for
 from tests.runs import toy
 from tests.runs.workers import ended, queued, stepping, toy_plan, until
 
-pytestmark = pytest.mark.databases("postgresql")
+pytestmark = [pytest.mark.databases("postgresql"), pytest.mark.slow]
 DAY = 86_400.0
 
 

@@ -18,6 +18,8 @@ from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles, people_key
 from core.runs.workspace import Workspace
 from tests.runs.workers import HereLauncher, releases, start, toy_plan
 
+pytestmark = pytest.mark.slow
+
 SECRETS = {
     "shift.key": lambda home: shift_key(home, "p"),
     "people.key": people_key,

@@ -29,6 +29,8 @@ from tests.postgres_server import BOTH
 from tests.runs import toy
 from tests.runs.workers import HereLauncher, ended, queued, releases, toy_plan, until
 
+pytestmark = pytest.mark.slow
+
 SERVER = """
 import json, os, signal, sys
 from pathlib import Path

@@ -10,6 +10,8 @@ from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget
 from tests.models.tables import domain
 
+pytestmark = pytest.mark.slow
+
 
 def drawn(model, epsilon=1.0, **settings):
     made = synthesizer(model)

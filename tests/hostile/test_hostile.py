@@ -19,6 +19,8 @@ from tests.hostile import workbook_files
 from tests.hostile.corpus import corpus
 from tests.hostile.files import EITHER, REFUSED, TABLE, HostileFile
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 MEMORY_MB = 512  # the largest files of the corpus would take more
 SECONDS = 20.0  # for any one file; the machine may be busy

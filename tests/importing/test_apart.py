@@ -25,6 +25,8 @@ from core.reading.raw_cells import is_written
 from core.reading.typed_cells import typed_rows
 from tests.reading.files import SECRET, parquet, read_table
 
+pytestmark = pytest.mark.slow
+
 Read: TypeAlias = Callable[..., tuple[RawTable, pa.Table]]
 
 SMALL = ReadBounds(memory_mb=512, seconds=60.0)

@@ -18,6 +18,8 @@ from core.schema.person import Person
 from core.services.plan_advice import certificate_offers
 from tests.lmdp.worlds import CODEC, coded
 
+pytestmark = pytest.mark.slow
+
 ALPHA, RUNS, N = 0.05, 2000, 254 * level.GROUP
 
 

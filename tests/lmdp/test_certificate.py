@@ -14,6 +14,8 @@ from core.lmdp.level import GROUP, GROUP_LEVEL, chance, full_groups, groups_of, 
 from core.lmdp.two_sample import rbf
 from tests.lmdp.worlds import CODEC, coded
 
+pytestmark = pytest.mark.slow
+
 TAGGED = ("age", "ward")
 
 

@@ -14,6 +14,8 @@ from core.lmdp.two_sample import rbf, two_sample_test
 from tests.lmdp.stein_tests import linear_test, quadratic_test, stein_matrix
 from tests.lmdp.worlds import MEANS, mixture, score, seeded
 
+pytestmark = pytest.mark.slow
+
 BANDWIDTH = 2.6  # about the median distance of the mixture's draws
 N = 128  # the paper's sample size
 

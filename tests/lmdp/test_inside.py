@@ -8,6 +8,8 @@ from core.lmdp.inside import fitted_stein_test, inside_check
 from core.lmdp.kernel_points import KernelPoints
 from tests.lmdp.worlds import CODEC, coded, mixture, seeded
 
+pytestmark = pytest.mark.slow
+
 TAGGED = ("age", "ward")
 
 

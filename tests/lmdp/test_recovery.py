@@ -19,6 +19,8 @@ from core.lmdp.shift import Shift, Shifted
 from core.privacy.mechanisms.histograms import Histograms
 from core.schema.schema import Column, Domain, Kind
 
+pytestmark = pytest.mark.slow
+
 LABELS = 8
 SPREAD = np.array([0.34, 0.22, 0.15, 0.11, 0.08, 0.05, 0.03, 0.02])
 OTHERS = ("rent", "area", "sex")

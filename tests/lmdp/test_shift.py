@@ -16,6 +16,8 @@ from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.shift import FILE, LARGEST, Tilt, find_tilts, with_tilts
 from tests.lmdp.worlds import CODEC, People, coded, shifted_people
 
+pytestmark = pytest.mark.slow
+
 GROUPS = {"one": ("age",), "two": ("ward", "debt")}
 KEY = b"a secret of the tests"
 

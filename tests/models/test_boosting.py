@@ -30,6 +30,8 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
 from tests.models.tables import Watcher, coded, domain
 
+pytestmark = pytest.mark.slow
+
 CODEC, CODES = coded(300)
 HEADS = Heads(CODEC)
 WIDTHS = (HEADS.critic_width, 8, 4, 1)

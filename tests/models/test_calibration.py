@@ -35,6 +35,8 @@ from tests.contract.fits import QUICK, fit
 from tests.models.tables import Watcher, coded, domain
 from tests.privacy.omission import OmittingTable, leaving_out
 
+pytestmark = pytest.mark.slow
+
 N = 300
 MODELS = ("p3gm", "dp_gan", "dp_auto_gan", "ppem", "pgb")
 COUNTING = {"scales", "columns", "scan", "pairs"}

@@ -25,6 +25,8 @@ from tests.contract.fits import IDS, fit, planned
 from tests.models.card import Card, TwoDevicesError, on_card
 from tests.models.tables import coded, door
 
+pytestmark = pytest.mark.slow
+
 REAL = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no graphics card here")
 
 

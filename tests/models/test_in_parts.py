@@ -20,6 +20,8 @@ from core.writing.tables import write_csv_parts, write_parquet_parts
 from tests.contract.fits import IDS, quick_fit
 from tests.runs.toy import ToyFitted
 
+pytestmark = pytest.mark.slow
+
 ROWS = 100
 
 

@@ -32,6 +32,8 @@ from tests.encoding.layouts import (
 )
 from tests.models.tables import Watcher
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = schema((LOOKED_UP, ORDERED, STAY, TOTAL), PERSON)
 N = 240
 

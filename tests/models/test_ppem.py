@@ -21,6 +21,8 @@ from core.privacy.plan import Budget
 from core.schema.schema import Column, Domain, Kind
 from tests.models.tables import Watcher, coded, domain, door
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "marginal_steps": 15, "steps": 15, "energy_steps": 2, "batch": 64, "fakes": 32, "hidden": 16,
     "latent": 4, "energy_hidden": 16, "count_share": 0.0,

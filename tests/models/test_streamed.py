@@ -26,6 +26,8 @@ from tests.contract.fits import IDS, fit, planned
 from tests.models.tables import coded
 from tests.privacy import toys
 
+pytestmark = pytest.mark.slow
+
 
 def stored(codes: Codes, plan: Plan, folder: Path) -> StoredCodes:
     codec, _ = coded(1)

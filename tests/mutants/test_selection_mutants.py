@@ -29,6 +29,8 @@ from tests.mutants.broken_selection import LooksAtRealRows, PaysForOneMarginal
 from tests.privacy import toys
 from tests.privacy.harness import Caught, check_distinguishing
 
+pytestmark = pytest.mark.slow
+
 N, DRAWS, DELTA = 40, 20_000, 0.02
 LABELS = ("f", "m", "x")
 Pick = Callable[[NoisyCells, Mapping[str, SyntheticCells]], str]

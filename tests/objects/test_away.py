@@ -34,7 +34,7 @@ from core.services.sample_tables import sample_table
 from tests.runs import toy
 from tests.runs.workers import queued, releases, toy_plan, work
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.usefixtures("here"), pytest.mark.slow]
 
 
 def kept_of_people(store: RunStore) -> int:

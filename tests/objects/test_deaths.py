@@ -22,7 +22,7 @@ from tests.runs import toy
 from tests.runs.conftest import ROWS
 from tests.runs.workers import queued, releases, toy_plan, work
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.usefixtures("here"), pytest.mark.slow]
 REQUESTS = ("read", "open", "write", "create", "upload", "download", "keys", "remove")
 STEPS = 1
 

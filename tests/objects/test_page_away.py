@@ -15,6 +15,8 @@ from pages.shared import widgets as shared
 from tests.pages.conftest import IdleLauncher, main_module  # noqa: F401
 from tests.requests_for import request_for
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def store(tmp_path, monkeypatch, bucket):

@@ -12,6 +12,8 @@ import pytest
 from core.runs.storage.scratch import Scratch
 from core.runs.workspace import PROJECT_ROOT
 
+pytestmark = pytest.mark.slow
+
 HOLD = """
 import sys, time
 from pathlib import Path

@@ -27,6 +27,8 @@ from core.services import export, imports, planning, reviews, runs
 from core.services.sample_tables import SAMPLE_NAME, sample_table
 from tests.requests_for import request_for
 
+pytestmark = pytest.mark.slow
+
 ROWS = 300
 SETTINGS = {"steps": 800, "frequencies": 200, "batch": 64, "hidden": 16}
 PATIENCE = 300.0  # s; the whole takes about one minute of a processor

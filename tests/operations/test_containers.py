@@ -35,6 +35,8 @@ from tests.operations.containers import (
 )
 from tests.runs.workers import until
 
+pytestmark = pytest.mark.slow
+
 DOCUMENT = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
 CANARY = "kestrelsecret"

@@ -25,6 +25,8 @@ from core.services import imports
 from pages.shared import downloads
 from tests.operations.main_line import CANARIES
 
+pytestmark = pytest.mark.slow
+
 
 def walk(folder: Path, log: str) -> subprocess.CompletedProcess[str]:
     """The main line in a process of its own."""

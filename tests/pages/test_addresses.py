@@ -12,6 +12,8 @@ from streamlit.web.server import server_util
 from pages.server import bare_page, routes
 from pages.server import middleware as doorway
 
+pytestmark = pytest.mark.slow
+
 
 def answer(path: str, kind: str = "text/html; charset=utf-8", status: int = 200):
     """Status and text of what comes of a path for which the server has this answer."""

@@ -27,6 +27,8 @@ from tests.pages.screen import (
     words,
 )
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "pages").glob("*.py"))
 PAGES = [path.stem for path in FILES if path.stem != "__init__"]

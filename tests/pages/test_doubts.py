@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from core.services import tables
 from tests.hostile.workbook_files import HEAD, book
 from tests.pages.test_tables_page import edit, upload
+
+pytestmark = pytest.mark.slow
 
 CSV = b"name,n,flag\n" + b"Ann,1,Yes\nBob,NA,No\nEve,3,yes\nJoe,40,unknown\n" * 10
 

@@ -11,6 +11,8 @@ from core.services import reviews
 from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
 from tests.pages.test_review_flow import outside_report
 
+pytestmark = pytest.mark.slow
+
 GRAVE, WORKS, EDGE, NONE = (0.3, 0.001), (0.05, 0.01), (0.05, 0.02), (0.0, 0.6)  # lead and p
 
 

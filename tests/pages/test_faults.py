@@ -29,6 +29,8 @@ from pages.shared import widgets as shared
 from tests.pages.screen import press, whole, words
 from tests.pages.test_app import PAGES, ROOT
 
+pytestmark = pytest.mark.slow
+
 SECRET = "a value that nobody may see"
 
 

@@ -19,6 +19,8 @@ from pages.shared import language
 from pages.shared.plain import JOINER
 from tests.pages.screen import each_tab, finish, small_report, whole, words
 
+pytestmark = pytest.mark.slow
+
 FRONT = Path(__file__).resolve().parents[2] / "pages/server/front.py"
 SHOWN = {
     "label", "help", "body", "placeholder", "options", "title", "caption", "text", "alt",

@@ -8,6 +8,8 @@ from core.services.schema_grid import grid_of
 from tests.pages.screen import button, press, whole, words
 from tests.pages.test_tables_page import edit
 
+pytestmark = pytest.mark.slow
+
 
 def edited(at):
     """What the grid of columns shows."""

@@ -15,6 +15,8 @@ from pages.review import report_view
 from tests.pages.screen import finish, in_tab, small_report, whole, words
 from tests.pages.test_review_flow import outside_report
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def tagged(store, table) -> TableRecord:

@@ -27,6 +27,8 @@ from tests.pages.screen import button, buttons, finish, forget_statement, press,
 from tests.pages.test_hidden_distributions import judged
 from tests.pages.test_table_people import released
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def roles(monkeypatch: pytest.MonkeyPatch) -> set[str]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 
 from pages.server import guard
 from tests.pages.screen import button, whole, words
+
+pytestmark = pytest.mark.slow
 
 SECRET = "word-that-nobody-may-see"
 

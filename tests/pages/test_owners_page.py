@@ -12,6 +12,8 @@ from core.services.sample_tables import sample_table
 from pages.server import guard
 from tests.pages.screen import buttons, press, whole, words
 
+pytestmark = pytest.mark.slow
+
 ANN, BOB = "ann@x.org", "bob@x.org"
 
 

@@ -28,6 +28,8 @@ from tests.pages.screen import (
 )
 from tests.requests_for import request_for
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("tables", "plan", "training", "review", "download", "ledger")
 

@@ -11,6 +11,8 @@ from core.schema.schema import DomainSource, Provenance, SchemaError
 from core.services import declarations, imports
 from tests.pages.screen import button, buttons, press, whole, words
 
+pytestmark = pytest.mark.slow
+
 KEEP = "Keep this answer"
 
 

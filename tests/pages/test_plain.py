@@ -17,6 +17,8 @@ from pages.shared import downloads, visible
 from pages.shared.plain import JOINER, plain
 from tests.pages.screen import said
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "pages").rglob("*.py"))
 TEXTS = ["visit_id", "a*b*", "_x_", "1. x", "# x", "![p](http://x)", "<b>", "`c`", "$x$", ":bolt:"]

@@ -21,6 +21,8 @@ from pages.server import guard
 from pages.shared import widgets as shared
 from tests.pages.screen import button, buttons, press, whole, words
 
+pytestmark = pytest.mark.slow
+
 
 def numbers(at):
     return {metric.label: metric.value for metric in at.metric}

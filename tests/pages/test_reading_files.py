@@ -11,6 +11,8 @@ from core.services import declarations, imports, tables
 from tests.pages.screen import press, whole, words
 from tests.pages.test_tables_page import edit, parquet, upload
 
+pytestmark = pytest.mark.slow
+
 TOWNS = ["Zürich", "Genève", "Köln"]
 TEXT = "town;cost;weight\n" + "".join(
     f"{TOWNS[i % 3]};{i},50 €;{'k. A.' if i == 7 else f'{i},5'}\n" for i in range(90)

@@ -25,6 +25,8 @@ from pages.server import guard
 from pages.shared import widgets as shared
 from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
 
+pytestmark = pytest.mark.slow
+
 
 def drawn(at):
     """The figures of the comparison, without the picture of the stages."""

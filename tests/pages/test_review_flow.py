@@ -24,6 +24,8 @@ from tests.pages.screen import (
     words,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def outside_report():
     """As small as can be: one column, nothing real."""

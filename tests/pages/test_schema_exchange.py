@@ -9,6 +9,8 @@ from core.services import imports, schemas
 from core.services.sample_tables import sample_table
 from tests.pages.screen import buttons, press, whole, words
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def later(store, table):

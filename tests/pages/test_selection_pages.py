@@ -26,6 +26,8 @@ from tests.pages.screen import (
 )
 from tests.pages.test_review_flow import outside_report
 
+pytestmark = pytest.mark.slow
+
 UNPAID = "Chosen among 2 runs after looking at real data; the choice is not covered by ε."
 PAID = "Chosen among 2 runs by noisy scores that ε covers"
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 
+import pytest
+
 from core.cli.buying import Parts
 from core.cli.main import command_line
 from core.cli.making import request_of
 from core.schema.schema import Schema
 from core.services import planning
 from tests.pages.screen import finish, press, whole
+
+pytestmark = pytest.mark.slow
 
 
 def parsed(at):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from core.export.page_html import page
 from core.models.events import Interaction, SignificantSets
 from core.quality.report.types import Report
 from core.runs.events import RunEvent
 from core.services import reviews
 from tests.pages.screen import finish, in_tab, small_report, whole, words
+
+pytestmark = pytest.mark.slow
 
 TOLD = SignificantSets(
     sets=(

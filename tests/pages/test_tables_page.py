@@ -26,6 +26,8 @@ from tests.pages.screen import (
     words,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def upload(at: AppTest, name: str, data: bytes) -> AppTest:
     return whole(at.file_uploader[0].set_value((name, data, "application/octet-stream")).run())

@@ -19,6 +19,8 @@ from pages.training import page
 from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import buttons, finish, press, running, small_report, whole, words
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def live(store, start):

@@ -9,6 +9,8 @@ import pytest
 from pages.shared import glossary
 from tests.pages.screen import each_tab, finish, said, small_report, whole, words
 
+pytestmark = pytest.mark.slow
+
 TERMS = re.compile(
     r"replace-one|zero-out|\bPLD\b|AUROC|\blatent|clip norm|at most \**100 ?%",
     re.IGNORECASE,

@@ -10,6 +10,8 @@ from core.runs.execution import privacy_certificate
 from core.schema.form import Form
 from core.schema.schema import Column, DomainSource, Kind
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = [
     Column(name="a", kind=Kind.INTEGER, low=17, high=90, step=1, missing=True),
     Column(name="b", kind=Kind.NUMBER, low=0, high=1e6, scale="log", spikes=(0.0, 99.5)),

@@ -26,6 +26,8 @@ from benchmarks.peers.exchange import BINS, TableCodes
 from core.quality.aligned_tables import Features
 from core.quality.metrics.association import associations
 
+pytestmark = pytest.mark.slow
+
 
 def shuffled(frame: pd.DataFrame) -> pd.DataFrame:
     rng = np.random.default_rng(0)

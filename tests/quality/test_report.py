@@ -14,6 +14,8 @@ from core.quality.report.types import Report
 from core.schema.schema import Column, DomainSource, Kind, Schema
 from tests.quality.conftest import score_of
 
+pytestmark = pytest.mark.slow
+
 KEYS = {
     "tvd_1way",
     "tvd_2way",

@@ -18,6 +18,8 @@ from core.reading.raw_cells import is_written
 from core.schema.form import FileForm
 from tests.peak_memory import peak_mb
 
+pytestmark = pytest.mark.slow
+
 N = 1_200
 
 

@@ -24,6 +24,8 @@ from core.writing.tables import write_csv_parts, write_parquet_parts
 from tests.reading.corpus import CORPUS, STORED, ColumnForm, shapes_of
 from tests.reading.files import ReadResult, read_table, xlsx
 
+pytestmark = pytest.mark.slow
+
 FEW = ("steps=40", "frequencies=200", "batch=64", "hidden=16")
 
 

@@ -15,6 +15,8 @@ from core.reading.tally import VALUES, Tally, TallyBuilder, quantile
 from core.schema.labels import to_labels
 from core.schema.schema import Column, Kind, Schema
 
+pytestmark = pytest.mark.slow
+
 
 def tables(seeds: int = 8) -> Iterator[pd.DataFrame]:
     """Random tables with every kind of column and of doubt."""

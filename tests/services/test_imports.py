@@ -33,6 +33,8 @@ from core.services import tables as table_service
 from core.services.schema_grid import grid_of
 from tests.peak_memory import peak_mb
 
+pytestmark = pytest.mark.slow
+
 N = 3_000
 
 

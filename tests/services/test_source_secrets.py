@@ -17,6 +17,8 @@ from tests.postgres_server import PASSWORD
 from tests.postgres_server import postgres_server as postgres_server
 from tests.postgres_server import postgres_url as postgres_url
 
+pytestmark = pytest.mark.slow
+
 SECRET = "word-that-nobody-may-see"
 FRAME = pd.DataFrame({"age": range(40), "sex": ["f", "m"] * 20})
 

@@ -30,6 +30,8 @@ from core.privacy.accounting.rdp import event_of
 from core.privacy.plan import Budget, Phase, Plan
 from tests.privacy.toys import phase
 
+pytestmark = pytest.mark.slow
+
 DELTA = 1e-5
 RATE = 64 / 32561  # batches of 64 out of 32,561 records
 

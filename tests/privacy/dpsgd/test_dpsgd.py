@@ -26,6 +26,8 @@ from tests.privacy.harness import (
     check_tight,
 )
 
+pytestmark = pytest.mark.slow
+
 ROWS, OTHER = toys.random_table(6, 1), toys.random_table(6, 2)
 FAR = toys.table(np.full((6, toys.WIDTH), 50.0))
 N = 60

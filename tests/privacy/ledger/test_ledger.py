@@ -18,6 +18,8 @@ from tests.postgres_server import BOTH
 from tests.privacy import races, toys
 from tests.privacy.toys import N
 
+pytestmark = pytest.mark.slow
+
 
 def admissions(ledger: Ledger, plan: Plan, account_id: str = "people") -> int:
     """How many releases of one plan pass, one after the other."""

@@ -30,6 +30,8 @@ from tests.privacy.harness import (
     check_tight,
 )
 
+pytestmark = pytest.mark.slow
+
 DOMAIN = schema().domain()
 CODEC = Codec(DOMAIN)
 NAMES = [column.name for column in DOMAIN.modelled]

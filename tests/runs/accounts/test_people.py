@@ -37,6 +37,8 @@ from core.services.sample_tables import sample_table
 from tests.privacy import toys
 from tests.requests_for import request_for
 
+pytestmark = pytest.mark.slow
+
 ADULT = 32_561  # records of a well-known table
 
 

@@ -36,6 +36,8 @@ from core.services.planning import make_plan
 from core.services.sample_tables import sample_table
 from core.services.schema_grid import grid_of, schema_of
 
+pytestmark = pytest.mark.slow
+
 ROWS = 600
 EPSILON = 4.0
 

@@ -28,6 +28,8 @@ from tests.postgres_server import BOTH
 from tests.runs import toy
 from tests.runs.debtors import DEFAULTED, DOMAIN, LIMIT, N
 
+pytestmark = pytest.mark.slow
+
 ROLES = ("server", "server", "worker", "worker", "worker", "worker")
 ACCOUNTS = {"crowded": 0.45, "also crowded": 0.3, DEFAULTED: 1.7, "quiet": 0.2}  # ε of a debit
 DEBITS = 200  # of all processes together

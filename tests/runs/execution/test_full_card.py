@@ -22,7 +22,7 @@ from tests.contract.fits import QUICK
 from tests.models.card import Card
 from tests.runs.workers import queued, releases, work
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.usefixtures("here"), pytest.mark.slow]
 WORD = "too little free memory for this run. It goes on with the processor"
 
 

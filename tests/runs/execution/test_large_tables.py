@@ -40,6 +40,8 @@ from core.services.export import reviewed_file
 from tests.runs import toy
 from tests.runs.workers import queued, releases, toy_plan
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

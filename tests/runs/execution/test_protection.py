@@ -30,6 +30,8 @@ from core.services import planning
 from core.services.sample_tables import sample_table
 from tests.requests_for import request_for
 
+pytestmark = pytest.mark.slow
+
 N = 1500
 QUICK = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
 

@@ -19,6 +19,8 @@ from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.forked import new_interpreters
 from tests.requests_for import request_for
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {"steps": 40, "frequencies": 200, "batch": 64, "hidden": 16}
 
 

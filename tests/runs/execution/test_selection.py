@@ -34,6 +34,8 @@ from core.services import reviews
 from tests.requests_for import request_for
 from tests.runs import toy
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

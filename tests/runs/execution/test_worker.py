@@ -18,7 +18,7 @@ from core.services import reviews, runs
 from tests.runs import toy
 from tests.runs.workers import PATIENCE, HereLauncher, queued, releases, start, toy_plan, work
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.usefixtures("here"), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -34,6 +34,8 @@ from tests.runs.workers import (
     until,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.usefixtures("fresh")
 def test_two_pumps_start_a_run_once_and_it_ends_with_a_table(

@@ -30,7 +30,7 @@ from core.runs.workspace import PROJECT_ROOT, Workspace
 from core.services import runs
 from tests.postgres_server import BOTH
 
-pytestmark = BOTH
+pytestmark = [BOTH, pytest.mark.slow]
 NEXT = "0.1.1"
 NEXT_STEP = """
 import sqlalchemy as sa

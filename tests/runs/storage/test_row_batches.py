@@ -19,6 +19,8 @@ from core.schema.form import Form
 from core.schema.labels import to_labels, to_numbers
 from core.schema.schema import Column, Kind, Schema
 
+pytestmark = pytest.mark.slow
+
 N = 1000
 
 
