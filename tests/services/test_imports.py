@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow.csv import write_csv
 
 from core.importing.apart import Request
 from core.importing.raw_table import RawTable
@@ -303,7 +304,7 @@ def test_memory_follows_the_batch_and_not_the_rows(tmp_path: Path) -> None:
             rng = np.random.default_rng(0)
             frame = pd.DataFrame({f"x{i}": rng.normal(size=n).round(4) for i in range(4)})
             if ending == "csv":
-                frame.to_csv(file, index=False)
+                write_csv(pa.Table.from_pandas(frame), file)
             else:
                 frame.to_parquet(file, index=False, row_group_size=50_000)
             peaks.append(peak_mb(script, file, tmp_path / f"rows{n}", n))

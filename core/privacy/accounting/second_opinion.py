@@ -15,6 +15,7 @@ Source: Gopi, Lee & Wutschitz, "Numerical composition of differential privacy", 
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Sequence
@@ -120,14 +121,11 @@ def _why_not(phase: Phase, rows: int) -> str:
 
 
 def _compare(phases: Sequence[Phase], delta: float, rows: int) -> Comparison:
-    history: History = [
+    history = tuple(
         (phase.noise_multiplier / rows, phase.sampling_rate or 1.0, phase.count) for phase in phases
-    ]
+    )
     ours = epsilon(phases, delta, rows=rows)[0]
-    with warnings.catch_warnings():  # of logarithms of 0 at q = 1, and of orders at the end
-        warnings.simplefilter("ignore")
-        rdp = _rdp(history, delta)
-        prv = _prv(history, delta, rdp)
+    rdp, prv = _of_opacus(history, delta)
     return Comparison(
         phases=tuple(phase.name for phase in phases),
         epsilon=ours,
@@ -135,6 +133,17 @@ def _compare(phases: Sequence[Phase], delta: float, rows: int) -> Comparison:
         prv=prv,
         grid=grid_error(phases, ours, rows=rows),
     )
+
+
+@functools.lru_cache(maxsize=64)  # a plan of one phase is asked for it alone and together
+def _of_opacus(
+    history: tuple[tuple[float, float, int], ...], delta: float
+) -> tuple[float, tuple[float, float] | None]:
+    """Opacus's RDP bound, and the interval of its PRV accountant."""
+    with warnings.catch_warnings():  # of logarithms of 0 at q = 1, and of orders at the end
+        warnings.simplefilter("ignore")
+        rdp = _rdp(list(history), delta)
+        return rdp, _prv(list(history), delta, rdp)
 
 
 def _rdp(history: History, delta: float) -> float:

@@ -74,6 +74,7 @@ def test_a_run_outlives_accountants_that_fail(store, table, schema, frame, tmp_p
         raise OverflowError
 
     monkeypatch.setattr(module, "_rdp", failing)
+    module._of_opacus.cache_clear()
     done = run(store, schema, frame, tmp_path)
     opinion = done.privacy_certificate["second_opinion"]
     assert opinion["agrees"] is None and "failed (OverflowError)" in opinion["statement"]
