@@ -127,7 +127,7 @@ def workers_of(store: RunStore, run_id: str, count: int) -> list[subprocess.Pope
 
 def test_of_workers_that_take_a_run_at_once_one_works(store: RunStore, table: TableRecord) -> None:
     """Each time the one that won is killed in its steps; the run ends once, and was paid once."""
-    run = queued(store, table, toy_plan(table, steps=120, nap=0.05))
+    run = queued(store, table, toy_plan(table, steps=200, nap=0.05))
     told = 0
     for _ in range(3):
         racing = workers_of(store, run.id, 3)
@@ -151,4 +151,4 @@ def test_of_workers_that_take_a_run_at_once_one_works(store: RunStore, table: Ta
     done = store.run(run.id)
     assert (done.state, done.message) == (State.DONE, "Done.") and releases(store, table) == 1
     steps = [e.data["step"] for e in store.journal.events(run.id, kind="progress")]
-    assert steps[-1] == 120 and steps == sorted(steps), "nobody worked beside another"
+    assert steps[-1] == 200 and steps == sorted(steps), "nobody worked beside another"
