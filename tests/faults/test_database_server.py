@@ -11,6 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from core.cluster import postgres
 from core.models.events import PhaseStarted, Progress
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.ledger import Ledger
@@ -20,7 +21,6 @@ from core.runs.errors import storage_trouble
 from core.runs.events import State
 from core.runs.execution.reporter import Reporter
 from core.runs.execution.worker import PATIENCE
-from core.runs.storage import postgres
 from core.runs.storage.engine import open_engine
 from core.runs.storage.store import RunStore
 from tests.faults.ledger import paid_for
