@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import PlainSerializer, PlainValidator
 
 Value = str | int | float  # a string may be a message
-Saved = str | dict[str, Any]
 
 
 class Message(str):
@@ -91,13 +92,19 @@ def to_say(text: str, /) -> str:
     return text
 
 
-def to_json(text: str) -> Saved:
+def to_json(value: Any) -> Any:
     """A text to be stored: a message with its template beside its English, else the text itself.
+
+    Lists and dicts are stored with the texts in them.
 
     >>> to_json(Message("{n} rows", n=2))
     {'text': '2 rows', 'template': '{n} rows', 'values': {'n': 2}}
     """
-    return _saved(text) if isinstance(text, Message) and text.values else str.__str__(text)
+    if isinstance(value, Message):
+        return _saved(value) if value.values else str.__str__(value)
+    if isinstance(value, Mapping):
+        return {key: to_json(part) for key, part in value.items()}
+    return [to_json(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _saved(message: Message) -> dict[str, Any]:
@@ -108,21 +115,33 @@ def _saved(message: Message) -> dict[str, Any]:
     return {"text": str.__str__(message), "template": message.template, "values": values}
 
 
-def from_json(saved: Saved) -> str:
-    """A text as `to_json` stored it; where its template does not give its English, that alone.
+def from_json(saved: Any) -> Any:
+    """What `to_json` made, as it was; where a template does not give its English, that alone.
+
+    It can be the `object_hook` of `json.load` too.
 
     >>> from_json(to_json(Message("{n} rows", n=2))).values
     {'n': 2}
     """
-    if isinstance(saved, str):
+    if isinstance(saved, list):
+        return [from_json(part) for part in saved]
+    if not isinstance(saved, dict):
         return saved
-    text = str(saved["text"])
-    values = {
-        name: from_json(value) if isinstance(value, dict) else value
-        for name, value in saved.get("values", {}).items()
-    }
+    if saved.keys() != {"text", "template", "values"} or not isinstance(saved["text"], str):
+        return {key: from_json(part) for key, part in saved.items()}
     try:
-        message = Message(str(saved["template"]), **values)
+        message = Message(saved["template"], **from_json(saved["values"]))
     except (AttributeError, LookupError, TypeError, ValueError):
-        return text  # somebody changed what was stored
-    return message if message == text else text
+        return saved["text"]  # somebody changed what was stored
+    return message if message == saved["text"] else saved["text"]
+
+
+def _checked(value: object) -> str:
+    text = from_json(value)
+    if not isinstance(text, str):
+        raise ValueError("Input should be a text")
+    return text
+
+
+# A model's field that keeps the templates of its messages, in JSON too.
+Text = Annotated[str, PlainValidator(_checked), PlainSerializer(to_json, when_used="json")]

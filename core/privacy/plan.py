@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from core.message import Text
 from core.schema.person import Person
 
 __all__ = [
@@ -177,8 +178,8 @@ class Guarantee(BaseModel):
     epsilon: float
     epsilon_replace: float
     delta: float
-    method: str = ""
-    conditions: tuple[str, ...] = ()
+    method: Text = ""
+    conditions: tuple[Text, ...] = ()
 
     @property
     def private(self) -> bool:

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.encoding.person_rows import number_people
+from core.message import Message
 from core.quality.aligned_tables import AlignedTable, Features, sample_rows
 from core.schema.person import Person
 from core.schema.schema import Schema
@@ -80,9 +81,11 @@ class Comparison:
           real, synthetic, schema, test, before, seed, alpha: as for `build_report`, which see.
         """
         rng = np.random.default_rng(seed)
-        notes = []
+        notes: list[Message] = []
         if max(len(real), len(synthetic)) > TABLE_ROWS:
-            notes.append(f"Measured on random samples of at most {TABLE_ROWS:,} rows a side.")
+            notes.append(
+                Message("Measured on random samples of at most {n:,} rows a side.", n=TABLE_ROWS)
+            )
         given = {
             "real": (real, TABLE_ROWS),
             "synthetic": (synthetic, TABLE_ROWS),
@@ -100,9 +103,11 @@ class Comparison:
         if held_out is None:
             train, held_out = _split(tables["real"])
             notes.append(
-                "No test table was given: every fourth real row was used for testing. The "
-                "synthetic table was learnt from those rows too, so one that copies rows looks too "
-                "good here."
+                Message(
+                    "No test table was given, so every fourth real row was used for testing. The "
+                    "model was trained on those rows too, so a model that copies rows looks better "
+                    "here than it is."
+                )
             )
         return cls(
             schema=schema,

@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from core.message import Message
 from core.schema.form import Form
 from core.schema.magnitudes import magnitude_fault
 from core.schema.rounding_up import round_up
@@ -108,10 +109,10 @@ class Provenance(StrEnum):
 
 
 _ORIGINS = {
-    Provenance.PROPOSED: "as proposed from the rows",
-    Provenance.STEWARD: "set by the steward",
-    Provenance.BOUGHT: "bought with budget",
-    Provenance.UNSTATED: "origin not recorded",
+    Provenance.PROPOSED: Message("as proposed from the rows"),
+    Provenance.STEWARD: Message("set by the steward"),
+    Provenance.BOUGHT: Message("bought with budget"),
+    Provenance.UNSTATED: Message("origin not recorded"),
 }
 
 
@@ -265,8 +266,14 @@ class Purchase(BaseModel):
     def words(self) -> str:
         """For the certificate and the pages."""
         epsilon = round_up(self.epsilon, ".4g")
-        words = f"bought in ledger entry {self.entry}, which cost ε {epsilon:.4g} for all in it"
-        return f"{words}, {self.known} labels declared" if self.known else words
+        cost = Message(
+            "bought in ledger entry {entry}, which cost ε {epsilon:.4g} in total",
+            entry=self.entry,
+            epsilon=epsilon,
+        )
+        if not self.known:
+            return cost
+        return Message("{cost}, {n} labels declared", cost=cost, n=self.known)
 
 
 class DomainColumn(Column):

@@ -6,6 +6,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from core.message import Message, plural
+
 __all__ = ["MOST_ROWS", "Person", "Unit"]
 
 MOST_ROWS = 1000  # of one person
@@ -63,8 +65,8 @@ class Person(BaseModel):
     def words(self) -> str:
         """The unit that ε protects, in a few words."""
         if self.rows == 1 and not self.grouped:
-            return "per row"
-        return f"per person, at most {self.rows} row{'s' if self.rows > 1 else ''}"
+            return Message("per row")
+        return plural(self.rows, "per person, at most {n} row", "per person, at most {n} rows")
 
 
 class Unit(BaseModel):
@@ -101,5 +103,5 @@ class Unit(BaseModel):
         ('per row', 'per person, at most 3 rows', 'per person (ward, who)')
         """
         if self.columns:
-            return f"per person ({', '.join(self.columns)})"
+            return Message("per person ({columns})", columns=", ".join(self.columns))
         return Person(rows=self.rows).words

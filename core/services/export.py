@@ -19,7 +19,7 @@ from core.models.planning import Hiding, hiding
 from core.models.shaped_output import Shape
 from core.runs.accounts.spending import epsilon_text
 from core.runs.errors import NotFoundError, RunStoreError
-from core.runs.execution.privacy_certificate import declared, origin
+from core.runs.execution.privacy_certificate import declared_domain, origin
 from core.runs.records import RunRecord
 from core.runs.storage.artefacts import MODEL, SYNTHETIC_TABLE
 from core.runs.storage.row_batches import row_batches
@@ -146,7 +146,7 @@ def domain_dictionary(
                 "column": c.name,
                 "kind": c.kind.value,
                 "type": c.dtype,
-                "what may stand in it": declared(c).removeprefix(f"{c.name}: "),
+                "what may stand in it": declared_domain(c),
                 "known": origin(c),
             }
             | ({"written": _written(c)} if formed else {})

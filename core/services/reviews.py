@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.encoding.layout.layout import Layout
+from core.message import Message, from_json
 from core.privacy.ledger.units import units_of
 from core.quality.metrics.noisy import NoisyScore, difference, ranked
 from core.quality.report.types import View
@@ -122,7 +123,7 @@ def refused_groups(store: RunStore, run: RunRecord) -> list[str]:
 def _read_json(store: RunStore, run_id: str, name: str) -> dict[str, Any] | None:
     try:
         with store.artefacts(run_id).open(name) as file:
-            content: dict[str, Any] = json.load(file)
+            content: dict[str, Any] = json.load(file, object_hook=from_json)
     except FileNotFoundError:
         return None
     return content
@@ -140,10 +141,13 @@ def selection_words(store: RunStore, run: RunRecord) -> str:
         return ""
     how = last[1]
     epsilon, delta = round_up(how.epsilon, ".4g"), round_up(how.delta, ".3g")
-    return (
-        f"Chosen among {how.runs} runs by noisy scores that ε covers: all releases about these "
-        f"people until the choice cost ε = {epsilon:.4g}, δ = {delta:.3g} together at "
-        "most. The ε of this run alone does not count the other runs."
+    return Message(
+        "Chosen among {runs} runs by noisy scores that ε covers: all releases about these people "
+        "up to that choice cost at most ε = {epsilon:.4g}, δ = {delta:.3g} together. The ε of this "
+        "run alone does not count the other runs.",
+        runs=how.runs,
+        epsilon=epsilon,
+        delta=delta,
     )
 
 
@@ -160,9 +164,9 @@ def inside_view_words(store: RunStore, account_id: str, *, run_id: str | None = 
     others = viewed_runs(store, account_id) - {run_id}
     if not others:
         return ""
-    return (
-        f"Chosen among {len(others) + 1} runs after looking at real data; the choice is not "
-        "covered by ε."
+    return Message(
+        "Chosen among {n} runs after looking at real data; ε does not cover the choice.",
+        n=len(others) + 1,
     )
 
 
@@ -239,8 +243,10 @@ def pick_by_scores(
     compared = ranking(store, runs)
     if compared is None:
         raise RunStoreError(
-            "Fewer than two of these runs have noisy scores over the same columns. Nothing was "
-            "picked. Switch on “let runs be compared without looking” in a plan of this table."
+            Message(
+                "Fewer than two of these runs have noisy scores over the same columns. Nothing was "
+                "picked. Switch on “let runs be compared without looking” in a plan of this table."
+            )
         )
     best = next(run for run in runs if run.id == compared.best)
     how = _paid(store, best.account_id, [run for run in runs if run.id in compared.scores])
@@ -257,8 +263,10 @@ def _paid(store: RunStore, account_id: str, compared: Sequence[RunRecord]) -> Sc
     entries = store.ledger.entries(account_id)
     if len(units_of(entries)) > 1:
         raise RunStoreError(
-            "Releases about these people protect different units, so what the choice would cost "
-            "cannot be added up. Nothing was picked."
+            Message(
+                "Releases about these people protect different units, so the cost of the choice "
+                "cannot be added up. Nothing was picked."
+            )
         )
     costs = {
         entry.run: (entry.limit, entry.delta)

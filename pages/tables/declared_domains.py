@@ -30,4 +30,4 @@ def render(table: TableRecord) -> None:
             public = DomainColumn.of(column)
             if public.declared:
                 where = f" — *{said(origin(public))}*" if origin(public) else ""
-                st.markdown(f"- {plain(declared(public, say, said))}{where}")
+                st.markdown(f"- {plain(said(declared(public)))}{where}")

@@ -6,8 +6,9 @@ import pickle
 
 import numpy as np
 import pytest
+from pydantic import BaseModel, ValidationError
 
-from core.message import Message, from_json, joined, plural, to_json
+from core.message import Message, Text, from_json, joined, plural, to_json
 
 
 def rows():
@@ -61,13 +62,34 @@ def test_a_text_without_values_is_stored_as_itself():
     assert to_json(Message("no values")) == "no values"
 
 
+def test_messages_in_stored_values_come_back():
+    stored = {"text": {}, "template": "t", "values": [rows(), 3], "of": {"a": [rows()]}}
+    back = json.loads(json.dumps(to_json(stored)), object_hook=from_json)
+    assert back == stored and back["of"]["a"][0].template == rows().template
+    assert from_json(to_json(stored)) == back
+
+
+def test_a_field_of_texts_keeps_templates():
+    class Stored(BaseModel):
+        text: Text
+        many: tuple[Text, ...] = ()
+
+    stored = Stored(text=rows(), many=(rows(), "constant"))
+    back = Stored.model_validate_json(stored.model_dump_json())
+    assert back == stored and back.many[0].values == rows().values
+    assert isinstance(stored.model_dump()["text"], Message)
+    with pytest.raises(ValidationError):
+        Stored(text=3)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         {"template": "other {n}", "values": {"n": 2}},
         {"template": "{n.__class__}{m}", "values": {"n": 2}},
         {"template": "{", "values": {}},
-        {},
+        {"template": 3, "values": {}},
+        {"template": "2 rows", "values": []},
     ],
 )
 def test_a_template_that_was_changed_counts_for_nothing(wrong):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from core.message import Message
 from core.quality.aligned_tables import sample_rows
 from core.quality.comparison import Comparison
 from core.quality.metrics.columns import single_columns
@@ -55,7 +56,7 @@ def build_report(
       ValueError: a table has no rows, or no column can be compared.
     """
     if not len(real) or not len(synthetic):
-        raise ValueError("A report needs at least one real and one synthetic row.")
+        raise ValueError(Message("A report needs at least one real and one synthetic row."))
     on_progress, save = on_progress or _ignore, save or _ignore
     if save is not _ignore and (look := _first_look(real, synthetic, schema, seed=seed)):
         save(_sampled_of(look, real, synthetic, rows))
@@ -64,7 +65,9 @@ def build_report(
         real, synthetic, schema, test=test, before=before, seed=seed, alpha=alpha
     )
     if not len(tables.features):
-        raise ValueError("No column can be compared: every one is dropped, text or an identifier.")
+        raise ValueError(
+            Message("No column can be compared: each is dropped, text or an identifier.")
+        )
     known = families()
     applied = [family for family in known if family.applies(tables)]
     whole, done = READING_COST + sum(family.cost for family in applied), READING_COST
@@ -110,9 +113,13 @@ def _sampled_of(
     """The report with the tables' own numbers of rows, and a word on how many were looked at."""
     if rows is None:
         return report
-    note = (
-        f"Compared on {len(real):,} of {rows[0]:,} real rows and {len(synthetic):,} of "
-        f"{rows[1]:,} synthetic ones, chosen by their place alone."
+    note = Message(
+        "Compared on {real:,} of {of_real:,} real rows and {synthetic:,} of {of_synthetic:,} "
+        "synthetic rows, chosen by their position alone.",
+        real=len(real),
+        of_real=rows[0],
+        synthetic=len(synthetic),
+        of_synthetic=rows[1],
     )
     notes = [note, *report.notes]
     return _with(report, rows_real=rows[0], rows_synthetic=rows[1], notes=notes)
@@ -134,6 +141,9 @@ def _first_look(
     tables = Comparison.open(few[0], few[1], schema, seed=seed)
     if not len(tables.features):
         return None
-    note = f"A first look at {FIRST_LOOK_ROWS:,} rows a side; all rows follow."
+    note = Message(
+        "A first look at {n:,} rows a side; the results on all rows will follow.",
+        n=FIRST_LOOK_ROWS,
+    )
     rows = {"rows_real": len(real), "rows_synthetic": len(synthetic)}
     return _with(_empty(tables), **single_columns(tables, _ignore).parts, notes=[note], **rows)

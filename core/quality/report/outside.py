@@ -18,6 +18,7 @@ from core.encoding.bins import MAX_LABELS, REST_LABEL
 from core.encoding.codec import Codec
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import votes
+from core.message import Message
 from core.privacy.mechanisms.histograms import Bins, Histograms
 from core.quality.aligned_tables import AlignedTable, Features, sample_rows
 from core.quality.metrics.association import associations
@@ -39,18 +40,20 @@ __all__ = ["outside_report"]
 Floats = NDArray[np.float64]
 ROWS = 100_000
 ASSOCIATION_ROWS = 20_000
-NOT_SHOWN = "Nothing on this page was computed from real rows."
-WITH_NOISE = (
-    "Real shares were released once with Gaussian noise, which the plan paid for; everything else "
-    "on this page comes from the synthetic table alone."
+NOT_SHOWN = Message("Nothing on this page was computed from real rows.")
+WITH_NOISE = Message(
+    "The real shares were released once with Gaussian noise, which the plan paid for. Everything "
+    "else on this page comes from the synthetic table alone."
 )
-AS_SHIFTED = (
-    "Beside the synthetic shares stand real ones as the released table shifts them: each record "
-    "counts as much as the shift of the hidden columns keeps of such records, because the real "
-    "shares themselves would undo it. They were released once with Gaussian noise, which the plan "
-    "paid for; everything else on this page comes from the synthetic table alone."
+AS_SHIFTED = Message(
+    "The real shares are shown as the released table shifts them: each record is weighted by the "
+    "shift of the hidden columns, because the true shares would undo the shift. They were released "
+    "once with Gaussian noise, which the plan paid for. Everything else on this page comes from "
+    "the synthetic table alone."
 )
-ONE_VOTE = "Pictures of columns count people: the rows of one person have one vote together."
+ONE_VOTE = Message(
+    "The figures of columns count people: all rows of a person have one vote together."
+)
 
 
 def outside_report(
@@ -75,13 +78,16 @@ def outside_report(
       SchemaError: it lacks columns of the domain.
     """
     if not len(synthetic):
-        raise ValueError("A report needs at least one synthetic row.")
+        raise ValueError(Message("A report needs at least one synthetic row."))
     domain = schema.domain()
     lacking = [column.name for column in domain.modelled if column.name not in synthetic]
     if lacking:
         raise SchemaError(
-            f"The synthetic table lacks columns of the schema: {', '.join(lacking)}. Drop them "
-            "from the schema."
+            Message(
+                "The synthetic table lacks columns of the schema: {columns}. Drop them from the "
+                "schema.",
+                columns=", ".join(lacking),
+            )
         )
     rng = np.random.default_rng(0)
     drawn = sample_rows(len(synthetic), ROWS, rng)
@@ -187,7 +193,10 @@ def _scores(pictures: dict[str, ColumnPicture], released: ReleasedHistograms | N
     bins = np.mean([len(counts) for counts in released.counts.values()])
     # E|N| = σ √(2/π) in each bin; half of their sum is the distance of equal tables.
     alone = 0.5 * float(bins) * released.noise_std * math.sqrt(2 / math.pi) / released.total.value
-    note = "Measured against noisy shares; noise alone shows the distance given for real data."
+    note = Message(
+        "Measured against noisy shares. The distance given for real data is what the noise alone "
+        "would show."
+    )
     return [TVD_1WAY.score(float(np.mean(distances)), ceiling=min(1.0, alone), note=note)]
 
 

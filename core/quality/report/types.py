@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from core.message import Text
 from core.quality.metrics.noisy import Total
 
 __all__ = [
@@ -51,19 +52,19 @@ class Score(_Value):
     """
 
     key: str
-    title: str
+    title: Text
     value: float | None
-    unit: str
+    unit: Text
     goal: Goal
     low: float
     high: float
-    meaning: str
+    meaning: Text
     source: str
     spread: float | None = None
     half_width: float | None = None
     ceiling: float | None = None
     before: float | None = None
-    note: str = ""
+    note: Text = ""
 
 
 class ColumnPicture(_Value):
@@ -165,7 +166,7 @@ class PredictionPoint(_Value):
     baseline: float
     predictable: bool
     half_width: float | None = None
-    note: str = ""
+    note: Text = ""
 
 
 class PairTable(_Value):
@@ -223,9 +224,9 @@ class Attack(_Value):
     """
 
     key: str
-    title: str
-    meaning: str
-    unit: str
+    title: Text
+    meaning: Text
+    unit: Text
     value: float
     baseline: float
     lead_needed: float | None
@@ -322,4 +323,4 @@ class Report(_Value):
     associations: AssociationTable | None = None
     broken_rules: list[BrokenRule] = Field(default_factory=list)
     significant_sets: list[SignificantSet] = Field(default_factory=list)  # of the fit
-    notes: list[str] = Field(default_factory=list)
+    notes: list[Text] = Field(default_factory=list)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from core.message import Message, joined
 from core.privacy.accounting.second_opinion import Comparison, SecondOpinion, second_opinion
 from core.privacy.plan import Phase
 from core.runs.accounts.purchases import PurchaseRecord
@@ -37,14 +38,18 @@ def opinion_of_opacus(
     except Exception as error:  # whatever it is, the run has been paid for and must not end with it
         return {
             "agrees": None,
-            "statement": f"Opacus's accountants failed ({type(error).__name__}), so there is no "
-            "second opinion on ε.",
+            "statement": Message(
+                "Opacus's accountants failed ({error}), so there is no second opinion on ε.",
+                error=type(error).__name__,
+            ),
         }
-    earlier = {f"purchase {one.entry}": "paid for before this run" for one in bought}
+    earlier = {f"purchase {one.entry}": Message("paid for before this run") for one in bought}
     return {
-        "accountants": f"RDP and PRV of {found.library}",
-        "relation": "Opacus counts adding or removing one record. For the phases that it covers "
-        "this compares the same distributions as zero-out. It has no replace-one.",
+        "accountants": Message("RDP and PRV of {library}", library=found.library),
+        "relation": Message(
+            "Opacus counts adding or removing one record. For the phases that it covers, this "
+            "compares the same distributions as zero-out. It has no replace-one."
+        ),
         "delta": delta,
         "phases": [_compared(one) for one in found.phases],
         "together": None if found.together is None else _compared(found.together),
@@ -68,24 +73,36 @@ def _compared(one: Comparison) -> dict[str, Any]:
 def _opinion_words(found: SecondOpinion, phases: int) -> str:
     """What the comparison came to, in plain words."""
     if found.together is None:
-        return (
-            "Opacus's accountants cannot express any phase of this run, so there is no second "
+        return Message(
+            "Opacus's accountants do not cover any phase of this run, so there is no second "
             "opinion on ε."
         )
     if found.differing:
-        figures = "; ".join(
-            f"{', '.join(one.phases)}: {round_up(one.epsilon, '.4g'):.4g} here, between "
-            f"{one.lowest:.4g} and {round_up(one.highest, '.4g'):.4g} there"
-            for one in found.differing
-        )
-        return (
-            f"Two accountants disagree on ε by more than their numerical errors explain: Facsimile "
-            f"and {found.library} ({figures}). One of them is wrong. Do not rely on ε until you "
-            "know which."
+        return Message(
+            "Facsimile and {library} disagree on ε by more than their numerical errors explain "
+            "({figures}). One of them is wrong. Do not rely on ε until you know which.",
+            library=found.library,
+            figures=joined(map(_difference, found.differing), "; "),
         )
     one = found.together
-    return (
-        f"{found.library} counts ε between {one.lowest:.4g} and "
-        f"{round_up(one.highest, '.4g'):.4g} for {len(found.phases)} of {phases} phases; Facsimile "
-        f"counts {round_up(one.epsilon, '.4g'):.4g} for them, which agrees."
+    return Message(
+        "For {covered} of {n} phases, {library} finds an ε between {lowest:.4g} and {highest:.4g}; "
+        "Facsimile finds {epsilon:.4g}, which agrees.",
+        covered=len(found.phases),
+        n=phases,
+        library=found.library,
+        lowest=one.lowest,
+        highest=round_up(one.highest, ".4g"),
+        epsilon=round_up(one.epsilon, ".4g"),
+    )
+
+
+def _difference(one: Comparison) -> Message:
+    """Both accountants' ε of some phases."""
+    return Message(
+        "{phases}: {epsilon:.4g} here, between {lowest:.4g} and {highest:.4g} there",
+        phases=", ".join(one.phases),
+        epsilon=round_up(one.epsilon, ".4g"),
+        lowest=one.lowest,
+        highest=round_up(one.highest, ".4g"),
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.encoding.layout.layout import Layout
+from core.message import Message, to_json
 from core.models.events import Emitter, OnEvent, Signal
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
@@ -143,7 +144,7 @@ def execute(
 
 def _write_certificate(artefacts: ArtefactStore, certificate: dict[str, Any]) -> None:
     with artefacts.replacing(PRIVACY_CERTIFICATE) as file:
-        file.write(json.dumps(certificate, indent=1, ensure_ascii=False).encode())
+        file.write(json.dumps(to_json(certificate), indent=1, ensure_ascii=False).encode())
 
 
 def _check(job: Job, layout: Layout) -> None:
@@ -227,7 +228,11 @@ def _set_since(names: Sequence[str], epsilon: float) -> tuple[str, ...]:
     if not names:
         return ()
     return (
-        f"Bounds or lists of {', '.join(names)} were bought about these people before, for ε "
-        f"{round_up(epsilon, '.4g'):.4g} that this ε does not include: it is the steward's word "
-        "that what is declared of them now is public without what was bought.",
+        Message(
+            "Bounds or lists of {columns} were bought about these people before, for ε "
+            "{epsilon:.4g}, which this ε does not include. The steward states that what is "
+            "declared about them now is public regardless of what was bought.",
+            columns=", ".join(names),
+            epsilon=round_up(epsilon, ".4g"),
+        ),
     )

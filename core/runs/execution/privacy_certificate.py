@@ -5,10 +5,11 @@ It holds nothing computed from real rows but the number of records, so it may le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from core.message import Message, joined, to_say
 from core.models.planning import Hiding, hiding
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
@@ -24,94 +25,120 @@ __all__ = [
     "VERSION",
     "conditions",
     "declared",
+    "declared_domain",
     "make_privacy_certificate",
     "origin",
 ]
 
 VERSION = "0.1.0"  # as in pyproject.toml, which no image of a container holds
-RELATION = (
-    "zero-out: two tables are neighbours when {one} of the first contributes nothing in the "
-    "second, while the number of {many} is public; ε under replace-one ({one} swapped for "
-    "{other}) stands beside it."
+RELATION = to_say(
+    "zero-out: two tables are neighbours when {one} of the first contributes nothing to the "
+    "second, while the number of {many} is public. The ε under replace-one ({one} swapped for "
+    "{other}) is given beside it."
 )
-NOT_PRIVATE = "no differential privacy"
-OWN_TABLES = (
-    "Whether these people are in other tables was looked for among those that this table's owner "
-    "may see. Accounts of different owners are not added up unless the privacy officer joins them."
+NOT_PRIVATE = Message("no differential privacy")
+OWN_TABLES = Message(
+    "Whether these people are in other tables was checked only among the tables that this table's "
+    "owner may see. Accounts of different owners are not added up unless the privacy officer joins "
+    "them."
 )
 ORIGINS = {
-    Provenance.PROPOSED: "Domains “as proposed from the rows” were read from them without noise "
-    "and accepted as public; ε does not cover what they show.",
-    Provenance.BOUGHT: "Domains that were bought were released with noise, which ε includes; what "
-    "kind of column each is, how it is written and in which steps is declared.",
-    Provenance.UNSTATED: "Where the “origin is not recorded”, take the domain as read from the "
-    "rows: ε does not cover what it shows.",
+    Provenance.PROPOSED: Message(
+        "Domains “as proposed from the rows” were read from the rows without noise and accepted as "
+        "public. ε does not cover what they reveal."
+    ),
+    Provenance.BOUGHT: Message(
+        "Domains that were bought were released with noise, and ε includes their cost. The kind of "
+        "each column, how its values are written and its step size are declared."
+    ),
+    Provenance.UNSTATED: Message(
+        "Where the “origin is not recorded”, assume that the domain was read from the rows: ε does "
+        "not cover what it reveals."
+    ),
 }
-_PEOPLE = "It does not protect individuals: that is what differential privacy does."
-LMDP_STATEMENTS: dict[Hiding, str] = {
-    "shifted": "α-LMDP says that the released columns of a group do not follow the real ones. "
-    f"They were shifted on purpose. {_PEOPLE}",
-    "trained": "α-LMDP says that the released columns of a group do not follow the real ones. The "
-    f"model was trained to make them differ, and nothing was shifted. {_PEOPLE}",
-    "none": f"Nothing was done to hide how the tagged columns are spread. {_PEOPLE}",
+LMDP_STATEMENTS: dict[Hiding, Message] = {
+    "shifted": Message(
+        "α-LMDP says that the released columns of a group do not follow the real distribution: "
+        "they were shifted on purpose. It does not protect individuals. Differential privacy does "
+        "that."
+    ),
+    "trained": Message(
+        "α-LMDP says that the released columns of a group do not follow the real distribution: the "
+        "model was trained to make them differ, and nothing was shifted. It does not protect "
+        "individuals. Differential privacy does that."
+    ),
+    "none": Message(
+        "Nothing was done to hide how the tagged columns are distributed. α-LMDP would not protect "
+        "individuals in any case. Differential privacy does that."
+    ),
 }
 
-ATTACK = (
-    "How other columns depend on hidden ones is kept. So whoever knows the true shares of other "
-    "columns from elsewhere can compute the hidden shares back, by expectation maximisation."
+ATTACK = Message(
+    "The way other columns depend on the hidden ones is kept. Anyone who knows the true shares of "
+    "other columns from elsewhere can therefore estimate the hidden shares, by expectation "
+    "maximisation."
 )
-SHIFTED_ALIKE = (
+SHIFTED_ALIKE = Message(
     "Nothing released with this table gives such shares: bought counts of real rows are shifted "
-    "as the table is. A release about these people without the shift would give them."
+    "in the same way as the table. A release about these people without the shift would give them."
 )
-GIVEN_ELSEWHERE = (
-    "Counts of real rows released with this table are shifted as the table is. What the steward "
-    "confirmed about other releases may give such shares."
+GIVEN_ELSEWHERE = Message(
+    "Counts of real rows released with this table are shifted in the same way as the table. Other "
+    "releases that the steward confirmed may give such shares."
 )
 
 
-def declared(
-    column: Column, say: Callable[..., str] = str.format, said: Callable[[str], str] = str
-) -> str:
-    """What was declared public about a column, in words.
-
-    Args:
-      say: fills a template, in the language of whoever reads.
-      said: a word of ours in that language.
+def declared(column: Column) -> Message:
+    """What was declared public about a column.
 
     >>> declared(Column(name="age", kind=Kind.INTEGER, low=17, high=90, step=1, missing=True))
     'age: integer from 17 to 90 in steps of 1, may be missing'
     """
-    kind = said(column.kind.value)
+    return Message("{name}: {domain}", name=column.name, domain=declared_domain(column))
+
+
+def declared_domain(column: Column) -> Message:
+    """`declared` without the column's name."""
     if column.source is DomainSource.DROP:
-        return say("{name}: left out of the synthetic table", name=column.name)
+        return Message("left out of the synthetic table")
+    kind = Message(column.kind.value)
     if column.kind.surrogate:
-        return say("{name}: {kind}, replaced by made-up values", name=column.name, kind=kind)
-    words = f"{column.name}: {kind}"
+        return Message("{kind}, replaced by made-up values", kind=kind)
+    return joined([kind, *_values(column), *_presence(column)], "")
+
+
+def _values(column: Column) -> Iterator[Message]:
+    """What may stand in a column of values that are modelled."""
     if column.kind.listed:
         labels = column.categories or ()
-        words += say(", one of {n}: {categories}", n=len(labels), categories=", ".join(labels))
-        words += say(" ({other} stands for all others)", other=column.other) if column.other else ""
+        yield Message(", one of {n}: {categories}", n=len(labels), categories=", ".join(labels))
+        if column.other:
+            yield Message(" ({other} stands for all others)", other=column.other)
     elif column.kind is Kind.DATETIME:
-        words += say(" from {low} to {high}", low=_day(column.low), high=_day(column.high))
-        words += say(" in steps of {step:.15g} s", step=column.step) if column.step else ""
+        yield Message(" from {low} to {high}", low=_day(column.low), high=_day(column.high))
+        if column.step:
+            yield Message(" in steps of {step:.15g} s", step=column.step)
     else:
-        words += say(" from {low:.15g} to {high:.15g}", low=column.low, high=column.high)
-        words += say(" in steps of {step:.15g}", step=column.step) if column.step else ""
+        yield Message(" from {low:.15g} to {high:.15g}", low=column.low, high=column.high)
+        if column.step:
+            yield Message(" in steps of {step:.15g}", step=column.step)
     if column.scale == "log":
-        words += say(", on a heavy-tail scale")
+        yield Message(", on a heavy-tail scale")
     if column.spikes:
         spikes = ", ".join(f"{spike:.15g}" for spike in column.spikes)
-        words += say(", often exactly {spikes}", spikes=spikes)
+        yield Message(", often exactly {spikes}", spikes=spikes)
+
+
+def _presence(column: Column) -> Iterator[Message]:
+    """Whether values may be missing, and how that is written."""
     absent = column.missing or column.codes
-    words += say(", may be missing") if absent else say(", never missing")
+    yield Message(", may be missing") if absent else Message(", never missing")
     if column.codes:
-        words += say(" (also written as {codes})", codes=", ".join(column.codes))
-    return words
+        yield Message(" (also written as {codes})", codes=", ".join(column.codes))
 
 
 def origin(column: DomainColumn) -> str:
-    """Where a column's domain comes from, in words; empty where it has none.
+    """Where a column's domain comes from; empty where it has none.
 
     >>> origin(DomainColumn(name="age", kind=Kind.INTEGER, provenance=Provenance.STEWARD))
     'set by the steward'
@@ -133,71 +160,108 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
       n: number of records, public; of people where rows are put together.
       inferred: whether the domain was taken from the rows and declared public without a look.
     """
-    how = "inferred from the table and declared public" if inferred else "declared public"
-    columns = [schema.public(column) for column in schema.columns]
-    domains = "; ".join(
-        f"{declared(column)} ({origin(column)})" if origin(column) else declared(column)
-        for column in columns
+    how = (
+        Message("inferred from the table and declared public")
+        if inferred
+        else Message("declared public")
     )
+    columns = [schema.public(column) for column in schema.columns]
+    domains = [
+        Message("{declared} ({origin})", declared=declared(column), origin=_said_origin(column))
+        if origin(column)
+        else declared(column)
+        for column in columns
+    ]
     origins = {column.provenance for column in columns if column.modelled}
-    _, many, _ = _unit_words(schema.person)
-    which = "by their own key" if many == "people" else "by their place in it"
     return (
-        f"The number of {many}, {n}, is public."
-        + (
-            f" Beside them {schema.holdout:.0%} of the file's {many}, chosen {which}, were kept "
-            "out of training."
-            if schema.holdout
-            else ""
-        ),
+        *_number(schema, n),
         _unit(schema.person),
-        f"Conditional on these declared domains ({how}): {domains}.",
+        Message(
+            "Conditional on these declared domains ({how}): {domains}.",
+            how=how,
+            domains=joined(domains, "; "),
+        ),
         *_rules(schema, how),
         *schema.fallen.values(),
         *(words for where, words in ORIGINS.items() if where in origins),
     )
 
 
-def _unit_words(person: Person | None) -> tuple[str, str, str]:
+def _said_origin(column: DomainColumn) -> Message:
+    return joined([origin(column)])
+
+
+def _number(schema: Schema, n: int) -> Iterator[Message]:
+    """What is public of the numbers of records."""
+    grouped = schema.person is not None and schema.person.grouped
+    if grouped:
+        yield Message("The number of people, {n}, is public.", n=n)
+    else:
+        yield Message("The number of records, {n}, is public.", n=n)
+    if schema.holdout and grouped:
+        yield Message(
+            "In addition, {share:.0%} of the people in the file, chosen by their own key, were "
+            "kept out of training.",
+            share=schema.holdout,
+        )
+    elif schema.holdout:
+        yield Message(
+            "In addition, {share:.0%} of the records in the file, chosen by their position in it, "
+            "were kept out of training.",
+            share=schema.holdout,
+        )
+
+
+def _unit_words(person: Person | None) -> dict[str, Message]:
     """What is left out in a neighbouring table, what is counted, and what may replace the one."""
     if person is None or (person.rows == 1 and not person.grouped):
-        return "one record", "records", "any other in the same place of the file"
+        return {
+            "one": Message("one record"),
+            "many": Message("records"),
+            "other": Message("any other at the same position in the file"),
+        }
     if person.grouped:
-        return (
-            "one person, with all their rows,",
-            "people",
-            "any other under any key; as many people stay trained on, so nobody who was kept out "
-            "of training is swapped for somebody trained on",
-        )
-    one = f"any {person.rows} records that are one person's"
-    return one, "records", "any others in the same places of the file"
+        return {
+            "one": Message("one person, with all their rows,"),
+            "many": Message("people"),
+            "other": Message(
+                "any other under any key; the number of people trained on stays the same, so "
+                "nobody who was kept out of training is swapped for somebody trained on"
+            ),
+        }
+    return {
+        "one": Message("any {n} records that belong to one person", n=person.rows),
+        "many": Message("records"),
+        "other": Message("any others at the same positions in the file"),
+    }
 
 
-def _unit(person: Person | None) -> str:
+def _unit(person: Person | None) -> Message:
     """Whose rows are protected together, in plain words."""
     if person is None or (person.rows == 1 and not person.grouped):
-        return (
-            "The guarantee protects one record: every row counts as a person of its own. A person "
-            "with several records gets less."
+        return Message(
+            "The guarantee protects one record: every row counts as a separate person. A person "
+            "with several records gets less protection."
         )
     if not person.grouped:
-        return (
-            f"The guarantee holds {person.words}: the steward says that nobody has more, and no "
-            "column tells whose rows are whose. A person with more rows gets less."
+        return Message(
+            "The guarantee holds {unit}: the steward states that nobody has more, and no column "
+            "says which rows belong to whom. A person with more rows gets less protection.",
+            unit=person.words,
         )
-    who = ", ".join(person.columns)
-    return (
-        f"The guarantee holds {person.words}: rows that agree in {who} are one person's. Of who "
-        f"has more than {person.rows}, the others were left out. Rows that do not say who they "
-        "are of count as one person together; somebody found under two keys is two people."
+    return Message(
+        "The guarantee holds {unit}: rows that agree in {columns} belong to one person. If a "
+        "person has more than {n} rows, the rest were left out. Rows that do not say whose they "
+        "are count as one person together; somebody found under two keys counts as two people.",
+        unit=person.words,
+        columns=", ".join(person.columns),
+        n=person.rows,
     )
 
 
-def _rules(schema: Schema, how: str) -> tuple[str, ...]:
+def _rules(schema: Schema, how: Message) -> Iterator[Message]:
     """What was declared true of every row, with the labels that it publishes."""
     rules = [rule for rule in schema.rules if rule.text not in schema.fallen]
-    if not rules:
-        return ()
     words = []
     for rule in rules:
         listed: list[str] = []
@@ -206,9 +270,12 @@ def _rules(schema: Schema, how: str) -> tuple[str, ...]:
         if isinstance(rule, Combinations) and not rule.bought:
             listed = [" · ".join(labels) for labels in rule.allowed or ()]
         words.append(rule.text + (f" ({'; '.join(listed)})" if listed else ""))
-    return (
-        f"Conditional on these rules ({how}), which every synthetic row keeps: {'. '.join(words)}.",
-    )
+    if rules:
+        yield Message(
+            "Conditional on these rules ({how}), which every synthetic row keeps: {rules}.",
+            how=how,
+            rules=". ".join(words),
+        )
 
 
 def make_privacy_certificate(
@@ -237,11 +304,13 @@ def make_privacy_certificate(
       owned: whether the table has an owner, who signed in.
     """
     private = guarantee.private
-    one, many, other = _unit_words(plan.unit)
     return {
         "product": f"Facsimile {VERSION}",
-        "claim": f"ε = {round_up(guarantee.epsilon, '.4g'):.4g}, "
-        f"δ = {round_up(guarantee.delta, '.3g'):.3g}"
+        "claim": Message(
+            "ε = {epsilon:.4g}, δ = {delta:.3g}",
+            epsilon=round_up(guarantee.epsilon, ".4g"),
+            delta=round_up(guarantee.delta, ".3g"),
+        )
         if private
         else NOT_PRIVATE,
         "private": private,
@@ -257,7 +326,7 @@ def make_privacy_certificate(
         "epsilon_replace_one": guarantee.epsilon_replace if private else None,
         "delta": guarantee.delta if private else None,
         "method": guarantee.method if private else NOT_PRIVATE,
-        "relation": RELATION.format(one=one, many=many, other=other) if private else NOT_PRIVATE,
+        "relation": Message(RELATION, **_unit_words(plan.unit)) if private else NOT_PRIVATE,
         "conditions": [
             *(guarantee.conditions if private else (NOT_PRIVATE,)),
             *(sentence for _, sentence in debit.statements),
@@ -320,12 +389,14 @@ def _attack(plan: Plan, outcome: LmdpOutcome, *, alone: bool) -> Iterator[str]:
         return
     yield ATTACK
     if how == "trained":
-        yield "How far that gets was not measured: nothing was shifted."
+        yield Message("How far that gets was not measured: nothing was shifted.")
     for one in outcome.undone:
-        yield (
-            f"With exact shares of the other columns from another source, at least "
-            f"{one['undone']:.0%} of the shift of {', '.join(one['columns'])} can be undone. This "
-            "was measured on records of the model alone, in steps of 5 %."
+        yield Message(
+            "With exact shares of the other columns from another source, at least {share:.0%} of "
+            "the shift of {columns} can be undone. This was measured on records drawn from the "
+            "model, in steps of 5%.",
+            share=one["undone"],
+            columns=", ".join(one["columns"]),
         )
     if how == "shifted":
         yield SHIFTED_ALIKE if alone else GIVEN_ELSEWHERE
