@@ -7,9 +7,10 @@ says of a purchase or of a run that is just starting is what the ledger holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from core.message import Message, joined, plural
 from core.privacy.ledger.ledger import Entry, Left
 from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Guarantee, Plan
@@ -85,10 +86,14 @@ def with_purchases_added(claim: Guarantee, bought: Sequence[Paid]) -> Guarantee:
     delta = math.fsum([claim.delta, *(one.delta for one in bought)])
     entries = ", ".join(one.entry for one in bought)
     own, before = round_up(claim.epsilon, ".4g"), round_up(epsilon - claim.epsilon, ".4g")
-    words = (
-        f"ε {round_up(epsilon, '.4g'):.4g} and δ {round_up(delta, '.3g'):.3g} are sums: ε "
-        f"{own:.4g} of this run and ε {before:.4g} of bounds, lists and mappings that "
-        f"were bought before (ledger entry {entries})."
+    words = Message(
+        "ε {epsilon:.4g} and δ {delta:.3g} are sums: ε {own:.4g} of this run and ε {before:.4g} of "
+        "bounds, lists and mappings that were bought before (ledger entry {entries}).",
+        epsilon=round_up(epsilon, ".4g"),
+        delta=round_up(delta, ".3g"),
+        own=own,
+        before=before,
+        entries=entries,
     )
     return claim.model_copy(
         update={
@@ -97,7 +102,7 @@ def with_purchases_added(claim: Guarantee, bought: Sequence[Paid]) -> Guarantee:
                 [claim.epsilon_replace, *(one.epsilon_replace for one in bought)]
             ),
             "delta": delta,
-            "method": f"{claim.method}, added to what was bought",
+            "method": Message("{method}, added to what was bought", method=joined([claim.method])),
             "conditions": (*claim.conditions, words),
         }
     )
@@ -133,20 +138,21 @@ class RunSpending:
         return len(self.entries)
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Message:
         """What was spent on the run, for whoever looks at it now."""
         if not self.entries:
             if self.starting:
-                return "It is starting: the ledger is charged for it at this moment."
-            return "Nothing was spent on this run yet."
+                return Message("The run is starting: the ledger is being charged for it now.")
+            return Message("Nothing was spent on this run yet.")
         private = [entry for entry in self.entries if entry.private]
         if not private:
-            return "The ledger holds it as a release without differential privacy."
-        epsilon = round_up(private[-1].limit, ".4g")
-        times = len(private)
-        if times > 1:
-            return f"The ledger was charged ε {epsilon:.4g} for it {times} times."
-        return f"The ledger was charged ε {epsilon:.4g} for it."
+            return Message("The ledger holds it as a release without differential privacy.")
+        return plural(
+            len(private),
+            "The ledger was charged ε {epsilon:.4g} for it.",
+            "The ledger was charged ε {epsilon:.4g} for it {n} times.",
+            epsilon=round_up(private[-1].limit, ".4g"),
+        )
 
 
 def run_spending(entries: Iterable[Entry], run: RunRecord) -> RunSpending:
@@ -155,9 +161,11 @@ def run_spending(entries: Iterable[Entry], run: RunRecord) -> RunSpending:
     return RunSpending(own, starting=run.state is State.RUNNING and not own)
 
 
-def kept_spent(store: RunStore, run: RunRecord) -> str:
+def kept_spent(store: RunStore, run: RunRecord) -> Message:
     """The end of a sentence on a run that stopped, was paused or ended."""
-    return "What it spent stays spent." if charges(store, run) else "Nothing was spent on this run."
+    if charges(store, run):
+        return Message("What it spent stays spent.")
+    return Message("Nothing was spent on this run.")
 
 
 # -- what an account has spent ------------------------------------------------------------------
@@ -181,36 +189,47 @@ class AccountSpending:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What was paid for and released about these people, a sentence each."""
-        words = [*self._paid()]
-        if self.without:
-            count = len(self.without)
-            words.append(
-                f"Releases about these people without differential privacy: {count}; "
-                "no ε covers them."
-            )
-        count = sum(run.state is not State.RUNNING for run in self.waiting)
-        if count < len(self.waiting):
-            words.append("A run is starting: the ledger is charged for it at this moment.")
-        if count:
-            words.append(f"Runs that wait and have not paid yet: {count}.")
-        return tuple(words)
+        return (*self._paid(), *self._unpaid())
 
-    def _paid(self) -> Iterable[str]:
+    def _unpaid(self) -> Iterator[Message]:
+        if self.without:
+            yield plural(
+                len(self.without),
+                "1 release about these people without differential privacy, which no ε covers.",
+                "{n} releases about these people without differential privacy, which no ε covers.",
+            )
+        waiting = sum(run.state is not State.RUNNING for run in self.waiting)
+        if waiting < len(self.waiting):
+            yield Message("A run is starting: the ledger is being charged for it now.")
+        if waiting:
+            yield plural(
+                waiting,
+                "1 run is waiting and has not paid yet.",
+                "{n} runs are waiting and have not paid yet.",
+            )
+
+    def _paid(self) -> Iterator[str]:
         if not (self.purchases or self.releases or self.without):
-            yield "Nothing was paid for or released about these people yet."
+            yield Message("Nothing was paid for or released about these people yet.")
         if self.purchases:
-            epsilon = round_up(math.fsum(e.limit for e in self.purchases), ".4g")
-            yield f"Bounds and lists about these people were bought for ε {epsilon:.4g}."
+            yield Message(
+                "Bounds and lists about these people were bought for ε {epsilon:.4g}.",
+                epsilon=_sum(self.purchases),
+            )
         mixed = mixed_units(units_of((*self.purchases, *self.releases)))
         if mixed is not None:
             yield mixed
         elif self.releases:
-            epsilon = round_up(math.fsum(e.limit for e in self.releases), ".4g")
-            count = len(self.releases)
-            yield (
-                f"Runs about these people that the ledger was charged for: {count}, "
-                f"ε {epsilon:.4g} by adding up."
+            yield plural(
+                len(self.releases),
+                "The ledger was charged for 1 run about these people: ε {epsilon:.4g}.",
+                "The ledger was charged for {n} runs about these people: ε {epsilon:.4g}, added up.",
+                epsilon=_sum(self.releases),
             )
+
+
+def _sum(entries: Iterable[Entry]) -> float:
+    return round_up(math.fsum(entry.limit for entry in entries), ".4g")
 
 
 def account_spending(entries: Iterable[Entry], runs: Iterable[RunRecord]) -> AccountSpending:
@@ -257,17 +276,22 @@ def left_words(left: Left, delta: float) -> tuple[str, ...]:
     mixed = mixed_units(left.units)
     if mixed is not None:
         return (mixed,)
-    share = share_used(left)
-    used = f"{share:.2%} of the limit of ε {left.limit:g} is used."
+    used = Message(
+        "{share:.2%} of the limit of ε {limit:g} is used.",
+        share=share_used(left),
+        limit=left.limit,
+    )
     most = left.epsilon(delta)
-    could = f"For one more release about ε {most:.2f} could still be spent."
+    could = Message("One more release could spend about ε {epsilon:.2f}.", epsilon=most)
     if most < 0.005:
-        could = "Nothing is left that one more release could spend."
+        could = Message("Nothing is left for another release.")
     if left.filter == "sum" or not left.releases:
         return used, could
     return (
         used,
         could,
-        "These do not add up in ε: the ε of several releases together is less than their sum, "
-        "so the limit counts shares, which do add up.",
+        Message(
+            "The ε of several releases together is less than their sum, so the limit is counted "
+            "in shares, which do add up."
+        ),
     )
