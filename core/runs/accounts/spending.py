@@ -223,7 +223,7 @@ class AccountSpending:
             yield plural(
                 len(self.releases),
                 "The ledger was charged for 1 run about these people: ε {epsilon:.4g}.",
-                "The ledger was charged for {n} runs about these people: ε {epsilon:.4g}, added up.",
+                "The ledger was charged for {n} runs about these people: ε {epsilon:.4g} in all.",
                 epsilon=_sum(self.releases),
             )
 
