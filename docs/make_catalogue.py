@@ -5,8 +5,7 @@ translation, texts that are gone are dropped, and what is left to translate is c
 pages are the templates in `say` and `say_n` and the labels in `to_say`; texts of `core` are those
 of `Message` and `plural`, and still every string of two words or more, since they reach pages as
 finished sentences, and the lines of core/language/composed.txt: its single words, and sentences
-that it puts together from pieces. Rooms that are given a language (core/export) have `say` too. The
-words on pictures stand in core/language/figure_texts.py.
+that it puts together from pieces. Rooms that are given a language (core/export) have `say` too.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from string import Formatter
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
-
-from core.language.figure_texts import CONTEXT, FIGURE_TEXTS
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "core" / "language"
@@ -187,8 +184,6 @@ def collected() -> Catalog:
         source, place = path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix()
         for text in [*texts_of_calls(source), *(() if path in PAGES else texts_of_core(source))]:
             catalog.add(text, locations=[(place, 0)])
-    for text in FIGURE_TEXTS:
-        catalog.add(text, context=CONTEXT, locations=[("core/language/figure_texts.py", 0)])
     for text in COMPOSED.read_text(encoding="utf-8").splitlines():
         catalog.add(text, locations=[(COMPOSED.relative_to(ROOT).as_posix(), 0)])
     return catalog

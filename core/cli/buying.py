@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from core.cli.common import ALL, CommandError
+from core.message import from_json
 from core.privacy.discovery.unbought import as_bought, stand_in, unbought
 from core.privacy.ledger.ledger import OverBudgetError
 from core.privacy.plan import Plan, default_delta
@@ -118,7 +119,7 @@ def say_purchase(schema: Schema, n: int, split: Parts) -> dict[str, Any] | None:
         print(f"  {line.share:5.1%}  {line.name}: {line.words}")
     for sentence in at_stake(schema):
         print(f"note: {sentence}")
-    phases = [phase.model_dump(mode="json") for phase in plan.phases]
+    phases = from_json([phase.model_dump(mode="json") for phase in plan.phases])
     names = [line.name for line in lines]
     return {"epsilon": split.bought_epsilon, "delta": split.bought_delta, "names": names} | {
         "phases": phases,

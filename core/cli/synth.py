@@ -25,6 +25,7 @@ from core.cli.making import check_amounts, check_options, foreseen, make
 from core.cli.people import foresee
 from core.cli.places import files
 from core.cli.reading import read_with_schema
+from core.message import from_json
 from core.models.events import FitEvent, Signal
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyScore
@@ -63,7 +64,7 @@ def plan(options: argparse.Namespace) -> int:
     for refused in foresee(options, frame, schema, planned):
         print(f"would be refused: {refused}")
     if options.json:
-        phases = [phase.model_dump(mode="json") for phase in planned.phases]
+        phases = from_json([phase.model_dump(mode="json") for phase in planned.phases])
         unit = None if planned.unit is None else planned.unit.words
         facts = {
             "rows": planned.n,

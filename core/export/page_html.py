@@ -18,10 +18,9 @@ from typing import Any
 from core.export.attack_sentences import STANDINGS, standing
 from core.export.findings import findings
 from core.figures.column import column_figure, describe_column
-from core.figures.elements import inert
 from core.figures.report_figure import report_figures
 from core.language.catalogue import ENGLISH, Language
-from core.language.figure_texts import say_figure
+from core.language.figures import say_figure
 
 __all__ = ["page"]
 
@@ -257,7 +256,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def _figure(key: str, words: str, figure: Any, drawn: dict[str, Any], language: Language) -> str:
     words = language.said(words)
-    drawn[key] = say_figure(inert(json.loads(figure.to_json())), language)
+    drawn[key] = say_figure(figure, language)
     drawn[key]["layout"].pop("template", None)
     for trace in drawn[key]["data"]:
         if trace["type"] == "scattergl":  # its drawing code is built at run time: not allowed here

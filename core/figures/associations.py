@@ -1,4 +1,4 @@
-"""How strongly columns belong together in each table."""
+"""How strongly columns are related in each table."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from core.figures.elements import (
     FAINT,
     FULL_BLUE,
     FULL_VERMILION,
+    REAL,
+    SYNTHETIC,
     Dumped,
     Figure,
     Trace,
@@ -16,8 +18,11 @@ from core.figures.elements import (
     panel,
 )
 from core.figures.report_figure import ReportFigure
+from core.message import Message
 
 __all__ = ["FIGURE", "association_figure", "describe_associations"]
+
+DIFFERENCE = Message("difference")
 
 
 def association_figure(report: Dumped) -> Figure | None:
@@ -27,11 +32,11 @@ def association_figure(report: Dumped) -> Figure | None:
         return None
     names = table["columns"]
     ticks = name_ticks(names, 14)
-    panels = {"synthetic": table["synthetic"]}
+    panels: dict[Message, list[list[float]]] = {SYNTHETIC: table["synthetic"]}
     if table["real"]:
         rows = zip(table["real"], table["synthetic"], strict=True)
         gaps = [[b - a for a, b in zip(*row, strict=True)] for row in rows]
-        panels = {"real": table["real"], "synthetic": table["synthetic"], "difference": gaps}
+        panels = {REAL: table["real"], SYNTHETIC: table["synthetic"], DIFFERENCE: gaps}
     layout: Trace = {"height": max(340, 150 + 24 * len(names))}
     data: list[Trace] = []
     for i, (key, z) in enumerate(panels.items()):
@@ -45,43 +50,52 @@ def association_figure(report: Dumped) -> Figure | None:
     return figure(data, layout)
 
 
-def _heatmap(key: str, z: list[list[float]], names: list[str]) -> Trace:
+def _heatmap(key: Message, z: list[list[float]], names: list[str]) -> Trace:
     """One panel; the last one shows the scale of all."""
-    scale = "0 the same" if key == "difference" else "0 none, 1 fully"
+    scale = Message("0: none, 1: full")
+    if key == DIFFERENCE:
+        scale = Message("0: equal")
     return heatmap(
         z,
         limits=(-1.0, 1.0),
         scale=(FULL_VERMILION, FAINT, FULL_BLUE),
-        bar={"title": {"text": "association", "side": "right"}},
+        bar={"title": {"text": Message("association"), "side": "right"}},
         name=key,
         xgap=1,
         ygap=1,
         showscale=False,
-        hovertext=[[f"{a} with {b}" for b in names] for a in names],
-        hovertemplate=f"%{{hovertext}}<br>{key} %{{z:.2f}} ({scale})<extra></extra>",
+        hovertext=[[f"{a} × {b}" for b in names] for a in names],
+        hovertemplate=Message(
+            "%{{hovertext}}<br>{table} %{{z:.2f}} ({scale})<extra></extra>", table=key, scale=scale
+        ),
     )
 
 
-def describe_associations(report: Dumped) -> str:
+def describe_associations(report: Dumped) -> Message:
     """The figure in a sentence."""
     table = report["associations"]
     names, real, synthetic = table["columns"], table["real"], table["synthetic"]
     if not real:
-        return "How strongly columns belong together in the synthetic table (0 none, 1 fully)."
+        return Message(
+            "How strongly columns are related in the synthetic table (0: not at all, 1: fully)."
+        )
     pairs = [(i, j) for i in range(len(names)) for j in range(i)]
     i, j = max(pairs, key=lambda pair: abs(real[pair[0]][pair[1]] - synthetic[pair[0]][pair[1]]))
-    return (
-        f"How strongly columns belong together differs most for {names[j]} and {names[i]}: "
-        f"{real[i][j]:.2f} in the real and {synthetic[i][j]:.2f} in the "
-        "synthetic table (0 none, 1 fully)."
+    return Message(
+        "The relationship that differs most is that of {first} and {second}: {real:.2f} in the "
+        "real and {synthetic:.2f} in the synthetic table (0: none, 1: full).",
+        first=names[j],
+        second=names[i],
+        real=real[i][j],
+        synthetic=synthetic[i][j],
     )
 
 
 FIGURE = ReportFigure(
     id="associations",
     order=60,
-    title="How strongly columns belong together",
-    name="belonging together",
+    title=Message("Relationships between columns"),
+    name=Message("relationships between columns"),
     tab="pairs",
     views=("inside", "outside"),
     draw=association_figure,

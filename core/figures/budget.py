@@ -14,10 +14,10 @@ from core.figures.elements import (
     bars,
     figure,
     hatched,
+    lines,
     share,
-    short,
-    wrap,
 )
+from core.message import Message, joined, plural
 
 __all__ = ["budget_figure"]
 
@@ -35,14 +35,21 @@ def budget_figure(plan: Dumped) -> Figure:
     private = math.isfinite(epsilon)
     data: list[Trace] = []
     for place, phase in enumerate(plan["phases"]):
-        lines = [f"<b>{phase['title']}</b>: {share(phase['share'])} of the budget"]
-        lines += [wrap(phase["what"]), *([wrap(_noise(phase))] if private else [])]
-        trace = bars(short(phase["title"], 40), [0], [phase["share"]], ["<br>".join(lines)])
+        title = joined([phase["title"]])
+        spent = Message(
+            "<b>{title}</b>: {share} of the budget", title=title, share=share(phase["share"])
+        )
+        hover = lines(spent, joined([phase["what"]]), *([_noise(phase)] if private else []))
+        trace = bars(title, [0], [phase["share"]], [hover])
         again, at = divmod(place, len(PHASES))  # colours come again with other hatches
         trace["marker"] = hatched(PHASES[at], HATCHES[(at + again) % len(HATCHES)])
         data.append(trace)
     names = NAME_HEIGHT * len(data) + 30
-    title = f"share of the budget, ε = {epsilon:g}" if private else "no differential privacy"
+    title = (
+        Message("share of the budget, ε = {epsilon:g}", epsilon=epsilon)
+        if private
+        else Message("no differential privacy")
+    )
     layout = {
         "barmode": "stack",
         "xaxis": axis(title, range=[0, 1.001], tickformat=".0%"),
@@ -57,14 +64,34 @@ def budget_figure(plan: Dumped) -> Figure:
     return figure(data, layout)
 
 
-def _noise(phase: Dumped) -> str:
+def _noise(phase: Dumped) -> Message:
     """How one phase protects, in a sentence."""
-    times = "once" if phase["count"] == 1 else f"{phase['count']:,} times"
+    n, rate = phase["count"], phase["sampling_rate"]
     if phase["mechanism"] == "zcdp":
-        return f"Runs {times}, ρ = {phase['rho']:.3g} each."
-    text = f"{phase['mechanism'].capitalize()} noise of {phase['noise_multiplier']:.3g} times "
-    text += f"one record's largest influence, {times}"
-    rate = phase["sampling_rate"]
-    if rate is not None and rate < 1.0:
-        text += f", each time on a random {100 * rate:.3g} % of the records"
-    return text + "."
+        return plural(
+            n,
+            "Runs once, ρ = {rho:.3g}.",
+            "Runs {n:,} times, ρ = {rho:.3g} each.",
+            rho=phase["rho"],
+        )
+    values = {
+        "mechanism": joined([phase["mechanism"].capitalize()]),
+        "noise": phase["noise_multiplier"],
+    }
+    if rate is None or rate >= 1.0:
+        return plural(
+            n,
+            "{mechanism} noise of {noise:.3g} times the largest influence of one record, once.",
+            "{mechanism} noise of {noise:.3g} times the largest influence of one record, "
+            "{n:,} times.",
+            **values,
+        )
+    return plural(
+        n,
+        "{mechanism} noise of {noise:.3g} times the largest influence of one record, once, on a "
+        "random {rate:.3g}% of the records.",
+        "{mechanism} noise of {noise:.3g} times the largest influence of one record, {n:,} times, "
+        "each time on a random {rate:.3g}% of the records.",
+        rate=100 * rate,
+        **values,
+    )

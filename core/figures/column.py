@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from core.figures.elements import (
     LINE,
+    MISSING_VALUES,
+    REAL,
+    SYNTHETIC,
     VERMILION,
     Dumped,
     Figure,
     Trace,
     axis,
     bars,
+    bold,
     edge_ticks,
     figure,
+    lines,
     name_ticks,
-    own_names,
     share,
     spans,
 )
+from core.message import Message, joined
 
 __all__ = ["column_figure", "describe_column"]
 
-REAL, AS_SHIFTED = "real", "real, shifted as the table is"
+AS_SHIFTED = Message("real, shifted like the table")
 REAL_FILL = "rgba(0,114,178,0.45)"
 SYNTHETIC_FILL = "rgba(213,94,0,0.25)"
 
@@ -40,66 +45,87 @@ def column_figure(report: Dumped, name: str) -> Figure:
     return _histogram(picture)
 
 
-def describe_column(report: Dumped, name: str) -> str:
-    """The figure in a sentence.
+def describe_column(report: Dumped, name: str) -> Message:
+    """The figure in words.
 
     Raises:
       KeyError: the report holds no column of that name.
     """
     picture = report["columns"][name]
-    labels = [f"“{label}”" for label in picture["labels"] or []]
-    names = labels or spans(picture["edges"] or [], picture["kind"])
     if picture["missing_real"] is None:
-        return f"{name}: shares of synthetic rows; nothing of the real table is shown."
-    noisy = ", measured with noise" if picture.get("noise") else ""
-    if picture.get("shifted"):
-        noisy += "; real shares as the released table shifts them"
-    text = (
-        f"{name}: distance between real and synthetic {picture['tvd']:.3f} (0 is the same{noisy})"
+        return Message("{name}: shares of synthetic rows. Nothing real is shown.", name=name)
+    distance = Message(
+        "{name}: the distance between real and synthetic is {distance:.3f} (0: equal).",
+        name=name,
+        distance=picture["tvd"],
     )
+    return joined([distance, *_noted(picture), *_largest_difference(picture), *_missing(picture)])
+
+
+def _noted(picture: Trace) -> Iterator[Message]:
+    """How real shares were measured, where that is not exactly."""
+    if picture.get("shifted"):
+        yield Message("Real shares are shown as the released table shifts them, with noise.")
+    elif picture.get("noise"):
+        yield Message("Real shares were measured with noise.")
+
+
+def _largest_difference(picture: Trace) -> Iterator[Message]:
+    labels = [Message("“{label}”", label=label) for label in picture["labels"] or []]
+    names = labels or spans(picture["edges"] or [], picture["kind"])
     if names:
         gaps = [abs(a - b) for a, b in zip(picture["real"], picture["synthetic"], strict=True)]
         i = gaps.index(max(gaps))
-        text += f"; the largest difference is at {names[i]}, {share(picture['real'][i])} of real "
-        text += f"and {share(picture['synthetic'][i])} of synthetic rows"
+        yield Message(
+            "The largest difference is at {name}: {real} of real and {synthetic} of synthetic "
+            "rows.",
+            name=names[i],
+            real=share(picture["real"][i]),
+            synthetic=share(picture["synthetic"][i]),
+        )
+
+
+def _missing(picture: Trace) -> Iterator[Message]:
     if picture["missing_real"] or picture["missing_synthetic"]:
-        text += f"; missing in {share(picture['missing_real'])} of real and "
-        text += f"{share(picture['missing_synthetic'])} of synthetic rows"
-    return text + "."
+        yield Message(
+            "Missing in {real} of real and {synthetic} of synthetic rows.",
+            real=share(picture["missing_real"]),
+            synthetic=share(picture["missing_synthetic"]),
+        )
 
 
 def _state_bars(
-    labels: list[str], picture: Trace, real: Sequence[float], synthetic: Sequence[float]
+    labels: Sequence[str], picture: Trace, real: Sequence[float], synthetic: Sequence[float]
 ) -> tuple[list[Trace], Trace]:
     """Two horizontal bars per label, "missing" last; one where nothing real may be shown."""
     named = _real_name(picture)
-    shown, synthetic = {named: list(real)}, list(synthetic)
+    shown: dict[Message, list[float]] = {named: list(real)}
+    synthetic = list(synthetic)
     if not picture["real"] and picture["missing_real"] is None:
         shown = {}
-    own = 0 if picture["edges"] is None else len(labels)
     if picture["missing_real"] or picture["missing_synthetic"]:
-        labels, own = [*labels, "missing"], own + 1
+        labels = [*labels, MISSING_VALUES]
         if shown:
             shown[named].append(picture["missing_real"])
         synthetic.append(picture["missing_synthetic"])
-    shown["synthetic"] = synthetic
+    shown[SYNTHETIC] = synthetic
     hover = _hovers(labels, shown.get(named, []), synthetic, picture)
     at = list(range(len(labels)))
     layout: Trace = {
         "barmode": "group",
         "bargap": 0.25,
-        "xaxis": axis("share of rows", tickformat=".0%", rangemode="tozero"),
+        "xaxis": axis(Message("share of rows"), tickformat=".0%", rangemode="tozero"),
         "yaxis": axis("", autorange="reversed", showgrid=False, **name_ticks(labels)),
         "height": 110 + 30 * len(labels),
         "hovermode": "closest",
     }
-    data = [bars(name, at, values, hover) | own_names(own) for name, values in shown.items()]
+    data = [bars(name, at, values, hover) for name, values in shown.items()]
     if shown.get(named) and picture.get("noise"):
         data[0]["error_x"] = _whiskers(picture["noise"])
     return data, layout
 
 
-def _real_name(picture: Trace) -> str:
+def _real_name(picture: Trace) -> Message:
     """What real shares are called: not real where they are shifted as the released table is."""
     return AS_SHIFTED if picture.get("shifted") else REAL
 
@@ -114,16 +140,21 @@ def _hovers(
     real: Sequence[float],
     synthetic: Sequence[float],
     picture: Trace,
-) -> list[str]:
+) -> list[Message]:
     """A bin in words; without the real line where there is nothing real to show."""
-    noise = picture.get("noise")
-    about = "" if noise is None else f" (± {share(noise)}, with noise)"
-    named = _real_name(picture)
-    lines = [f"<br>{named}: {share(a)} of rows{about}" for a in real] or [""] * len(names)
-    return [
-        f"<b>{name}</b>{line}<br>synthetic: {share(b)} of rows"
-        for name, line, b in zip(names, lines, synthetic, strict=True)
-    ]
+    noise, named = picture.get("noise"), _real_name(picture)
+    about = (
+        Message("") if noise is None else Message(" (± {noise}, with noise)", noise=share(noise))
+    )
+    hovers = []
+    for i, name in enumerate(names):
+        rows = [bold(name)]
+        if real:
+            part = Message("{name}: {share} of rows", name=named, share=share(real[i]))
+            rows.append(joined([part, about], ""))
+        rows.append(Message("{name}: {share} of rows", name=SYNTHETIC, share=share(synthetic[i])))
+        hovers.append(lines(*rows))
+    return hovers
 
 
 def _histogram(picture: Trace) -> Figure:
@@ -154,7 +185,7 @@ def _histogram(picture: Trace) -> Figure:
     layout: Trace = {
         "bargap": 0.0,
         "xaxis": axis("", showgrid=False, **edge_ticks(ends, kind)),
-        "yaxis": axis("share of rows", tickformat=".1~%", rangemode="tozero"),
+        "yaxis": axis(Message("share of rows"), tickformat=".1~%", rangemode="tozero"),
         "height": 340,
         "hovermode": "x",
     }
@@ -186,7 +217,7 @@ def _steps(
     outline: Trace = {
         "type": "scatter",
         "mode": "lines",
-        "name": "synthetic",
+        "name": SYNTHETIC,
         "x": at,
         "y": [0.0, *synthetic, synthetic[-1], 0.0],
         "line": {"shape": "hv", "color": VERMILION, "width": 2},
@@ -194,14 +225,14 @@ def _steps(
     }
     filled: Trace = {
         "type": "bar",
-        "name": _real_name(picture) if real else "synthetic",
+        "name": _real_name(picture) if real else SYNTHETIC,
         "x": list(range(len(bins))),
         "y": list(real or synthetic),
         "marker": {"color": REAL_FILL if real else SYNTHETIC_FILL, "line": {"width": 0}},
         "showlegend": bool(real),
         "hovertext": hover,
         "hovertemplate": "%{hovertext}<extra></extra>",
-    } | own_names(len(bins))
+    }
     if real and picture.get("noise"):
         filled["error_y"] = _whiskers(picture["noise"])
     return [filled, outline]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from core.figures.elements import (
     BLUE,
     LINE,
+    MISSING_VALUES,
     Dumped,
     Figure,
     Trace,
@@ -14,10 +15,10 @@ from core.figures.elements import (
     edge_ticks,
     figure,
     name_ticks,
-    own_names,
     share,
     spans,
 )
+from core.message import Message
 
 __all__ = ["profile_figure"]
 
@@ -35,15 +36,14 @@ def profile_figure(column: Dumped) -> Figure:
     shares = [count / rows for count in counts] if values else []
     layout: Trace = {"showlegend": False, "height": 190, "margin": dict.fromkeys("lrtb", 8)}
     if column["edges"] is not None:
-        names = spans(column["edges"], kind)
+        names: list[str] = [*spans(column["edges"], kind)]
         at = list(range(len(names)))
         ticks = edge_ticks(column["edges"], kind, most=5)
         if gaps:
-            names, shares, at = [*names, "missing"], [*shares, gaps], [*at, len(at) + 1]
+            names, shares, at = [*names, MISSING_VALUES], [*shares, gaps], [*at, len(at) + 1]
             ticks["tickvals"].append(at[-1])
-            ticks["ticktext"].append("missing")
+            ticks["ticktext"].append(MISSING_VALUES)
         trace = _small_bars(shares, names, missing=bool(gaps)) | {"x": at, "y": shares}
-        trace |= own_names(len(names))
         layout |= {
             "bargap": 0.04,
             "xaxis": axis("", showgrid=False, **ticks),
@@ -51,16 +51,12 @@ def profile_figure(column: Dumped) -> Figure:
         }
         return figure([trace], layout)
     labels = list(column["labels"] or ())
-    own = bool(column["other"]) + bool(gaps)
-    if kind in ("identifier", "text"):  # told by how often values appear, not by what they are
-        own += len(labels)
     if column["other"]:
-        labels, shares = [*labels, "other"], [*shares, column["other"] / rows]
+        labels, shares = [*labels, Message("other")], [*shares, column["other"] / rows]
     if gaps:
-        labels, shares = [*labels, "missing"], [*shares, gaps]
+        labels, shares = [*labels, MISSING_VALUES], [*shares, gaps]
     at = list(range(len(labels)))
     trace = _small_bars(shares, labels, missing=bool(gaps)) | {"x": shares, "y": at}
-    trace |= own_names(own)
     layout |= {
         "height": 60 + 20 * max(len(labels), 1),
         "bargap": 0.25,
@@ -84,7 +80,8 @@ def _small_bars(shares: Sequence[float], names: Sequence[str], *, missing: bool)
             "line": {"width": 0},
         },
         "hovertext": [
-            f"<b>{name}</b>: {share(part)}" for name, part in zip(names, shares, strict=True)
+            Message("<b>{name}</b>: {share}", name=name, share=share(part))
+            for name, part in zip(names, shares, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }

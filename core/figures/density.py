@@ -14,6 +14,7 @@ from core.figures.elements import (
     share,
 )
 from core.figures.report_figure import ReportFigure
+from core.message import Message
 
 __all__ = ["FIGURE", "density_figure", "describe_density"]
 
@@ -37,30 +38,37 @@ def density_figure(report: Dumped) -> Figure | None:
         limits=(-most, most),
         # blue: rows that are missing there; orange: rows that are too many
         scale=(FULL_BLUE, FAINT, FULL_VERMILION),
-        bar={"title": {"text": "too few … too many", "side": "right"}, "tickformat": "+.1%"},
+        bar={
+            "title": {"text": Message("too few … too many"), "side": "right"},
+            "tickformat": "+.1%",
+        },
         customdata=[list(zip(*row, strict=True)) for row in rows],
-        hovertemplate="real %{customdata[0]:.2%} of rows here<br>synthetic "
-        "%{customdata[1]:.2%}<extra></extra>",
+        hovertemplate=Message(
+            "real: %{{customdata[0]:.2%}} of rows here<br>synthetic: %{{customdata[1]:.2%}}"
+            "<extra></extra>"
+        ),
     )
-    return figure([trace], {"xaxis": axis("axis 1"), "yaxis": axis("axis 2"), "height": 400})
+    axes = {"xaxis": axis(Message("axis 1")), "yaxis": axis(Message("axis 2"))}
+    return figure([trace], axes | {"height": 400})
 
 
-def describe_density(report: Dumped) -> str:
+def describe_density(report: Dumped) -> Message:
     """The figure in a sentence."""
     density = report["density"]
     rows = zip(density["real"], density["synthetic"], strict=True)
     gaps = [abs(a - b) for row in rows for a, b in zip(*row, strict=True)]
-    return (
+    return Message(
         "Where the synthetic table has too few (blue) or too many (orange) rows on two principal "
-        f"axes; the largest difference is {share(max(gaps))} of rows in one cell."
+        "axes. The largest difference is {share} of rows in one cell.",
+        share=share(max(gaps)),
     )
 
 
 FIGURE = ReportFigure(
     id="density",
     order=40,
-    title="Where rows are too few or too many",
-    name="too few or too many rows",
+    title=Message("Where there are too few or too many rows"),
+    name=Message("too few or too many rows"),
     tab="plane",
     draw=density_figure,
     describe=describe_density,

@@ -1,22 +1,18 @@
 """The look that all figures share: axes, bars, points and the wording of bins.
 
 Backgrounds are transparent and text takes the page's colour, so that one figure suits light and
-dark pages. Traces are plain dicts; Plotly is imported when `figure` turns them into a `Figure`.
+dark pages. Figures are plain dicts as Plotly takes them. What is ours in them is a `Message`, names
+are plain strings; `core.language.figures` says them in a language.
 """
 
 from __future__ import annotations
 
 import math
-import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-else:
-    Figure = Any  # a name for annotations: pages import figures before they need Plotly
+from core.message import Message, joined
 
 __all__ = [
     "BLUE",
@@ -25,33 +21,36 @@ __all__ = [
     "FULL_VERMILION",
     "LEGEND",
     "LINE",
+    "MISSING_VALUES",
     "PHASES",
+    "REAL",
+    "SYNTHETIC",
     "Dumped",
     "Figure",
     "Trace",
     "VERMILION",
     "axis",
     "bars",
+    "bold",
     "diagonal",
     "edge_ticks",
     "farthest",
     "figure",
     "hatched",
     "heatmap",
-    "inert",
+    "lines",
     "name_points",
     "name_ticks",
-    "own_names",
     "panel",
     "points",
     "share",
     "short",
     "spans",
     "square",
-    "wrap",
 ]
 
 Trace = dict[str, Any]
+Figure = dict[str, Any]  # "data" and "layout"
 Dumped = Mapping[str, Any]  # a model as `model_dump(mode="json")`
 
 BLUE, VERMILION = "#0072B2", "#D55E00"  # Okabe and Ito's, safe for colour-blind readers
@@ -60,9 +59,10 @@ PHASES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0
 # both themes.
 FULL_BLUE, FULL_VERMILION = "rgba(0,114,178,0.95)", "rgba(213,94,0,0.95)"
 FAINT = "rgba(127,127,127,0.03)"
-_FOREIGN_TAG = re.compile(r"<(?=[/a-z!])(?!br>|/?b>|/?extra>)", re.IGNORECASE)
 GRID = "rgba(128,128,128,0.2)"
 LINE = "rgba(128,128,128,0.8)"
+REAL, SYNTHETIC = Message("real"), Message("synthetic")  # names of series
+MISSING_VALUES = Message("missing")  # name of a bar
 GL_POINTS = 1_000  # beyond this many points browsers draw faster with WebGL
 SHORT = 24  # characters of a label on an axis
 LEGEND: Trace = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "xanchor": "left"}
@@ -75,8 +75,6 @@ MANY_DAYS = 30  # from which an axis names no hours
 
 def figure(data: Sequence[Trace], layout: Mapping[str, Any]) -> Figure:
     """Traces and layout as a figure with the common look."""
-    import plotly.graph_objects as go  # late: see above
-
     look = {
         "template": "none",
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -86,7 +84,17 @@ def figure(data: Sequence[Trace], layout: Mapping[str, Any]) -> Figure:
         "hoverlabel": {"align": "left"},
         "height": 340,
     }
-    return go.Figure(data=list(data), layout=look | dict(layout))
+    return {"data": list(data), "layout": look | dict(layout)}
+
+
+def lines(*texts: Message) -> Message:
+    """Texts under one another, in a hover box or a note."""
+    return joined(texts, "<br>")
+
+
+def bold(name: str) -> Message:
+    """A name in a text of ours."""
+    return Message("<b>{name}</b>", name=name)
 
 
 def axis(title: str, **settings: Any) -> Trace:
@@ -117,14 +125,14 @@ def hatched(color: str, pattern: str) -> Trace:
 
 
 def bars(title: str, at: Sequence[Any], shares: Sequence[float], hover: Sequence[str]) -> Trace:
-    """Horizontal bars: real ones filled, all others hatched; hover texts are complete sentences.
+    """Horizontal bars: real ones filled, all others hatched.
 
     Args:
       title: of the series, which names the kind of rows.
       at: places or labels, k of them.
       hover: a sentence a bar, k of them.
     """
-    color, pattern = (BLUE, "") if title == "real" else (VERMILION, "/")
+    color, pattern = (BLUE, "") if title == REAL else (VERMILION, "/")
     return {
         "type": "bar",
         "orientation": "h",
@@ -204,7 +212,7 @@ def diagonal(low: float, high: float) -> Trace:
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": "equal",
+        "name": Message("equal"),
         "x": [low, high],
         "y": [low, high],
         "line": {"color": LINE, "width": 1, "dash": "dot"},
@@ -258,15 +266,17 @@ def farthest(points: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return max(points, key=lambda point: abs(point["real"] - point["synthetic"]))
 
 
-def share(value: float) -> str:
+def share(value: float) -> Message:
     """A share in per cent, never rounding something to nothing.
 
     >>> share(0.1234), share(0.00004), share(0.0)
-    ('12.3 %', '< 0.1 %', '0 %')
+    ('12.3%', '< 0.1%', '0%')
     """
     if value == 0.0:
-        return "0 %"
-    return "< 0.1 %" if value < 0.0005 else f"{100 * value:.1f} %"
+        return Message("{share:.0%}", share=value)
+    if value < 0.0005:
+        return Message("< {share:.1%}", share=0.001)
+    return Message("{share:.1%}", share=value)
 
 
 def short(text: str, most: int = SHORT) -> str:
@@ -278,13 +288,7 @@ def short(text: str, most: int = SHORT) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def wrap(text: str, width: int = 60) -> str:
-    """Text in lines of at most `width` characters, for hover boxes; words stay whole."""
-    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
-    return "<br>".join(lines)
-
-
-def spans(edges: Sequence[float], kind: str) -> list[str]:
+def spans(edges: Sequence[float], kind: str) -> list[Message]:
     """Bins in words: "17 to 19" for whole numbers, "exactly 0" for a bin without width.
 
     >>> spans([-0.5, 1.5, 3.5], "integer"), spans([0, 0, 2, 9], "integer")
@@ -293,7 +297,8 @@ def spans(edges: Sequence[float], kind: str) -> list[str]:
     out = []
     for i, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
         if low == high:
-            out.append(f"exactly {_value(low, kind)}" if len(edges) > 2 else _value(low, kind))
+            only = _value(low, kind)
+            out.append(Message("exactly {value}", value=only) if len(edges) > 2 else only)
             continue
         if kind == "integer":
             after_atom = i > 0 and edges[i - 1] == low
@@ -301,34 +306,15 @@ def spans(edges: Sequence[float], kind: str) -> list[str]:
             # A bin ends before its upper edge, except the last one.
             high = math.floor(high) if i == len(edges) - 2 else math.ceil(high) - 1
         first, last = _value(low, kind), _value(high, kind)
-        out.append(first if first == last else f"{first} to {last}")
+        same = first == last
+        out.append(first if same else Message("{first} to {last}", first=first, last=last))
     return out
-
-
-def inert(drawn: Any) -> Any:
-    """A figure as JSON in which Plotly finds no markup but that of `core.figures`.
-
-    Plotly reads HTML's tags, links among them, in any text, names of columns and labels too. It
-    shows an escaped bracket as the bracket.
-
-    >>> inert({"name": "<b>x</b><br><a href='http://e.io'>y</a>"})
-    {'name': "<b>x</b><br>&lt;a href='http://e.io'>y&lt;/a>"}
-    """
-    if isinstance(drawn, str):
-        return _FOREIGN_TAG.sub("&lt;", drawn)
-    if isinstance(drawn, dict):
-        return {key: inert(value) for key, value in drawn.items()}
-    return [inert(value) for value in drawn] if isinstance(drawn, list) else drawn
 
 
 def name_ticks(names: Sequence[str], most: int = SHORT) -> Trace:
     """Axis ticks at 0, 1, 2, … with the names of bars or cells."""
-    return {"tickvals": list(range(len(names))), "ticktext": [short(name, most) for name in names]}
-
-
-def own_names(count: int) -> Trace:
-    """Marks a trace's last `count` names as words of ours; the others are people's labels."""
-    return {"meta": {"own": count}}
+    texts = [name if isinstance(name, Message) else short(name, most) for name in names]
+    return {"tickvals": list(range(len(names))), "ticktext": texts}
 
 
 def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
@@ -356,11 +342,12 @@ def _first(edge: float, kind: str) -> float:
     return math.ceil(edge) if kind == "integer" else edge
 
 
-def _value(x: float, kind: str) -> str:
+def _value(x: float, kind: str) -> Message:
     """One value for people: dates as dates, whole numbers whole, others to three digits."""
     if kind == "datetime":
         when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=x)
-        return when.strftime("%Y-%m-%d" if x % DAY == 0 else "%Y-%m-%d %H:%M")
+        date = when.strftime("%Y-%m-%d" if x % DAY == 0 else "%Y-%m-%d %H:%M")
+        return Message("{date}", date=date)
     if kind == "integer" or (x == int(x) and abs(x) < 1e9):
-        return f"{round(x):,}"
-    return f"{x:.3g}" if abs(x) < 1e6 else f"{x:,.0f}"
+        return Message("{x:,}", x=round(x))
+    return Message("{x:.3g}", x=x) if abs(x) < 1e6 else Message("{x:,.0f}", x=x)

@@ -1,4 +1,4 @@
-"""Which columns stood out of a private scan: pairs as a matrix, larger sets as bars."""
+"""Which columns a private scan found related: pairs as a matrix, larger sets as bars."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from core.figures.elements import (
     Trace,
     axis,
     bars,
+    bold,
     figure,
     hatched,
     heatmap,
+    lines,
     name_ticks,
     short,
 )
 from core.figures.report_figure import ReportFigure
+from core.message import Message, joined, plural
 
 __all__ = ["FIGURE", "describe_interactions", "interactions_figure"]
 
 MOST_COLUMNS, MOST_SETS = 40, 12  # of the matrix, and of the bars
 ROW = 24  # pixels
+NOTHING = Message("nothing above noise and chance")
 
 
 def interactions_figure(report: Dumped) -> Figure | None:
@@ -33,10 +37,10 @@ def interactions_figure(report: Dumped) -> Figure | None:
     Args:
       report: whose "significant_sets" holds `core.models.events.Interaction`s, if any.
     """
-    told = report.get("significant_sets", ())
-    pairs = [one for one in told if len(one["columns"]) == 2]
-    larger = [one for one in told if len(one["columns"]) > 2][:MOST_SETS]
-    if not told:
+    found = report.get("significant_sets", ())
+    pairs = [one for one in found if len(one["columns"]) == 2]
+    larger = [one for one in found if len(one["columns"]) > 2][:MOST_SETS]
+    if not found:
         return None
     names = list(dict.fromkeys(name for one in pairs for name in one["columns"]))[:MOST_COLUMNS]
     heights = [ROW * len(names) + 60 if names else 0, ROW * len(larger) + 60 if larger else 0]
@@ -56,7 +60,7 @@ def interactions_figure(report: Dumped) -> Figure | None:
         trace |= {"marker": hatched(BLUE, ""), "xaxis": "x2", "yaxis": "y2"}
         data.append(trace)
         labels = [short(" × ".join(one["columns"]), 48) for one in larger]
-        title = "score of larger sets (log scale)"
+        title = Message("score of larger sets (log scale)")
         top = math.ceil(math.log10(max(10.0, larger[0]["score"])))
         layout["xaxis2"] = axis(title, type="log", anchor="y2", dtick=1, range=[0, top])
         layout["yaxis2"] = axis("", showgrid=False, autorange="reversed", anchor="x2")
@@ -66,13 +70,10 @@ def interactions_figure(report: Dumped) -> Figure | None:
 
 
 def _matrix(pairs: Sequence[Dumped], names: Sequence[str]) -> Trace:
-    """Pairs of the named columns; what did not stand out has no colour."""
+    """Pairs of the named columns; those that are not significant have no colour."""
     place = {name: i for i, name in enumerate(names)}
     grid: list[list[float | None]] = [[None] * len(names) for _ in names]
-    hover = [
-        [f"<b>{a}</b> with <b>{b}</b><br>nothing above noise and chance" for b in names]
-        for a in names
-    ]
+    hover = [[lines(_named((a, b)), NOTHING) for b in names] for a in names]
     for one in pairs:
         if not set(one["columns"]) <= set(names):
             continue
@@ -83,9 +84,9 @@ def _matrix(pairs: Sequence[Dumped], names: Sequence[str]) -> Trace:
     top = max(1.0, *(value for row in grid for value in row if value is not None))
     powers = list(range(math.ceil(top) + 1))
     bar = {
-        "title": {"text": "score", "side": "right"},
+        "title": {"text": Message("score"), "side": "right"},
         "tickvals": powers,
-        "ticktext": [f"{10**power:,}" for power in powers],
+        "ticktext": [Message("{x:,}", x=10**power) for power in powers],
     }
     return heatmap(
         grid,
@@ -100,34 +101,43 @@ def _matrix(pairs: Sequence[Dumped], names: Sequence[str]) -> Trace:
     )
 
 
-def _hover(one: Dumped) -> str:
-    names = " with ".join(f"<b>{name}</b>" for name in one["columns"])
-    more = "<br>differs between the target's values" if one["target"] else ""
-    return f"{names}<br>{one['score']:,.0f} standard deviations above noise and chance{more}"
+def _named(columns: Sequence[str]) -> Message:
+    return joined([bold(name) for name in columns], " × ")
 
 
-def describe_interactions(report: Dumped) -> str:
-    """The figure in a sentence."""
-    told = report["significant_sets"]
-    pairs = [one for one in told if len(one["columns"]) == 2]
-    larger = [one for one in told if len(one["columns"]) > 2]
-    best = max(told, key=lambda one: one["score"])
-    counts = [(len(pairs), "pair of columns", "pairs of columns")]
-    counts += [(len(larger), "larger set", "larger sets")]
-    words = [f"{many} {one if many == 1 else more}" for many, one, more in counts if many]
-    return (
-        f"{' and '.join(words)} stood out of the noise of a scan "
-        f"that ε paid for; most clearly {' with '.join(best['columns'])}, {best['score']:,.0f} "
-        "standard deviations above noise and chance (higher is clearer). No real row was read "
-        "for this picture."
+def _hover(one: Dumped) -> Message:
+    score = Message("{score:,.0f} standard deviations above noise and chance", score=one["score"])
+    more = [Message("differs between the values of the target")] if one["target"] else []
+    return lines(_named(one["columns"]), score, *more)
+
+
+def describe_interactions(report: Dumped) -> Message:
+    """The figure in words."""
+    found = report["significant_sets"]
+    pairs = [one for one in found if len(one["columns"]) == 2]
+    larger = [one for one in found if len(one["columns"]) > 2]
+    best = max(found, key=lambda one: one["score"])
+    counts = [
+        plural(len(pairs), "1 pair of columns", "{n} pairs of columns"),
+        plural(len(larger), "1 larger set", "{n} larger sets"),
+    ]
+    return Message(
+        "A scan that ε paid for found significant relationships: {found}. The clearest is that of "
+        "{columns}, {score:,.0f} standard deviations above noise and chance. No real row was read "
+        "for this figure.",
+        found=joined(
+            [one for one, many in zip(counts, (pairs, larger), strict=True) if many], ", "
+        ),
+        columns=" × ".join(best["columns"]),
+        score=best["score"],
     )
 
 
 FIGURE = ReportFigure(
     id="interactions",
     order=45,
-    title="What stood out of the scan",
-    name="what stood out of the scan",
+    title=Message("Significant relationships"),
+    name=Message("significant relationships"),
     tab="pairs",
     views=("inside", "outside"),
     draw=interactions_figure,

@@ -16,6 +16,7 @@ from core.figures.elements import (
     hatched,
     name_ticks,
 )
+from core.message import Message, joined
 
 __all__ = ["certificate_words", "shift_figure", "verdict_words"]
 
@@ -42,14 +43,14 @@ def shift_figure(column: Dumped) -> Figure:
         ticks = edge_ticks(column["edges"], column["kind"], most=5)
     traces: list[Trace] = []
     for label, weights, colour, dash in (
-        ("would be revealed", counts, BLUE, "solid"),
-        ("shifted (an example)", bent, VERMILION, "dash"),
+        (Message("would be revealed"), counts, BLUE, "solid"),
+        (Message("shifted (an example)"), bent, VERMILION, "dash"),
     ):
         trace: Trace = {
             "name": label,
             "x": list(range(n)),
             "y": [weight / (sum(weights) or 1.0) for weight in weights],
-            "hovertemplate": "%{y:.1%}<extra>" + label + "</extra>",
+            "hovertemplate": Message("%{{y:.1%}}<extra>{label}</extra>", label=label),
         }
         if listed:
             marker = {"color": colour} if dash == "solid" else hatched(colour, "/")
@@ -68,21 +69,25 @@ def shift_figure(column: Dumped) -> Figure:
     return figure(traces, layout)
 
 
-def verdict_words(check: Dumped) -> str:
+def verdict_words(check: Dumped) -> Message:
     """One plain sentence on a group's inside check."""
     names = ", ".join(check["columns"])
     if check["differs"]:
-        return (
-            f"What is released of {names} does not follow the real table: two tests on "
-            f"{check['records']:,} real rows both tell them apart."
+        return Message(
+            "The released distribution of {columns} differs from the real one: two tests on {n:,} "
+            "real rows both tell them apart.",
+            columns=names,
+            n=check["records"],
         )
-    return (
-        f"What is released of {names} may reveal the real table: "
-        f"{check['records']:,} real rows do not suffice to tell them apart by both tests."
+    return Message(
+        "The released distribution of {columns} may reveal the real one: {n:,} real rows are not "
+        "enough for both tests to tell them apart.",
+        columns=names,
+        n=check["records"],
     )
 
 
-def certificate_words(certificate: Dumped) -> str:
+def certificate_words(certificate: Dumped) -> Message:
     """What one group's private certificate counted, needed and cost.
 
     Args:
@@ -90,11 +95,18 @@ def certificate_words(certificate: Dumped) -> str:
         without a count was lost by a crash, and says so in its "test".
     """
     if "count" not in certificate:
-        return f"Certificate: {certificate['test']}. It cost ε = {certificate['epsilon']:g}."
+        return Message(
+            "Certificate: {test}. It cost ε = {epsilon:g}.",
+            test=joined([certificate["test"]]),
+            epsilon=certificate["epsilon"],
+        )
     count = min(max(certificate["count"], 0), certificate["groups"])
-    return (
-        f"Certificate: about {count:.0f} of {certificate['groups']} groups of 128 real rows "
-        "noticed the difference (counted with noise); more than "
-        f"{certificate['threshold']:.1f} were needed. "
-        f"It cost ε = {certificate['epsilon']:g} and may be shown to others."
+    return Message(
+        "Certificate: the difference showed in about {count:.0f} of {groups} groups of 128 real "
+        "rows (counted with noise); more than {threshold:.1f} were needed. It cost ε = {epsilon:g} "
+        "and may be shown to others.",
+        count=count,
+        groups=certificate["groups"],
+        threshold=certificate["threshold"],
+        epsilon=certificate["epsilon"],
     )

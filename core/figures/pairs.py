@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.figures.elements import Dumped, Figure, axis, figure, heatmap, name_ticks
 from core.figures.report_figure import ReportFigure
+from core.message import Message
 
 __all__ = ["FIGURE", "describe_pairs", "pairs_figure"]
 
@@ -18,7 +19,7 @@ def pairs_figure(report: Dumped) -> Figure | None:
     trace = heatmap(
         tvd,
         limits=(0.0, max(0.1, *(value for row in tvd for value in row))),
-        bar={"title": {"text": "distance"}},
+        bar={"title": {"text": Message("distance")}},
         # Faint to full in one hue, so that near zero is the page's own colour in both themes.
         colorscale=[
             [0.0, "rgba(213,94,0,0.03)"],
@@ -28,11 +29,11 @@ def pairs_figure(report: Dumped) -> Figure | None:
         xgap=1,
         ygap=1,
         hovertext=[
-            [f"<b>{a}</b> alone" if a == b else f"<b>{a}</b> with <b>{b}</b>" for b in names]
-            for a in names
+            [f"<b>{a}</b>" if a == b else f"<b>{a}</b> × <b>{b}</b>" for b in names] for a in names
         ],
-        hovertemplate="%{hovertext}<br>distance %{z:.3f} (0 same, 1 nothing in common)"
-        "<extra></extra>",
+        hovertemplate=Message(
+            "%{{hovertext}}<br>distance %{{z:.3f}} (0: equal, 1: nothing in common)<extra></extra>"
+        ),
     )
     layout = {
         "xaxis": axis("", showgrid=False, tickangle=-45, **ticks),
@@ -42,25 +43,29 @@ def pairs_figure(report: Dumped) -> Figure | None:
     return figure([trace], layout)
 
 
-def describe_pairs(report: Dumped) -> str:
+def describe_pairs(report: Dumped) -> Message:
     """The figure in a sentence."""
     pairs = report["pairs"]
     if pairs is None or len(pairs["columns"]) < 2:
-        return "Distances of pairs of columns are not measured yet, or there is one column only."
+        return Message("Pairs of columns are not measured yet, or there is only one column.")
     names = pairs["columns"]
     distances = [(pairs["tvd"][i][j], i, j) for i in range(len(names)) for j in range(i)]
     worst, i, j = max(distances)
-    return (
-        f"Distances of {len(distances)} pairs of columns between real and synthetic; the largest "
-        f"is {worst:.3f}, {names[j]} with {names[i]} (0 is the same)."
+    return Message(
+        "Distances between real and synthetic for {n} pairs of columns. The largest is "
+        "{distance:.3f}, for {first} with {second} (0: equal).",
+        n=len(distances),
+        distance=worst,
+        first=names[j],
+        second=names[i],
     )
 
 
 FIGURE = ReportFigure(
     id="pairs",
     order=50,
-    title="Pairs of columns",
-    name="pairs of columns",
+    title=Message("Pairs of columns"),
+    name=Message("pairs of columns"),
     tab="pairs",
     draw=pairs_figure,
     describe=describe_pairs,

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from core.figures.elements import LEGEND, Dumped, Figure, Trace, axis, figure, panel, points
+from core.figures.elements import (
+    LEGEND,
+    REAL,
+    SYNTHETIC,
+    Dumped,
+    Figure,
+    Trace,
+    axis,
+    figure,
+    lines,
+    panel,
+    points,
+)
 from core.figures.report_figure import ReportFigure
+from core.message import Message
 
 __all__ = ["FIGURE", "describe_pca", "pca_figure"]
 
@@ -13,54 +26,64 @@ def pca_figure(report: Dumped) -> Figure | None:
     pca = report["pca"]
     if pca is None:
         return None
-    panels = [("synthetic", "synthetic", "diamond")]
+    panels = [("synthetic", SYNTHETIC, Message("synthetic row"), "diamond")]
     if pca["real"]:
-        panels.insert(0, ("real", "real", "circle"))
+        panels.insert(0, ("real", REAL, Message("real row"), "circle"))
     if pca.get("before"):
-        panels.insert(-1, ("before", "the model's own", "square"))
-    first, second = (f"{part:.0%} of the spread" for part in pca["explained"])
+        own = Message("before boosting"), Message("row before boosting")
+        panels.insert(-1, ("before", *own, "square"))
+    first, second = pca["explained"]
     data: list[Trace] = []
     layout: Trace = {
         "height": 400,
         "hovermode": "closest",
         "legend": LEGEND | {"itemsizing": "constant"},
     }
-    for i, (key, name, symbol) in enumerate(panels):
+    for i, (key, name, row, symbol) in enumerate(panels):
         x, y = ([dot[j] for dot in pca[key]] for j in (0, 1))
-        hover = [f"{name} row<br>axis 1: {a:.2f}<br>axis 2: {b:.2f}" for a, b in pca[key]]
+        hover = [
+            lines(row, Message("axis 1: {x:.2f}", x=a), Message("axis 2: {x:.2f}", x=b))
+            for a, b in pca[key]
+        ]
         trace = points(name, x, y, hover=hover, symbol=symbol)
         trace["marker"] |= {"size": 5, "opacity": 0.45, "line": {"width": 0}}
         domain = panel(i, len(panels), gap=0.04)
         if i == 0:
-            layout["xaxis"] = axis(f"axis 1 ({first})", domain=domain)
-            layout["yaxis"] = axis(f"axis 2 ({second})")
+            across = Message("axis 1 ({share:.0%} of the variance)", share=first)
+            up = Message("axis 2 ({share:.0%} of the variance)", share=second)
+            layout |= {"xaxis": axis(across, domain=domain), "yaxis": axis(up)}
         else:
             n = i + 1
             trace |= {"xaxis": f"x{n}", "yaxis": f"y{n}"}
-            layout[f"xaxis{n}"] = axis("axis 1", domain=domain, matches="x", anchor=f"y{n}")
+            title = Message("axis 1")
+            layout[f"xaxis{n}"] = axis(title, domain=domain, matches="x", anchor=f"y{n}")
             layout[f"yaxis{n}"] = axis("", matches="y", anchor=f"x{n}", showticklabels=False)
         data.append(trace)
     return figure(data, layout)
 
 
-def describe_pca(report: Dumped) -> str:
+def describe_pca(report: Dumped) -> Message:
     """The figure in a sentence."""
     pca = report["pca"]
     if not pca["real"]:
-        return "Synthetic rows on their own two principal axes."
+        return Message("Synthetic rows on their own two principal axes.")
     if pca["wscore"] is None:
-        return "Real and synthetic rows on two principal axes; the score is not measured yet."
-    return (
-        f"Real and synthetic rows on two principal axes that hold {sum(pca['explained']):.0%} of "
-        f"the spread; Wasserstein score {pca['wscore']:.3f} (1 is the same)."
+        return Message(
+            "Real and synthetic rows on two principal axes. The score is not measured yet."
+        )
+    return Message(
+        "Real and synthetic rows on two principal axes, which hold {share:.0%} of the variance. "
+        "The Wasserstein score is {score:.3f} (1: equal).",
+        share=sum(pca["explained"]),
+        score=pca["wscore"],
     )
 
 
 FIGURE = ReportFigure(
     id="pca",
     order=30,
-    title="Rows on two main axes",
-    name="two main axes",
+    title=Message("Rows on two principal axes"),
+    name=Message("two principal axes"),
     tab="plane",
     views=("inside", "outside"),
     draw=pca_figure,

@@ -10,16 +10,23 @@ from core.figures.elements import (
     diagonal,
     farthest,
     figure,
+    lines,
     name_points,
     points,
     square,
 )
 from core.figures.report_figure import ReportFigure
+from core.message import Message, plural
 
 __all__ = ["FIGURE", "describe_prediction", "prediction_figure"]
 
-KINDS = {"F1": "lists (F1)", "AUROC": "two labels (AUROC)", "R²": "numbers (R²)"}
-NOT_PREDICTABLE = "not predictable even from real rows"
+KINDS = {
+    "F1": Message("lists (F1)"),
+    "AUROC": Message("two labels (AUROC)"),
+    "R²": Message("numbers (R²)"),
+}
+NOT_PREDICTABLE = Message("not predictable even from real rows")
+FROM_REAL, FROM_SYNTHETIC = Message("trained on real rows"), Message("trained on synthetic rows")
 
 
 def prediction_figure(report: Dumped) -> Figure | None:
@@ -28,7 +35,7 @@ def prediction_figure(report: Dumped) -> Figure | None:
     measured = [p for p in columns if p["real"] is not None and p["synthetic"] is not None]
     if not measured:
         return None
-    groups: dict[str, list[Trace]] = {title: [] for title in (*KINDS.values(), NOT_PREDICTABLE)}
+    groups: dict[Message, list[Trace]] = {title: [] for title in (*KINDS.values(), NOT_PREDICTABLE)}
     for point in measured:
         groups[KINDS[point["metric"]] if point["predictable"] else NOT_PREDICTABLE].append(point)
     data: list[Trace] = []
@@ -36,10 +43,14 @@ def prediction_figure(report: Dumped) -> Figure | None:
     symbols = ("circle", "triangle-up", "square", "x-thin")
     for (title, group), symbol in zip(groups.items(), symbols, strict=True):
         hover = [
-            f"<b>{p['column']}</b> ({p['metric']}, 1 is perfect)"
-            f"<br>learnt from real rows: {p['real']:.3f}"
-            f"<br>learnt from synthetic rows: {p['synthetic']:.3f}"
-            f"<br>guessing: {p['baseline']:.3f}"
+            lines(
+                Message(
+                    "<b>{column}</b> ({metric}, 1: perfect)", column=p["column"], metric=p["metric"]
+                ),
+                Message("trained on real rows: {score:.3f}", score=p["real"]),
+                Message("trained on synthetic rows: {score:.3f}", score=p["synthetic"]),
+                Message("guessing: {score:.3f}", score=p["baseline"]),
+            )
             for p in group
         ]
         real, synthetic = ([p[key] for p in group] for key in ("real", "synthetic"))
@@ -51,31 +62,37 @@ def prediction_figure(report: Dumped) -> Figure | None:
             data.append(trace)
         if title != NOT_PREDICTABLE:
             notes += name_points(trace, [p["column"] for p in group])
-    layout = square("learnt from real rows", "learnt from synthetic rows", low=-0.03, high=1.04)
+    layout = square(FROM_REAL, FROM_SYNTHETIC, low=-0.03, high=1.04)
     return figure([diagonal(0.0, 1.0), *data], layout | {"annotations": notes})
 
 
-def describe_prediction(report: Dumped) -> str:
+def describe_prediction(report: Dumped) -> Message:
     """The figure in a sentence."""
     # a synthetic column of one value alone teaches nothing: predictable, but without a score
     scored = [
         p for p in report["dimension_prediction"] if p["predictable"] and p["synthetic"] is not None
     ]
     if not scored:
-        return "No column can be predicted from the others, or it is not measured yet."
+        return Message("No column can be predicted from the others, or this is not measured yet.")
     worst = farthest(scored)
-    return (
-        f"Prediction of {len(scored)} columns, learnt from real against synthetic rows; the "
-        f"largest difference is {worst['column']}, {worst['metric']} {worst['real']:.2f} against "
-        f"{worst['synthetic']:.2f}."
+    return plural(
+        len(scored),
+        "Prediction of 1 column, trained on real and on synthetic rows: {column}, {metric} "
+        "{real:.2f} and {synthetic:.2f}.",
+        "Predictions of {n} columns, trained on real and on synthetic rows. The largest difference "
+        "is for {column}: {metric} {real:.2f} and {synthetic:.2f}.",
+        column=worst["column"],
+        metric=worst["metric"],
+        real=worst["real"],
+        synthetic=worst["synthetic"],
     )
 
 
 FIGURE = ReportFigure(
     id="prediction",
     order=80,
-    title="How well each column is predicted",
-    name="predictions",
+    title=Message("How well each column is predicted"),
+    name=Message("predictions"),
     tab="predictions",
     draw=prediction_figure,
     describe=describe_prediction,

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from core.figures.elements import (
+    REAL,
+    SYNTHETIC,
     Dumped,
     Figure,
+    bold,
     diagonal,
     farthest,
     figure,
+    lines,
     name_points,
     points,
     share,
     square,
 )
 from core.figures.report_figure import ReportFigure
+from core.message import Message
 from core.quality.report.types import MISSING
 
 __all__ = ["FIGURE", "describe_probability", "probability_figure"]
@@ -27,40 +32,50 @@ def probability_figure(report: Dumped) -> Figure | None:
     names = [f"{label['column']}: {label['label']}" for label in labels]
     real, synthetic = ([label[key] for label in labels] for key in ("real", "synthetic"))
     hover = [
-        f"<b>{name}</b><br>real: {share(a)} of rows<br>synthetic: {share(b)} of rows"
+        lines(
+            bold(name),
+            Message("{name}: {share} of rows", name=REAL, share=share(a)),
+            Message("{name}: {share} of rows", name=SYNTHETIC, share=share(b)),
+        )
         for name, a, b in zip(names, real, synthetic, strict=True)
     ]
-    trace = points("labels", real, synthetic, hover=hover, symbol="circle-open")
+    trace = points(Message("labels"), real, synthetic, hover=hover, symbol="circle-open")
     end = min(1.03, 1.06 * max(*real, *synthetic) + 0.01)
-    layout = square("share of real rows", "share of synthetic rows", low=-0.02 * end, high=end)
+    layout = square(
+        Message("share of real rows"),
+        Message("share of synthetic rows"),
+        low=-0.02 * end,
+        high=end,
+    )
     for name in ("xaxis", "yaxis"):
         layout[name]["tickformat"] = ".0%"
     layout |= {"showlegend": False, "annotations": name_points(trace, names)}
     return figure([diagonal(0.0, end), trace], layout)
 
 
-def describe_probability(report: Dumped) -> str:
+def describe_probability(report: Dumped) -> Message:
     """The figure in a sentence."""
     labels = report["dimension_probability"]
     worst = farthest(labels)
     if worst["label"] == MISSING:
-        return (
-            f"Shares of {len(labels)} labels, real against synthetic; the largest difference is in "
-            f"what is missing of {worst['column']}, {share(worst['real'])} of real and "
-            f"{share(worst['synthetic'])} of synthetic rows."
-        )
-    return (
-        f"Shares of {len(labels)} labels, real against synthetic; the largest difference is "
-        f"{worst['column']}: {worst['label']}, {share(worst['real'])} of real and "
-        f"{share(worst['synthetic'])} of synthetic rows."
+        at = Message("missing values of {column}", column=worst["column"])
+    else:
+        at = Message("“{label}” in {column}", label=worst["label"], column=worst["column"])
+    return Message(
+        "Shares of {n} labels in real and synthetic rows. The largest difference is for {at}: "
+        "{real} of real and {synthetic} of synthetic rows.",
+        n=len(labels),
+        at=at,
+        real=share(worst["real"]),
+        synthetic=share(worst["synthetic"]),
     )
 
 
 FIGURE = ReportFigure(
     id="probability",
     order=70,
-    title="How often each value occurs",
-    name="how often values occur",
+    title=Message("How often each value occurs"),
+    name=Message("how often values occur"),
     tab="plane",
     draw=probability_figure,
     describe=describe_probability,

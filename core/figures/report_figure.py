@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.figures.elements import Dumped, Figure
+from core.message import Message
 from core.quality.report.types import View
 
 __all__ = ["ReportFigure", "report_figures"]
@@ -41,12 +42,12 @@ class ReportFigure:
 
     id: str
     order: int
-    title: str
-    name: str
+    title: Message
+    name: Message
     tab: Tab
     views: tuple[View, ...] = ("inside",)
     draw: Callable[[Dumped], Figure | None]
-    describe: Callable[[Dumped], str]
+    describe: Callable[[Dumped], Message]
     headed: bool = False
     compared: bool = True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.figures.elements import BLUE, LINE, VERMILION, Figure, Trace, axis, figure
+from core.message import Message, plural
 
 __all__ = ["row_limit_figure", "row_limit_words", "share_of_rows"]
 
@@ -37,14 +38,14 @@ def row_limit_figure(mean: float, most: int, *, grouped: bool) -> Figure:
     limits = sorted({*LIMITS, most})
     noise = [1.0 if grouped else float(limit) for limit in limits]
     data = [
-        _line("rows kept", limits, [share_of_rows(m, mean) for m in limits], BLUE, "y"),
-        _line("noise, times that of one row", limits, noise, VERMILION, "y2"),
+        _line(Message("rows kept"), limits, [share_of_rows(m, mean) for m in limits], BLUE, "y"),
+        _line(Message("noise, in multiples of that of one row"), limits, noise, VERMILION, "y2"),
     ]
     layout = {
-        "xaxis": axis("rows of one person, at most", type="log", tickvals=limits,
+        "xaxis": axis(Message("most rows of one person"), type="log", tickvals=limits,
                       ticktext=[f"{limit}" for limit in limits]),
-        "yaxis": axis("rows kept", range=[0, 1.05], tickformat=".0%"),
-        "yaxis2": axis("noise", overlaying="y", side="right", showgrid=False,
+        "yaxis": axis(Message("rows kept"), range=[0, 1.05], tickformat=".0%"),
+        "yaxis2": axis(Message("noise"), overlaying="y", side="right", showgrid=False,
                        range=[0, max(2.0, max(noise) * 1.05)], tickvals=sorted({1.0, max(noise)})),
         "shapes": [{"type": "line", "x0": most, "x1": most, "yref": "paper", "y0": 0, "y1": 1,
                     "line": {"color": LINE, "dash": "dot", "width": 1}}],
@@ -53,7 +54,7 @@ def row_limit_figure(mean: float, most: int, *, grouped: bool) -> Figure:
     return figure(data, layout)
 
 
-def _line(name: str, x: Sequence[int], y: Sequence[float], color: str, side: str) -> Trace:
+def _line(name: Message, x: Sequence[int], y: Sequence[float], color: str, side: str) -> Trace:
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -65,14 +66,22 @@ def _line(name: str, x: Sequence[int], y: Sequence[float], color: str, side: str
     }
 
 
-def row_limit_words(mean: float, most: int, *, grouped: bool) -> str:
-    """The figure in one sentence.
+def row_limit_words(mean: float, most: int, *, grouped: bool) -> Message:
+    """The figure in words.
 
     Args:
       mean: rows of a person, declared, ≥ 1.
     """
-    noise = "no more noise than one row" if grouped else f"{most} times the noise of one row"
-    return (
-        f"At most {most} rows of a person keep about {share_of_rows(most, mean):.0%} of the rows "
-        f"where people have {mean:g} on average, and need {noise}."
+    noise = Message("the noise of one row")
+    if not grouped:
+        noise = plural(most, "the noise of one row", "{n} times the noise of one row")
+    return plural(
+        most,
+        "Keeping 1 row of each person keeps about {share:.0%} of the rows where people have "
+        "{mean:g} on average. It needs {noise}.",
+        "Keeping at most {n} rows of each person keeps about {share:.0%} of the rows where people "
+        "have {mean:g} on average. It needs {noise}.",
+        share=share_of_rows(most, mean),
+        mean=mean,
+        noise=noise,
     )

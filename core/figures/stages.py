@@ -9,13 +9,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.figures.elements import BLUE, LINE, PHASES, VERMILION, Dumped, Figure, Trace, figure, wrap
+from core.figures.elements import (
+    BLUE,
+    LINE,
+    PHASES,
+    VERMILION,
+    Dumped,
+    Figure,
+    Trace,
+    bold,
+    figure,
+    lines,
+    share,
+)
+from core.message import Message, joined, plural
 
 __all__ = ["stages_figure", "stages_text"]
 
 ROW = 78  # px a box with its arrow
 BOX = 0.62  # of a row's height
 LEFT, RIGHT = 0.0, 1.0
+NO_ROWS = Message("uses no real rows")
+
+
+_Box = tuple[Message, Message, Message, str, bool]  # title, text, costs, colour, solid border
 
 
 def stages_figure(stages: Sequence[Dumped], plan: Dumped) -> Figure:
@@ -25,15 +42,20 @@ def stages_figure(stages: Sequence[Dumped], plan: Dumped) -> Figure:
       stages: `Card.stages`, dumped; private ones that the plan does not hold are left out.
       plan: `Plan.model_dump(mode="json")`.
     """
-    boxes = [("Real table", f"{plan['n']:,} {_records(plan)}", "", BLUE, True)]
+    counted = _counted(
+        plan, Message("{n:,} rows", n=plan["n"]), Message("{n:,} people", n=plan["n"])
+    )
+    made = Message("made from the results above")
+    none = Message("")
+    boxes = [(Message("Real table"), counted, none, BLUE, True)]
     boxes += [_box(stage, phase, plan) for stage, phase in _held(stages, plan)]
-    boxes += [("Synthetic table", "made from what came out above", "", VERMILION, False)]
+    boxes += [(Message("Synthetic table"), made, none, VERMILION, False)]
     shapes: list[Trace] = []
     notes: list[Trace] = []
     for row, (title, text, cost, color, solid) in enumerate(boxes):
         middle = -float(row)
         shapes += _frame(middle, color, solid=solid)
-        notes.append(_note(LEFT + 0.035, middle, f"<b>{title}</b><br>{text}", "left"))
+        notes.append(_note(LEFT + 0.035, middle, lines(bold(title), text), "left"))
         if cost:
             notes.append(_note(RIGHT - 0.02, middle, cost, "right"))
         if row:
@@ -52,13 +74,18 @@ def stages_figure(stages: Sequence[Dumped], plan: Dumped) -> Figure:
     return figure([{"type": "scatter", "x": [], "y": []}], layout)
 
 
-def stages_text(stages: Sequence[Dumped], plan: Dumped) -> str:
+def stages_text(stages: Sequence[Dumped], plan: Dumped) -> Message:
     """The picture in words, for screen readers."""
     parts = []
     for stage, phase in _held(stages, plan):
-        how = "touches no real rows" if phase is None else "; ".join(_costs(phase, plan))
-        parts.append(f"{stage['title']} ({how}), which gives {stage['makes']}")
-    return "From the real table to the synthetic one: " + ", then ".join(parts) + "."
+        how = NO_ROWS if phase is None else joined(_costs(phase, plan), "; ")
+        title, makes = joined([stage["title"]]), joined([stage["makes"]])
+        parts.append(
+            Message("{title} ({how}), which gives {makes}", title=title, how=how, makes=makes)
+        )
+    return Message(
+        "From the real table to the synthetic one: {stages}.", stages=joined(parts, ", then ")
+    )
 
 
 def _held(stages: Sequence[Dumped], plan: Dumped) -> list[tuple[Dumped, Dumped | None]]:
@@ -79,47 +106,53 @@ def _protection(plan: Dumped) -> list[Dumped]:
     certificates: list[Dumped] = [
         {
             "name": f"certificate: {group}",
-            "title": f"Certificate for “{group}”",
-            "makes": "a noisy yes or no",
+            "title": Message("Certificate for “{group}”", group=group),
+            "makes": Message("a noisy yes or no"),
             "private": True,
         }
         for group in protection["groups"]
     ]
     if not protection["shift"]:
         return certificates
-    title, makes = "Shift of hidden columns", "other distributions, by choosing among rows"
+    title = Message("Shift of hidden columns")
+    makes = Message("different distributions, by choosing among rows")
     return [{"name": "shift", "title": title, "makes": makes, "private": False}, *certificates]
 
 
-def _box(stage: Dumped, phase: Dumped | None, plan: Dumped) -> tuple[str, str, str, str, bool]:
-    text = f"gives {stage['makes']}"
+def _box(stage: Dumped, phase: Dumped | None, plan: Dumped) -> _Box:
+    title, text = joined([stage["title"]]), Message("gives {makes}", makes=joined([stage["makes"]]))
     if phase is None:
-        return stage["title"], text, "touches no<br>real rows", LINE, False
+        return title, text, NO_ROWS, LINE, False
     names = [p["name"] for p in plan["phases"]]
     color = PHASES[names.index(phase["name"]) % len(PHASES)]
-    return stage["title"], text, "<br>".join(_costs(phase, plan)), color, True
+    return title, text, lines(*_costs(phase, plan)), color, True
 
 
-def _records(plan: Dumped) -> str:
-    """What n counts; plans of earlier versions say no unit."""
+def _counted(plan: Dumped, rows: Message, people: Message) -> Message:
+    """The one of both that says what n counts; a plan whose unit is a row says no unit."""
     unit = plan.get("unit")
-    return "people" if unit and unit["columns"] else "rows"
+    return people if unit and unit["columns"] else rows
 
 
-def _costs(phase: Dumped, plan: Dumped) -> list[str]:
+def _costs(phase: Dumped, plan: Dumped) -> list[Message]:
     """What a private stage takes: share, how often on how much, noise."""
     count = phase["count"]
-    everything = f"all {_records(plan)}"
-    often = f"{everything}, once" if count == 1 else f"{everything}, {count:,} times"
+    often = _counted(
+        plan,
+        plural(count, "all rows, once", "all rows, {n:,} times"),
+        plural(count, "all people, once", "all people, {n:,} times"),
+    )
     if phase["sampling_rate"] is not None and phase["sampling_rate"] < 1.0:
         rows = round(phase["sampling_rate"] * plan["n"])
-        often = f"{count:,} random batches of {rows:,}"
+        often = Message("{n:,} random batches of {rows:,}", n=count, rows=rows)
     if not phase["noise_multiplier"] and phase["mechanism"] != "zcdp":
-        return [often, "no noise"]
-    spent = f"{100 * phase['share']:.0f} % of the budget"
+        return [often, Message("no noise")]
+    spent = Message("{share} of the budget", share=share(phase["share"]))
     if phase["mechanism"] == "zcdp":
-        return [spent, often, f"random choice, ε₀ = {math.sqrt(8.0 * phase['rho']):.2g}"]
-    return [spent, often, f"noise {phase['noise_multiplier']:.3g} × one record"]
+        epsilon = math.sqrt(8.0 * phase["rho"])
+        return [spent, often, Message("random choice, ε₀ = {epsilon:.2g}", epsilon=epsilon)]
+    noise = phase["noise_multiplier"]
+    return [spent, often, Message("noise {noise:.3g} × one record", noise=noise)]
 
 
 def _frame(middle: float, color: str, *, solid: bool) -> list[Trace]:
@@ -136,12 +169,9 @@ def _frame(middle: float, color: str, *, solid: bool) -> list[Trace]:
     return [border, edge]
 
 
-def _note(x: float, y: float, text: str, side: str) -> Trace:
-    lines = "<br>".join(
-        wrap(part, 44) if "<b>" not in part else part for part in text.split("<br>")
-    )
+def _note(x: float, y: float, text: Message, side: str) -> Trace:
     return {
-        "x": x, "y": y, "text": lines, "showarrow": False, "xanchor": side, "yanchor": "middle",
+        "x": x, "y": y, "text": text, "showarrow": False, "xanchor": side, "yanchor": "middle",
         "align": side, "font": {"size": 12},
     }  # fmt: skip
 

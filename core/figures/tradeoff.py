@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.figures.elements import LINE, PHASES, Dumped, Figure, Trace, axis, figure, short
+from core.figures.elements import LINE, PHASES, Dumped, Figure, Trace, axis, bold, figure, short
+from core.message import Message, joined
 
 __all__ = ["tradeoff_figure", "tradeoff_words"]
 
@@ -34,7 +35,7 @@ def tradeoff_figure(runs: Sequence[Dumped], title: str) -> Figure:
                 "y": [run["value"] for run in own],
                 "line": {"color": PHASES[place % len(PHASES)], "width": 1.5},
                 "marker": {"size": 10, "symbol": SYMBOLS[place % len(SYMBOLS)]},
-                "hovertext": [f"<b>{short(r['title'], 60)}</b>" for r in own],
+                "hovertext": [bold(short(r["title"], 60)) for r in own],
                 "hovertemplate": "%{hovertext}<br>%{y:.4g}<extra></extra>",
             }
         )
@@ -46,9 +47,14 @@ def tradeoff_figure(runs: Sequence[Dumped], title: str) -> Figure:
         shapes = [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level}]
         shapes[0]["line"] = line
     at = sorted({*finite, *([last] if len(finite) < len(runs) else [])})
-    names = ["no privacy" if x == last and x not in finite else f"{x:g}" for x in at]
+    names = [
+        Message("no privacy") if x == last and x not in finite else Message("{x:g}", x=x)
+        for x in at
+    ]
     layout = {
-        "xaxis": axis("ε (more private to the left)", type="log", tickvals=at, ticktext=names),
+        "xaxis": axis(
+            Message("ε (more private to the left)"), type="log", tickvals=at, ticktext=names
+        ),
         "yaxis": axis(title),
         "shapes": shapes,
         "height": 380,
@@ -58,7 +64,7 @@ def tradeoff_figure(runs: Sequence[Dumped], title: str) -> Figure:
     return figure(data, layout)
 
 
-def tradeoff_words(runs: Sequence[Dumped], title: str, goal: str) -> str:
+def tradeoff_words(runs: Sequence[Dumped], title: str, goal: str) -> Message:
     """The figure in one sentence.
 
     Args:
@@ -66,7 +72,16 @@ def tradeoff_words(runs: Sequence[Dumped], title: str, goal: str) -> str:
       goal: "higher" or "lower" is closer.
     """
     if not runs:
-        return "No run has this score yet."
+        return Message("No run has this score yet.")
     best = (max if goal == "higher" else min)(runs, key=lambda run: run["value"])
-    at = f"ε {best['epsilon']:g}" if math.isfinite(best["epsilon"]) else "no privacy"
-    return f"{title} of {len(runs)} runs; the best is {best['title']} at {at}: {best['value']:.4g}."
+    at = Message("ε {epsilon:g}", epsilon=best["epsilon"])
+    if not math.isfinite(best["epsilon"]):
+        at = Message("no privacy")
+    return Message(
+        "{score} of {n} runs. The best is {run} at {at}: {value:.4g}.",
+        score=joined([title]),
+        n=len(runs),
+        run=best["title"],
+        at=at,
+        value=best["value"],
+    )

@@ -41,9 +41,9 @@ class _Filled(Formatter):
         return super().convert_field(value, conversion)
 
 
-def _bare(template: str) -> bool:
-    """Whether a template has no words of its own, as that of joined messages."""
-    return not any(c.isalpha() for literal, *_ in Formatter().parse(template) for c in literal)
+def _holds_messages(message: Message) -> bool:
+    words = any(c.isalpha() for literal, *_ in Formatter().parse(message.template) for c in literal)
+    return not words or any(isinstance(value, Message) for value in message.values.values())
 
 
 class Language:
@@ -105,7 +105,7 @@ class Language:
 
     def said(self, text: str) -> str:
         """A text of ours in the language, as `render`; a finished sentence is recognised."""
-        if isinstance(text, Message) and (text.template in self._messages or _bare(text.template)):
+        if isinstance(text, Message) and (text.template in self._messages or _holds_messages(text)):
             return self.render(text)
         return self._recognised(text)
 

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from core.message import Text
+from core.message import Message, Text
 from core.schema.person import Person
 
 __all__ = [
@@ -66,8 +66,8 @@ class Phase(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    title: str
-    what: str
+    title: Text
+    what: Text
     mechanism: Literal["gaussian", "laplace", "zcdp"] = "gaussian"
     share: float = Field(gt=0.0, le=1.0)
     noise_multiplier: float = Field(ge=0.0)
@@ -148,9 +148,12 @@ class Protection(BaseModel):
         return tuple(
             Phase(
                 name=certificate_phase(group),
-                title=f"Certificate for “{group}”",
-                what="How many groups of 128 records tell the released columns "
-                f"{', '.join(names)} from their own, with Laplace noise.",
+                title=Message("Certificate for “{group}”", group=group),
+                what=Message(
+                    "How many groups of 128 records tell the released columns {columns} from their "
+                    "own, with Laplace noise.",
+                    columns=", ".join(names),
+                ),
                 mechanism="laplace",
                 share=min(0.9, self.certificate / epsilon) / len(self.groups),
                 noise_multiplier=1.0 / self.certificate,

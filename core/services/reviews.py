@@ -165,7 +165,7 @@ def inside_view_words(store: RunStore, account_id: str, *, run_id: str | None = 
     if not others:
         return ""
     return Message(
-        "Chosen among {n} runs after looking at real data; ε does not cover the choice.",
+        "Chosen among {n} runs after looking at real data; the choice is not covered by ε.",
         n=len(others) + 1,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.figures.budget import budget_figure
+from core.message import from_json
 from core.models.card import Card
 from core.privacy.plan import Plan
 from core.runs.accounts import spending
@@ -135,7 +136,7 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
             )
         )
     shared.picture(
-        budget_figure(plan.model_dump(mode="json")),
+        budget_figure(from_json(plan.model_dump(mode="json"))),
         key="budget",
         alt=say("Share of the budget that each private phase takes."),
     )

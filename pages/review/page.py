@@ -270,6 +270,6 @@ def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
     if declared.headed:
         st.markdown(f"**{said(declared.title)}**")
     words = said(declared.describe(report))
-    st.plotly_chart(shared.inert(figure), key=declared.id, alt=words)
+    st.plotly_chart(shared.drawn(figure), key=declared.id, alt=words)
     st.caption(plain(words))
     review_discussion.pin(talk, declared.id)

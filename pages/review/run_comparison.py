@@ -144,7 +144,7 @@ def _curve(reports: Reports) -> None:
     goal = scores[-1][1]["goal"]
     title = f"{titles[key]} ({report_scores.closer(goal)})"
     sentence = said(tradeoff_words(points, titles[key], goal))
-    st.plotly_chart(shared.inert(tradeoff_figure(points, title)), key="tradeoff", alt=sentence)
+    st.plotly_chart(shared.drawn(tradeoff_figure(points, title)), key="tradeoff", alt=sentence)
     st.caption(say("{sentence} Dotted: the same score of real data.", sentence=plain(sentence)))
 
 

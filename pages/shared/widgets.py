@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count, cycle
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.figures import elements
+from core.figures.elements import Figure
 from core.figures.stages import stages_figure, stages_text
-from core.language.figure_texts import say_figure
+from core.language.figures import say_figure
+from core.message import from_json
 from core.models.card import Card
 from core.models.registry import cards
 from core.privacy.plan import Plan
@@ -34,9 +34,6 @@ from pages.shared import language, visible
 from pages.shared.language import number, said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store as store
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 T = TypeVar("T")
 
@@ -266,22 +263,18 @@ def stages(plan: Plan) -> None:
     card = card_of(plan.model)
     if card is None or not card.stages:
         return
-    dumped = [stage.model_dump() for stage in card.stages], plan.model_dump(mode="json")
+    dumped = [stage.model_dump() for stage in card.stages], from_json(plan.model_dump(mode="json"))
     picture(stages_figure(*dumped), key="stages", alt=said(stages_text(*dumped)))
 
 
 def picture(figure: Figure, *, key: str, alt: str) -> None:
     """A figure without a tool bar, and its sentence for screen readers."""
-    st.plotly_chart(inert(figure), key=key, alt=alt, config={"displayModeBar": False})
+    st.plotly_chart(drawn(figure), key=key, alt=alt, config={"displayModeBar": False})
 
 
-def inert(figure: Figure) -> Figure:
-    """The figure in the language of whoever is here, and without links."""
-    drawn = json.loads(figure.to_json())
-    without = elements.inert(drawn)
-    if without == drawn and language.code() == "en":
-        return figure
-    return type(figure)(say_figure(without, language.spoken()))
+def drawn(figure: Figure) -> dict[str, Any]:
+    """The figure in the language of whoever is here, and without links, as Streamlit takes it."""
+    return say_figure(figure, language.spoken())
 
 
 def tiles(

@@ -346,7 +346,7 @@ def _significant_sets(run: RunRecord) -> None:
         with opened:
             figure = interactions.interactions_figure(told)
             words = said(interactions.describe_interactions(told))
-            st.plotly_chart(shared.inert(figure), key="interactions", alt=words)
+            st.plotly_chart(shared.drawn(figure), key="interactions", alt=words)
             st.caption(plain(words))
 
 

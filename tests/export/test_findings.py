@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from plotly.graph_objects import Figure
 
 from core.export.findings import findings
 from core.export.page_html import page
@@ -234,7 +235,7 @@ def test_the_curve_has_a_line_a_model_and_a_place_for_no_privacy():
         {"title": "b", "model": "pearl", "epsilon": 0.1, "value": 0.6, "ceiling": 0.9},
         {"title": "c", "model": "p3gm", "epsilon": math.inf, "value": 0.85, "ceiling": None},
     ]
-    drawn = tradeoff_figure(runs, "AUROC")
+    drawn = Figure(tradeoff_figure(runs, "AUROC"))
     assert [trace.name for trace in drawn.data] == ["pearl", "p3gm"]
     assert list(drawn.data[0].x) == [0.1, 1.0] and drawn.data[1].x[0] > 1
     assert drawn.layout.xaxis.ticktext[-1] == "no privacy"
@@ -246,11 +247,11 @@ def test_the_curve_has_a_line_a_model_and_a_place_for_no_privacy():
 
 def test_associations_are_drawn_with_their_difference():
     table = {"columns": ["a", "b"], "real": [[1, 0.5], [0.5, 1]], "synthetic": [[1, 0.2], [0.2, 1]]}
-    drawn = association_figure({"associations": table})
+    drawn = Figure(association_figure({"associations": table}))
     assert [trace.name for trace in drawn.data] == ["real", "synthetic", "difference"]
     assert drawn.data[2].z[0][1] == pytest.approx(-0.3)
     assert [trace.showscale for trace in drawn.data] == [False, False, True]
-    outside = association_figure({"associations": table | {"real": []}})
+    outside = Figure(association_figure({"associations": table | {"real": []}}))
     assert [trace.name for trace in outside.data] == ["synthetic"]
     assert association_figure({"associations": None}) is None
 

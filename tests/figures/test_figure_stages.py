@@ -5,6 +5,8 @@ import math
 import pytest
 
 from core.figures.stages import stages_figure, stages_text
+from core.language.catalogue import ENGLISH
+from core.language.figures import say_figure
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget
@@ -20,8 +22,12 @@ def drawn(model, epsilon=1.0, **settings):
     return plan, stages, plan.model_dump(mode="json")
 
 
+def notes(figure):
+    return say_figure(figure, ENGLISH)["layout"]["annotations"]
+
+
 def texts(figure):
-    return " ".join(str(note.text) for note in figure.layout.annotations).replace("<br>", " ")
+    return " ".join(note["text"] for note in notes(figure)).replace("<br>", " ")
 
 
 @pytest.mark.parametrize("model", [card.id for card in cards()])
@@ -38,7 +44,7 @@ def test_every_private_access_is_in_the_picture(model, epsilon):
             noise = "random choice"
         assert noise in said and noise in stages_text(stages, dumped)
     assert said.index("Real table") < said.index(titles[-1]) < said.index("Synthetic table")
-    assert ("touches no real rows" in said) == any(not s["private"] for s in stages)
+    assert ("uses no real rows" in said) == any(not s["private"] for s in stages)
 
 
 def test_a_stage_the_plan_leaves_out_is_left_out():
@@ -46,7 +52,7 @@ def test_a_stage_the_plan_leaves_out_is_left_out():
     assert "Typical distance" not in texts(stages_figure(stages, dumped))
     _, stages, dumped = drawn("pearl", distance_share=0.2)
     assert "Typical distance" in texts(stages_figure(stages, dumped))
-    assert "20 % of the budget" in texts(stages_figure(stages, dumped))
+    assert "20.0% of the budget" in texts(stages_figure(stages, dumped))
 
 
 def test_random_batches_are_counted():
@@ -56,10 +62,9 @@ def test_random_batches_are_counted():
 
 def test_arrows_join_boxes():
     plan, stages, dumped = drawn("p3gm")
-    figure = stages_figure(stages, dumped)
-    arrows = [note for note in figure.layout.annotations if note.showarrow]
+    arrows = [note for note in notes(stages_figure(stages, dumped)) if note["showarrow"]]
     assert len(arrows) == len(plan.phases) + 1  # all of its stages are private
-    assert all(arrow.ay > arrow.y for arrow in arrows)
+    assert all(arrow["ay"] > arrow["y"] for arrow in arrows)
 
 
 def test_hidden_distributions_are_in_the_picture():

@@ -1,6 +1,5 @@
 """Words on pictures in another language: all of ours, none of people's."""
 
-import json
 import math
 import re
 
@@ -14,9 +13,9 @@ from core.figures.report_figure import report_figures
 from core.figures.rows_per_person import row_limit_figure
 from core.figures.stages import stages_figure
 from core.figures.tradeoff import tradeoff_figure
-from core.language.catalogue import ENGLISH, Language
-from core.language.figure_texts import CONTEXT, FIGURE_TEXTS, say_figure
-from core.language.templates import Templates
+from core.language.catalogue import Language
+from core.language.figures import say_figure
+from core.message import Message, from_json
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget
@@ -54,13 +53,16 @@ PROFILE = {"kind": "integer", "edges": None, "labels": None, "counts": [5.0, 3.0
            "missing": 0.2}  # fmt: skip
 
 
+class Marked(Language):
+    """Says every word of ours as «word»."""
+
+    def said(self, text):
+        return f"«{text}»" if isinstance(text, Message) else text
+
+
 @pytest.fixture
 def german():
-    """Every word of ours as «word»."""
-    language = Language("de")
-    words = {f"{CONTEXT}\x04{text}": f"«{text}»" for text in FIGURE_TEXTS}
-    language._messages, language._templates = words, Templates(())  # not the catalogue of the day
-    return language
+    return Marked("de")
 
 
 def figures():
@@ -101,73 +103,73 @@ def unsaid(text):
 
 
 def test_all_words_of_ours_are_said(german):
-    names = {*NAMES, "missing", "other", "noise", "QR", "real × Q. missing × score"}
-    names |= {"real: missing"}
+    names = {
+        *NAMES,
+        "missing",
+        "QA with QB × real",
+        "real × real",
+        "real × Q. missing",
+        "real × Q. missing × score",
+    }
+    names |= {"real: missing", "noise"}
     for figure in figures():
-        said = say_figure(json.loads(figure.to_json()), german)
+        said = say_figure(figure, german)
         assert said["layout"]["separators"] == ",."
         for text in texts(said):
             assert unsaid(text) <= names, text
 
 
 def test_names_that_are_also_words_of_ours_stay(german):
-    said = say_figure(json.loads(column_figure(REPORT, "QB").to_json()), german)
+    said = say_figure(column_figure(REPORT, "QB"), german)
     assert said["layout"]["yaxis"]["ticktext"] == ["missing", "Q", "«missing»"]
-    assert [text.split("<br>")[0] for text in said["data"][0]["hovertext"]] == [
-        "<b>missing</b>", "<b>Q</b>", "<b>«missing»</b>",
-    ]  # fmt: skip
     labels = profile_figure(PROFILE | {"labels": ["other", "Q"], "other": 2.0})
-    said = say_figure(json.loads(labels.to_json()), german)
+    said = say_figure(labels, german)
     assert said["layout"]["yaxis"]["ticktext"] == ["other", "Q", "«other»", "«missing»"]
     (pairs,) = (one for one in report_figures() if one.id == "pairs")
-    said = say_figure(json.loads(pairs.drawn(REPORT).to_json()), german)
+    said = say_figure(pairs.drawn(REPORT), german)
     assert said["layout"]["xaxis"]["ticktext"] == ["QA with QB", "real"]
-    assert said["data"][0]["hovertext"][0][1] == "<b>QA with QB</b> «with» <b>real</b>"
+    assert said["data"][0]["hovertext"][0][1] == "<b>QA with QB</b> × <b>real</b>"
 
 
-def test_numbers_are_written_the_languages_way(german):
-    german._messages |= {f"{CONTEXT}\x04{{first:s}} to {{last:s}}": "{first} bis {last}"}
-    said = say_figure(json.loads(column_figure(REPORT, "QA").to_json()), german)
+def test_numbers_are_written_the_languages_way():
+    german = Language("de")
+    german._messages["{first} to {last}"] = "{first} bis {last}"
+    said = say_figure(column_figure(REPORT, "QA"), german)
     assert said["layout"]["xaxis"]["ticktext"] == ["0", "2.000", "9.000"]
     assert said["data"][0]["hovertext"][1].startswith("<b>2.000 bis 9.000</b><br>")
-    assert "20,0 %" in said["data"][0]["hovertext"][1]
+    assert "20,0\u00a0%" in said["data"][0]["hovertext"][1]
 
 
-def test_phases_and_stages_are_said_as_texts_of_core(german):
-    made = synthesizer("pearl")
-    plan = plan_fit(made, domain(), 5000, Budget(epsilon=1.0, delta=1e-6), {}).model_dump(
-        mode="json"
-    )
+def test_phases_and_stages_are_said_as_texts_of_core():
+    german = Language("de")
+    plan = dumped("pearl")
     phase = plan["phases"][0]
-    german._messages |= {phase["title"]: "Titel", phase["what"]: "Was " * 40}
-    said = say_figure(json.loads(budget_figure(plan).to_json()), german)
-    first = said["data"][0]
+    german._messages |= {phase["title"]: "Titel", phase["what"].template: "Was {n} " * 40}
+    first = say_figure(budget_figure(plan), german)["data"][0]
     assert first["name"] == "Titel"
     lines = first["hovertext"][0].split("<br>")
-    assert "<b>Titel</b>" in lines[0] and max(map(len, lines[1:])) <= 60
-    assert "influence, once.»" in first["hovertext"][0]
+    assert "<b>Titel</b>" in lines[0] and max(map(len, lines)) <= 60
+    assert lines[1].startswith("Was ")
+
+
+def test_stages_of_every_model_are_messages(german):
     for card in cards():
-        stages = [stage.model_dump() for stage in card.stages]
-        plan = plan_fit(synthesizer(card.id), domain(), 5000, Budget(epsilon=1.0, delta=1e-6), {})
-        drawn = stages_figure(stages, plan.model_dump(mode="json")).to_json()
-        notes = [
-            one["text"] for one in say_figure(json.loads(drawn), german)["layout"]["annotations"]
-        ]
-        assert all("«" in text for text in notes if text and not text.startswith("<b>"))
-        assert "«touches no<br>real rows»" in notes or all(stage["private"] for stage in stages)
+        figure = stages_figure([stage.model_dump() for stage in card.stages], dumped(card.id))
+        notes = [note["text"] for note in say_figure(figure, german)["layout"]["annotations"]]
+        assert all(text.startswith("«") for text in notes if text)
+        free = "«uses no real rows»"
+        assert free in notes or all(stage.private for stage in card.stages)
 
 
-def test_english_stays_as_it_is():
-    for figure in figures():
-        drawn = json.loads(figure.to_json())
-        assert say_figure(json.loads(figure.to_json()), ENGLISH) == drawn
+def dumped(model):
+    plan = plan_fit(synthesizer(model), domain(), 5000, Budget(epsilon=1.0, delta=1e-6), {})
+    return from_json(plan.model_dump(mode="json"))
 
 
 def test_pages_show_pictures_in_the_language(german, monkeypatch):
     from pages.shared import language
     from pages.shared import widgets as shared
 
-    monkeypatch.setattr(language, "code", lambda: "de")
     monkeypatch.setattr(language, "spoken", lambda: german)
-    shown = shared.inert(column_figure(REPORT, "QB"))
-    assert shown.data[0].name == "«real»" and shown.layout.separators == ",."
+    shown = shared.drawn(column_figure(REPORT, "QB"))
+    assert shown["data"][0]["name"] == "«real»" and shown["layout"]["separators"] == ",."

@@ -4,14 +4,17 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from plotly.graph_objects import Figure
 
 from core.figures.budget import budget_figure
 from core.figures.column import column_figure, describe_column
 from core.figures.column_profile import profile_figure
-from core.figures.elements import edge_ticks, name_points, share, spans, wrap
+from core.figures.elements import edge_ticks, name_points, share, spans
 from core.figures.pca import pca_figure
 from core.figures.prediction import prediction_figure
 from core.figures.report_figure import report_figures
+from core.language.catalogue import ENGLISH
+from core.language.figures import say_figure
 
 HISTOGRAM = {
     "kind": "integer",
@@ -88,7 +91,7 @@ def report():
 
 
 def drawn(figure):
-    return json.loads(figure.to_json())
+    return say_figure(figure, ENGLISH)
 
 
 def every_figure(report):
@@ -98,13 +101,19 @@ def every_figure(report):
         yield declared.drawn(report)
 
 
+def test_plotly_takes_every_figure(report):
+    for figure in every_figure(report):
+        assert Figure(drawn(figure)).data
+
+
 def test_every_figure_suits_both_themes(report):
     for figure in every_figure(report):
         layout = drawn(figure)["layout"]
         assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0,0,0,0)"
         # No text colour of its own, so that the page's applies.
         assert "color" not in layout.get("font", {})
-        assert '"color":"#000' not in figure.to_json() and '"color":"black' not in figure.to_json()
+        whole = json.dumps(drawn(figure))
+        assert '"color": "#000' not in whole and '"color": "black' not in whole
 
 
 def test_a_column_tells_tables_apart_by_more_than_colour(report):
@@ -112,7 +121,7 @@ def test_a_column_tells_tables_apart_by_more_than_colour(report):
     assert (filled["name"], hatched["name"]) == ("real", "synthetic")
     assert "pattern" not in filled["marker"]
     assert hatched["marker"]["pattern"]["shape"] == "/"
-    assert "25.0 % of rows" in filled["hovertext"][1]
+    assert "25.0% of rows" in filled["hovertext"][1]
     bars, outline = drawn(column_figure(report, "amount"))["data"][:2]
     assert (bars["type"], outline["type"]) == ("bar", "scatter")
     assert outline["line"]["shape"] == "hv"
@@ -203,15 +212,15 @@ def test_what_is_for_inside_only_is_never_drawn_outside(report):
 
 def test_descriptions_name_the_largest_difference(report):
     amount = describe_column(report, "amount")
-    assert "exactly 0, 50.0 % of real and 35.0 % of synthetic" in amount
-    assert "missing in 20.0 % of real" in amount
+    assert "exactly 0: 50.0% of real and 35.0% of synthetic" in amount
+    assert "Missing in 20.0% of real" in amount
     sentences = {figure.id: figure.describe(report) for figure in report_figures()}
-    assert "score 0.910" in sentences["pca"]
-    assert "word: a, 75.0 % of real and 50.0 %" in sentences["probability"]
-    assert "word, F1 0.90 against 0.60" in sentences["prediction"]
-    assert "0.300, amount with word" in sentences["pairs"]
-    assert "is 30.0 % of rows in one cell" in sentences["density"]
-    assert "most for amount and word: 0.50" in sentences["associations"]
+    assert "score is 0.910" in sentences["pca"]
+    assert "“a” in word: 75.0% of real and 50.0%" in sentences["probability"]
+    assert "word, F1 0.90 and 0.60" in sentences["prediction"]
+    assert "0.300, for amount with word" in sentences["pairs"]
+    assert "is 30.0% of rows in one cell" in sentences["density"]
+    assert "most is that of amount and word: 0.50" in sentences["associations"]
 
 
 def plan(epsilon, **changes):
@@ -236,7 +245,7 @@ def test_a_share_of_the_records_is_said_plainly_and_all_of_them_are_no_share():
         return hover.replace("<br>", " ")
 
     assert words(1.0).endswith("1,500 times.")
-    assert "a random 99.7 % of" in words(0.997) and "e+" not in words(0.9996)
+    assert "a random 99.7% of" in words(0.997) and "e+" not in words(0.9996)
 
 
 def test_budget_pieces_add_up_and_explain_themselves():
@@ -244,7 +253,7 @@ def test_budget_pieces_add_up_and_explain_themselves():
     assert sum(trace["x"][0] for trace in figure["data"]) == 1
     hover = figure["data"][0]["hovertext"][0].replace("<br>", " ")
     assert "Gaussian noise of 3.73 times" in hover
-    assert "1,500 times, each time on a random 0.2 % of the records" in hover
+    assert "1,500 times, each time on a random 0.2% of the records" in hover
     assert "ε = 1" in figure["layout"]["xaxis"]["title"]["text"]
     # Neighbouring pieces differ in hatch, not only in colour.
     markers = [trace["marker"] for trace in figure["data"]]
@@ -256,7 +265,7 @@ def test_a_budget_without_privacy_says_so():
     assert "no differential privacy" in figure["layout"]["xaxis"]["title"]["text"]
     assert "noise" not in figure["data"][0]["hovertext"][0]
     zcdp = budget_figure(plan(1.0, mechanism="zcdp", rho=0.01))
-    assert "ρ = 0.01" in zcdp.to_json() or "\\u03c1 = 0.01" in zcdp.to_json()
+    assert "ρ = 0.01" in drawn(zcdp)["data"][0]["hovertext"][0]
 
 
 def profile(**changes):
@@ -311,9 +320,12 @@ def test_only_points_off_the_line_are_named():
 
 
 def test_small_shares_are_not_rounded_away():
-    assert share(0.0001) == "< 0.1 %"
-    assert share(1.0) == "100.0 %"
+    assert share(0.0001) == "< 0.1%"
+    assert share(1.0) == "100.0%"
 
 
 def test_hover_lines_are_short():
-    assert all(len(line) <= 60 for line in wrap("word " * 60).split("<br>"))
+    long = {"data": [{"hovertext": ["word " * 60, [f"name<br>{'word ' * 60}"]]}], "layout": {}}
+    short, (nested,) = drawn(long)["data"][0]["hovertext"]
+    assert all(len(line) <= 60 for line in f"{short}<br>{nested}".split("<br>"))
+    assert nested.startswith("name<br>word")

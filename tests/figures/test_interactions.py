@@ -26,9 +26,10 @@ def test_models_that_do_not_scan_show_nothing():
 
 def test_pairs_are_coloured_by_the_logarithm_and_others_stay_blank():
     told = report(one("a", "b", score=1000.0), one("b", "c", score=10.0))
-    (trace,) = interactions_figure(told).data
-    named = {name: i for i, name in enumerate(interactions_figure(told).layout.xaxis.ticktext)}
-    grid = [list(row) for row in trace.z]
+    figure = interactions_figure(told)
+    (trace,) = figure["data"]
+    named = {name: i for i, name in enumerate(figure["layout"]["xaxis"]["ticktext"])}
+    grid = trace["z"]
     a, b, c = (named[name] for name in "abc")
     assert grid[a][b] == grid[b][a] == math.log10(1000.0) and grid[b][c] == 1.0
     assert grid[a][c] is None and grid[a][a] is None
@@ -36,18 +37,17 @@ def test_pairs_are_coloured_by_the_logarithm_and_others_stay_blank():
 
 def test_larger_sets_stand_below_in_full():
     told = report(one("a", "b"), one("x", "y", "z", score=200.0, target=True))
-    matrix, bars = interactions_figure(told).data
-    assert (
-        list(bars.x) == [200.0] and "x × y × z" in interactions_figure(told).layout.yaxis2.ticktext
-    )
-    assert "differs between the target's values" in bars.hovertext[0]
-    assert "1 pairs" not in describe_interactions(told)
-    assert "x with y with z" in describe_interactions(told)
+    figure = interactions_figure(told)
+    _, bars = figure["data"]
+    assert bars["x"] == [200.0] and "x × y × z" in figure["layout"]["yaxis2"]["ticktext"]
+    assert "differs between the values of the target" in bars["hovertext"][0]
+    assert "1 pair of columns, 1 larger set" in describe_interactions(told)
+    assert "x × y × z" in describe_interactions(told)
 
 
 def test_a_set_without_pairs_is_a_picture_too():
-    (bars,) = interactions_figure(report(one("x", "y", "z"))).data
-    assert bars.type == "bar"
+    (bars,) = interactions_figure(report(one("x", "y", "z")))["data"]
+    assert bars["type"] == "bar"
 
 
 def test_the_sentence_names_the_target_only_where_it_matters():

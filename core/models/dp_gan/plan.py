@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from core.message import Message
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.dp_gan.settings import DpGanSettings
 from core.models.registry import register
@@ -86,7 +87,7 @@ class DpGan(Calibrated[DpGanSettings]):
             gradient_phase(
                 CRITIC,
                 TITLE,
-                of=" of a critic",
+                of=Message(" of a critic"),
                 scale=scale,
                 n=n,
                 batch=settings.batch,

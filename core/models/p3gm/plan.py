@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from core.encoding.codec import Codec
+from core.message import Message
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.p3gm.settings import P3gmSettings
 from core.models.registry import register
@@ -123,8 +124,11 @@ class P3gm(Calibrated[P3gmSettings]):
         em = Phase(
             name=EM,
             title="Groups",
-            what=f"Sizes, means and spreads of {settings.components} groups of records, with "
-            "Gaussian noise on every number.",
+            what=Message(
+                "Sizes, means and variances of {n} groups of records, with Gaussian noise on every "
+                "number.",
+                n=settings.components,
+            ),
             share=settings.em_share,
             noise_multiplier=noise_for_share(scale, settings.em_share, count=settings.em_steps),
             count=settings.em_steps,

@@ -24,6 +24,7 @@ import math
 from typing import ClassVar
 
 from core.encoding.codec import Codec
+from core.message import Message
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.pearl.design import DISTANCE, EMBEDDING, Design, condition_block
 from core.models.pearl.settings import PearlSettings
@@ -97,11 +98,7 @@ class Pearl(Synthesizer[PearlSettings]):
         embedding = Phase(
             name=EMBEDDING,
             title="Fingerprint of the table",
-            what=(
-                f"Sums of characteristic functions over {len(codec.blocks)} columns and their pairs"
-                + (f", for each value of '{codec.domain.target}'" if condition_block(codec) else "")
-                + ", with Gaussian noise on every number."
-            ),
+            what=_embedding_words(codec),
             share=1.0 - share,
             noise_multiplier=scale / math.sqrt(1.0 - share),
         )
@@ -124,6 +121,22 @@ class Pearl(Synthesizer[PearlSettings]):
         design = Design.of(Codec(domain), settings.frequencies)
         noise = design.noise(plan.phase(EMBEDDING).noise_multiplier, plan.n)
         return settings.model_copy(update={"steps": _steps(noise)})
+
+
+def _embedding_words(codec: Codec) -> Message:
+    """What is measured of the table, for people."""
+    if condition_block(codec):
+        return Message(
+            "Sums of characteristic functions over {n} columns and their pairs, for each value of "
+            "'{target}', with Gaussian noise on every number.",
+            n=len(codec.blocks),
+            target=codec.domain.target,
+        )
+    return Message(
+        "Sums of characteristic functions over {n} columns and their pairs, with Gaussian noise on "
+        "every number.",
+        n=len(codec.blocks),
+    )
 
 
 def _steps(noise: float) -> int:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from core.message import Message, plural
 from core.models.card import Card, Chart, Stage, settings_of
 from core.models.ppem.settings import WITHOUT_PRIVACY, PpemSettings
 from core.models.registry import register
@@ -109,11 +110,11 @@ class Ppem(Calibrated[PpemSettings]):
         """See `Calibrated.own_phases`."""
         tagged, others = column_groups(domain)
 
-        def phase(name: str, what: str, share: float, steps: int) -> Phase:
+        def phase(name: str, what: Message, share: float, steps: int) -> Phase:
             return gradient_phase(
                 name,
                 TITLES[name],
-                of=f" of an energy of {what}",
+                of=Message(" of an energy of {what}", what=what),
                 scale=scale,
                 n=n,
                 batch=settings.batch,
@@ -121,10 +122,13 @@ class Ppem(Calibrated[PpemSettings]):
                 share=share,
             )
 
-        first = ", ".join(tagged) if domain.sensitive else "all columns"
+        first = Message("all columns")
+        if domain.sensitive:
+            first = Message("{columns}", columns=", ".join(tagged))
         if not others:
             return (phase(MARGINAL, first, 1.0, settings.marginal_steps),)
-        share, rest = settings.marginal_share, f"{len(others)} columns given those"
+        share = settings.marginal_share
+        rest = plural(len(others), "1 column given those", "{n} columns given those")
         return (
             phase(MARGINAL, first, share, settings.marginal_steps),
             phase(CONDITIONAL, rest, 1.0 - share, settings.steps),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from core.message import Message, joined, to_say
+from core.message import Message, from_json, joined, to_say
 from core.models.planning import Hiding, hiding
 from core.privacy.ledger.ledger import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
@@ -332,7 +332,7 @@ def make_privacy_certificate(
             *(sentence for _, sentence in debit.statements),
             *((OWN_TABLES,) if owned else ()),
         ],
-        "phases": [phase.model_dump(mode="json") for phase in executed],
+        "phases": from_json([phase.model_dump(mode="json") for phase in executed]),
         **({"purchases": [_purchase(one) for one in bought]} if bought else {}),
         **({} if opinion is None else {"second_opinion": opinion}),
         "lmdp": _lmdp(plan, lmdp or LmdpOutcome(), debit),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.message import Message
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 
@@ -34,8 +35,12 @@ def gradient_phase(
     return Phase(
         name=name,
         title=title,
-        what=f"Gradients{of} at random batches of about {min(batch, n):,} records, each record's "
-        "clipped, with Gaussian noise on every sum.",
+        what=Message(
+            "Gradients{of} at random batches of about {n:,} records, each record's clipped, with "
+            "Gaussian noise on every sum.",
+            of=of,
+            n=min(batch, n),
+        ),
         share=share,
         noise_multiplier=noise_for_share(scale, share, count=count, sampling_rate=rate),
         count=count,
