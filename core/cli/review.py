@@ -68,12 +68,12 @@ def review(options: argparse.Namespace) -> int:
     if options.view == "inside":
         title += f" against {options.real.name}"
     with replacing(out) as file:
-        file.write(page(report.model_dump(mode="json"), title).encode())
+        file.write(page(report.model_dump(), title).encode())
     for score in report.scores:
         print(_score_line(score))
     print(f"wrote {out} ({WHO[report.view]}){NEXT[report.view]}")
     if options.json:
-        print_json({"out": str(out), "report": report.model_dump(mode="json")})
+        print_json({"out": str(out), "report": report.model_dump()})
     return 0
 
 

@@ -101,7 +101,7 @@ def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, An
         tables = outcome.tables
         laid_out = None if Layout(job.schema.domain()).same else tables.modelled
         report = outside_report(tables.synthetic, job.schema, released=released, modelled=laid_out)
-        shown = page(report.model_dump(mode="json"), "Synthetic table, for people outside")
+        shown = page(report.model_dump(), "Synthetic table, for people outside")
         (folder / "outside.html").write_text(shown, encoding="utf-8")
 
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     shared = shared_reports(tmp_path_factory)
-    named = {name: report.model_dump(mode="json") for name, report in shared.items()}
+    named = {name: report.model_dump() for name, report in shared.items()}
     return named | {"copied": named["real"]}
 
 
@@ -240,7 +240,7 @@ def test_the_curve_has_a_line_a_model_and_a_place_for_no_privacy():
     assert list(drawn.data[0].x) == [0.1, 1.0] and drawn.data[1].x[0] > 1
     assert drawn.layout.xaxis.ticktext[-1] == "no privacy"
     assert drawn.layout.shapes[0].y0 == pytest.approx(0.9)
-    assert "the best is c at no privacy" in tradeoff_words(runs, "AUROC", "higher")
+    assert "The best is c at no privacy" in tradeoff_words(runs, "AUROC", "higher")
     assert "the best is b at ε 0.1" in tradeoff_words(runs, "Gap", "lower")
     assert tradeoff_words([], "Gap", "lower") == "No run has this score yet."
 

@@ -11,11 +11,10 @@ import pytest
 from core.export.findings import findings
 from core.export.page_html import STAMPS, page
 from core.language.catalogue import ENGLISH, Language
-from core.language.figure_texts import CONTEXT
 from core.language.templates import Templates
 from core.proposing.propose import infer_schema
 from core.quality.report.outside import outside_report
-from docs.make_catalogue import texts_of_core, texts_of_pages
+from docs.make_catalogue import texts_of_calls, texts_of_core
 from tests.pages.screen import small_report
 
 SOURCES = ("core/export/findings.py", "core/export/page_html.py")
@@ -27,7 +26,7 @@ def german(**more):
     for path in SOURCES:
         with open(path, encoding="utf-8") as file:
             source = file.read()
-        texts += [*texts_of_pages(source), *texts_of_core(source)]
+        texts += [*texts_of_calls(source), *texts_of_core(source)]
     language._messages = {text: f"«{text}»" for text in texts} | more
     language._templates = Templates(language._messages)
     return language
@@ -44,7 +43,7 @@ def test_the_page_is_said_in_the_language():
         "Left out: {names}.": "Weggelassen: {names}.",
         "Measured on a sample.": "An einer Stichprobe gemessen.",
         "Pairs of columns": "Spaltenpaare",
-        f"{CONTEXT}\x04distance": "Abstand",
+        "distance": "Abstand",
     })  # fmt: skip
     text = page(report, "In short", remarks=[remark], hidden=["c1"], language=language)
     assert "<html lang='de'>" in text and "<title>In short</title>" in text

@@ -103,15 +103,8 @@ def unsaid(text):
 
 
 def test_all_words_of_ours_are_said(german):
-    names = {
-        *NAMES,
-        "missing",
-        "QA with QB × real",
-        "real × real",
-        "real × Q. missing",
-        "real × Q. missing × score",
-    }
-    names |= {"real: missing", "noise"}
+    names = {*NAMES, "missing", "other", "noise", "QR", "real: missing"}
+    names |= {f"{a} × {b}" for a in NAMES for b in NAMES} | {" × ".join(NAMES[1:])}
     for figure in figures():
         said = say_figure(figure, german)
         assert said["layout"]["separators"] == ",."

@@ -146,7 +146,7 @@ def test_a_constant_column_and_one_without_values_are_drawn(report):
         "edges": [], "real": [], "synthetic": [], "missing_real": 1.0,
     }  # fmt: skip
     assert drawn(column_figure(report, "amount"))["data"][0]["x"] == [1.0]
-    assert "missing in 100.0 %" in describe_column(report, "amount")
+    assert "Missing in 100.0%" in describe_column(report, "amount")
 
 
 def test_many_points_use_webgl(report):
@@ -217,7 +217,7 @@ def test_descriptions_name_the_largest_difference(report):
     sentences = {figure.id: figure.describe(report) for figure in report_figures()}
     assert "score is 0.910" in sentences["pca"]
     assert "“a” in word: 75.0% of real and 50.0%" in sentences["probability"]
-    assert "word, F1 0.90 and 0.60" in sentences["prediction"]
+    assert "word: F1 0.90 and 0.60" in sentences["prediction"]
     assert "0.300, for amount with word" in sentences["pairs"]
     assert "is 30.0% of rows in one cell" in sentences["density"]
     assert "most is that of amount and word: 0.50" in sentences["associations"]

@@ -130,7 +130,7 @@ def test_it_is_the_first_sentence_inside_and_nothing_outside() -> None:
     synthetic = real(1).assign(grade="poor")
     result = measured(synthetic)
     report = Report(rows_real=N, rows_synthetic=N, scores=result.scores, **result.parts)
-    first = findings(report.model_dump(mode="json"))[0]
+    first = findings(report.model_dump())[0]
     wrong = int((real(1)["grade"] != "poor").sum())
     assert first.kind == "lost" and f"grade <- score ({wrong:,} rows)" in first.text
     assert first.text.startswith(

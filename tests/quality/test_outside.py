@@ -106,7 +106,7 @@ def test_weighted_shares_are_called_shifted_with_right_noise():
     report = outside_report(made, PLAIN, released=released)
     assert any("as the released table shifts them" in note for note in report.notes)
     assert not any(note.startswith("Real shares were released") for note in report.notes)
-    figure = column_figure(report.model_dump(mode="json"), "ill")
+    figure = column_figure(report.model_dump(), "ill")
     names = {trace["name"] for trace in figure["data"]}
     assert "real, shifted as the table is" in names and "real" not in names
     assert not report.columns["age"].shifted  # nothing of it is shown
