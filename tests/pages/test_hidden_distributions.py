@@ -143,8 +143,8 @@ def test_review_gives_a_verdict_in_words(store, tagged, start, show, yes):
     said = words(at)
     assert ("Certificate granted" in said) is yes
     assert ("Certificate refused" in said) is not yes
-    assert ("does not follow the real table" in said) is yes
-    assert ("may reveal the real table" in said) is not yes
+    assert ("differs from the real one" in said) is yes
+    assert ("may reveal the real one" in said) is not yes
     assert "p = 0.001" in said and "do not quote" in said
 
 

@@ -357,7 +357,7 @@ def test_the_shares_of_the_limit_add_up(store, table, start, show):
     used = float(numbers["Used of the limit"].removesuffix("%")) / 100
     assert sum(shown) <= used < sum(shown) + 1e-4  # rounded up
     assert sum(e.limit for e in releases) + account.left.epsilon(1e-5) > 10.0  # ε does not add up
-    assert "do not add up in ε" in words(at)
+    assert "shares, which do add up" in words(at)
 
 
 def test_times_are_the_readers_own(monkeypatch):

@@ -98,7 +98,7 @@ def test_cancel_asks_first_and_says_what_is_lost(store, live, show):
 
 def test_pause_is_offered_instead_of_the_end(store, live, show):
     at = whole(press(show("training", run=live.id), "Cancel …"))
-    assert "the ledger is charged for it at this moment" in words(at)
+    assert "the ledger is being charged for it now" in words(at)
     assert "Nothing was spent" not in words(at) and "Nothing is lost" not in words(at)
     whole(press(at, "Pause instead"))
     assert store.signal(live.id) is Signal.PAUSE and "End it for good" not in buttons(at)

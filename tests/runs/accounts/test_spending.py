@@ -28,11 +28,11 @@ from tests.runs.workers import queued, toy_plan, work
 
 NOTHING = "Nothing was paid for or released about these people yet."
 BOUGHT = "Bounds and lists about these people were bought for ε 4."
-RUNS = "Runs about these people that the ledger was charged for: 1, ε "
-WAITS = "Runs that wait and have not paid yet: 1."
-STARTS = "A run is starting: the ledger is charged for it at this moment."
+RUNS = "The ledger was charged for 1 run about these people: ε "
+WAITS = "1 run is waiting and has not paid yet."
+STARTS = "A run is starting: the ledger is being charged for it now."
 UNSPENT = "Nothing was spent on this run yet."
-STARTING = "It is starting: the ledger is charged for it at this moment."
+STARTING = "The run is starting: the ledger is being charged for it now."
 CHARGED = "The ledger was charged ε "
 
 
@@ -109,7 +109,7 @@ def test_a_new_start_is_charged_twice_and_no_privacy_has_no_sum(store, table):
     free = queued(store, table, make_plan(table.schema, table.training_n, request))
     debit(store, table, free, open_ended=True)
     sentences, own = said(store, table, free)
-    assert "without differential privacy: 1; no ε covers them" in sentences[1]
+    assert "without differential privacy, which no ε covers" in sentences[1]
     assert own == "The ledger holds it as a release without differential privacy."
 
 
@@ -149,4 +149,4 @@ def test_shares_of_a_limit_add_up_to_what_is_used(store, table):
     assert total <= share_used(left) < total + 1e-4
     used, could, why = left_words(left, default_limit(600)[1])
     assert used == f"{share_used(left):.2%} of the limit of ε 10 is used."
-    assert "For one more release about ε" in could and "do not add up in ε" in why
+    assert "One more release could spend about ε" in could and "which do add up" in why

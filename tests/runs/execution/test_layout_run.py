@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from core.encoding.layout.layout import Layout
+from core.message import from_json
 from core.models.registry import synthesizer
 from core.quality.report.types import Report
 from core.reading.raw_cells import raw_frame
@@ -58,7 +59,11 @@ def test_a_run_keeps_rules_and_counts_what_was_bought(store: RunStore) -> None:
     assert set(report.columns) == {column.name for column in domain.modelled}
     assert report.columns["net"].real and not report.columns["total"].real
     assert reviews.comparable(store, run)
-    said = " ".join(json.loads(artefacts.path(PRIVACY_CERTIFICATE).read_text())["conditions"])
+    said = " ".join(
+        json.loads(artefacts.path(PRIVACY_CERTIFICATE).read_text(), object_hook=from_json)[
+            "conditions"
+        ]
+    )
     assert "label <- code (A: low; B: low; C: high)" in said and "start <= end" in said
     words = export.domain_dictionary(run.schema.domain()).set_index("column")["kept"]
     assert "total = net + tax" in words["net"] and "one value for a person" in words["born"]

@@ -170,7 +170,7 @@ def test_a_private_run_shifts_and_certifies_what_it_releases(rows, tagged, tmp_p
     assert "does not protect individuals" in lmdp["statement"]
     assert [v["group"] for v in lmdp["verdicts"]] == ["ages", "stay"]
     said = " ".join(lmdp["attack"])
-    assert "expectation maximisation" in said and "shifted as the table is" in said
+    assert "expectation maximisation" in said and "in the same way as the table" in said
     for name in ("age", "ward"):
         assert re.search(rf"at least \d+% of the shift of {name} can be undone", said)
     for verdict in lmdp["verdicts"]:

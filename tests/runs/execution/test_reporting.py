@@ -8,6 +8,7 @@ import os
 import pandas as pd
 import pytest
 
+from core.message import from_json
 from core.models.planning import plan_fit
 from core.privacy.plan import Budget
 from core.runs.errors import RunStoreError
@@ -61,9 +62,9 @@ def test_the_holdout_is_never_trained_on_and_judges_the_result(store, table, sch
     assert len(real) == 30 and len(more["test"]) == 10 and len(synthetic) == 25
     whole = pd.concat([real, more["test"]]).sort_values("age", ignore_index=True)
     pd.testing.assert_frame_equal(whole, frame, check_dtype=False)
-    conditions = json.loads(store.artefacts(run.id).path("certificate.json").read_text())[
-        "conditions"
-    ]
+    conditions = json.loads(
+        store.artefacts(run.id).path("certificate.json").read_text(), object_hook=from_json
+    )["conditions"]
     assert "25% of the file's records" in conditions[0]
 
 
@@ -117,7 +118,9 @@ def test_what_was_bought_is_released_once_and_shown_outside(store, table, schema
     assert overlay["noise_std"] == pytest.approx(std) and overlay["n"] == 40
     counts = overlay["counts"]["sex"]
     assert counts != [20, 20] and all(abs(count - 20) < 8 * std for count in counts)
-    executed = json.loads(store.artefacts(run.id).path("certificate.json").read_text())["phases"]
+    executed = json.loads(
+        store.artefacts(run.id).path("certificate.json").read_text(), object_hook=from_json
+    )["phases"]
     assert {p["name"]: p["count"] for p in executed} == {"sum": 1, REVIEW.name: 1}
     outside = reviews.report(store, run.id, "outside")
     assert outside["view"] == "outside" and outside["columns"]["sex"]["real"]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from core.message import from_json
 from core.models.planning import plan_fit
 from core.privacy.accounting import second_opinion as module
 from core.privacy.plan import Budget
@@ -39,7 +40,9 @@ def run(store, schema, frame, tmp_path, epsilon=1.0, **budget) -> Outcome:
     rows = FrameRows(frame)
     done = execute(job, rows, store=store, on_event=lambda _: 0, find=lambda _: toy.Toy())
     with job.artefacts.open(PRIVACY_CERTIFICATE) as file:
-        assert json.load(file) == done.privacy_certificate  # no NaN, no infinity
+        assert (
+            json.load(file, object_hook=from_json) == done.privacy_certificate
+        )  # no NaN, no infinity
     return done
 
 

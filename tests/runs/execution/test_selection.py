@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from core.message import from_json
 from core.models.planning import plan_fit
 from core.privacy.plan import Budget
 from core.quality.metrics.noisy import NoisyCells
@@ -131,7 +132,9 @@ def test_words_written_inside_are_looks_and_those_outside_are_not(store, done):
 
 def test_the_condition_comes_with_the_second_run_that_was_seen(store, done):
     one, other = done(), done()
-    stored = json.loads(store.artefacts(one.id).path("certificate.json").read_text())
+    stored = json.loads(
+        store.artefacts(one.id).path("certificate.json").read_text(), object_hook=from_json
+    )
     assert reviews.privacy_certificate(store, one.id) == stored
     see(store, one)
     assert (
@@ -139,7 +142,12 @@ def test_the_condition_comes_with_the_second_run_that_was_seen(store, done):
     )  # one run, seen: nothing to choose from
     see(store, other)
     assert said(store, one) == said(store, other) == UNPAID.format(2)
-    assert json.loads(store.artefacts(one.id).path("certificate.json").read_text()) == stored
+    assert (
+        json.loads(
+            store.artefacts(one.id).path("certificate.json").read_text(), object_hook=from_json
+        )
+        == stored
+    )
     see(store, other, "Bob")  # another person, the same run
     see(store, done())
     assert said(store, one) == UNPAID.format(3)  # a later download says the later truth
@@ -249,7 +257,9 @@ def test_the_counts_are_bought_once_and_score_every_run_of_the_table(store, tabl
     )
     assert sum(cells.counts[: cells.sizes[0]]) != table.n
     assert abs(sum(cells.counts[: cells.sizes[0]]) - table.n) < 8 * cells.noise_std * 4
-    executed = json.loads(store.artefacts(buyer.id).path("certificate.json").read_text())["phases"]
+    executed = json.loads(
+        store.artefacts(buyer.id).path("certificate.json").read_text(), object_hook=from_json
+    )["phases"]
     assert {p["name"]: p["count"] for p in executed} == {"sum": 1, SCORE.name: 1}
     assert released_cells(store, table.id, cells.key) == cells
     ranked = reviews.ranking(store, [earlier, buyer, later])
