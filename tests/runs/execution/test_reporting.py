@@ -65,7 +65,7 @@ def test_the_holdout_is_never_trained_on_and_judges_the_result(store, table, sch
     conditions = json.loads(
         store.artefacts(run.id).path("certificate.json").read_text(), object_hook=from_json
     )["conditions"]
-    assert "25% of the file's records" in conditions[0]
+    assert "25% of the records in the file" in conditions[1]
 
 
 def test_without_a_holdout_all_rows_are_trained_on(store, table, schema):

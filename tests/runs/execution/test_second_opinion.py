@@ -54,7 +54,7 @@ def test_a_certificate_holds_both_figures(store, table, schema, frame, tmp_path)
     assert together["epsilon"] == pytest.approx(1.0, abs=1e-6)
     assert 0.98 < together["opacus_lowest"] < 1.0 < together["opacus_highest"] < 1.02
     assert opinion["accountants"].startswith("RDP and PRV of Opacus")
-    assert "for 1 of 1 phases" in opinion["statement"]
+    assert "For 1 of 1 phases" in opinion["statement"]
     assert not any("Opacus" in said for said in done.guarantee.conditions)
 
 
@@ -102,6 +102,6 @@ def test_what_opacus_cannot_express_is_named():
     zcdp = phase("boost", 0.0, mechanism="zcdp", rho=1e-4)
     found = opinion_of_opacus((phase("sum", 5.0), zcdp), 1e-6, bought=(bought,))
     assert found["not_covered"].keys() == {"boost", "purchase 3-ab"} and found["agrees"]
-    assert "for 1 of 2 phases" in found["statement"]
+    assert "For 1 of 2 phases" in found["statement"]
     alone = opinion_of_opacus((zcdp,), 1e-6)
     assert alone["agrees"] is None and "cannot express any phase" in alone["statement"]
