@@ -29,6 +29,7 @@ import sys
 from core.models.registry import cards
 from core.services.planning import make_plan
 from core.proposing.propose import infer_schema
+from core.runs.request import RunRequest
 from core.services.sample_tables import sample_table
 assert "independent" in [card.id for card in cards()]
 schema = infer_schema(sample_table(200))
