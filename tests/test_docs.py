@@ -57,6 +57,22 @@ def broken_links(page: Path) -> list[str]:
     return [t for t in targets if not t.startswith("http") and not (page.parent / t).exists()]
 
 
+def absent_files(page: str) -> list[str]:
+    """Files of this repository that a page names and that are not there."""
+    names = re.findall(r"`((?:core|pages|tests|benchmarks|deploy|docs)/[\w/.]+\.\w+)`", page)
+    return [name for name in names if not (ROOT / name).exists()]
+
+
+def test_documents_name_files_that_exist():
+    for page in PAGES:
+        if page.name != "adding-a-model.md":  # whose example is not there
+            assert absent_files(page.read_text(encoding="utf-8")) == [], page.name
+
+
+def test_an_absent_file_is_found():
+    assert absent_files("`tests/test_docs.py` and `core/nothing.py`") == ["core/nothing.py"]
+
+
 def test_documents_link_to_files_that_exist():
     assert {page.name: broken for page in PAGES if (broken := broken_links(page))} == {}
 
@@ -81,6 +97,28 @@ def lines(text: str) -> int:
 def version(changelog: str, number: str) -> str:
     """What a changelog says of one version."""
     return re.split(r"^## ", changelog.partition(f"\n## {number}")[2], flags=re.MULTILINE)[0]
+
+
+def too_long(decision: str) -> bool:
+    return lines(decision) > 60 or len(decision.split()) > 1_000
+
+
+def test_documents_are_short():
+    assert lines((ROOT / "README.md").read_text(encoding="utf-8")) <= 100
+    assert lines((ROOT / "docs/results.md").read_text(encoding="utf-8")) <= 200
+    assert 5 < lines(version((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), "0.1.0")) <= 80
+    assert [p.name for p in DECISIONS if too_long(p.read_text(encoding="utf-8"))] == []
+
+
+def test_a_long_decision_is_found():
+    assert too_long("Why.\n" * 61) and too_long("why " * 1_001)
+    assert not too_long("Why.\n" * 60)
+
+
+def test_decisions_answer_a_question():
+    for path in DECISIONS:
+        text = path.read_text(encoding="utf-8")
+        assert "**Question.**" in text and "**Answer" in text, path.name
 
 
 def test_a_version_ends_where_the_next_begins():
