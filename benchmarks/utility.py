@@ -87,7 +87,7 @@ class Bench:
                 "prediction_gap": self._prediction_gap(real, fake, test),
                 "auroc_trees": scores.get(TREES, {}).get("AUROC"),
                 "tvd_3way": three_way(real, fake, seed=self.seed),
-                "pmse": propensity(real, fake).pmse,
+                "pmse": propensity(real, fake)[0],
                 "c2st": self._told_apart(real, fake),
                 "copies": exact_copies(self.real, synthetic),
             }

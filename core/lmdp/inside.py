@@ -1,4 +1,4 @@
-"""The inside check: do released records betray the real marginal of tagged columns?
+"""The inside check: do released records reveal the real marginal of tagged columns?
 
 Two tests on the very records that are released, each exact in level at any sample size:
 

@@ -1,4 +1,4 @@
-"""The marginal shift: makes any synthesizer's output betray a different marginal of tagged columns.
+"""The marginal shift: makes any synthesizer's output show a different marginal of tagged columns.
 
 Each group of tagged columns x′ gets a tilt: a smooth random function f of x′, and records are kept
 with a chance proportional to w(x′) = exp(t·f(x′)), held within a factor ρ of 1 either way. What the
@@ -36,6 +36,7 @@ from core.lmdp.errors import ShiftError
 from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.level import GROUP
 from core.lmdp.two_sample import rbf
+from core.message import Message
 from core.schema.schema import Domain
 
 __all__ = ["Shift", "Shifted", "Tilt", "find_tilts", "with_tilts"]
@@ -155,9 +156,16 @@ def _find(
             low, high = (low, middle) if test.power(tilt, middle) >= power else (middle, high)
         return replace(tilt, strength=high, power=test.power(tilt, high))
     raise ShiftError(
-        f"The columns of group '{group}' ({', '.join(names)}) take too few values to be shifted "
-        f"that far: {best:.0%} of groups of {GROUP} records would notice, {power:.0%} were asked "
-        "for. Choose a weaker shift, or tag more columns together."
+        Message(
+            "The columns of group '{group}' ({columns}) have too few values to be shifted that "
+            "far: {best:.0%} of groups of {size} records would show the shift, and {power:.0%} "
+            "were asked for. Choose a weaker shift, or tag more columns together.",
+            group=group,
+            columns=", ".join(names),
+            best=best,
+            size=GROUP,
+            power=power,
+        )
     )
 
 

@@ -134,4 +134,4 @@ def test_a_plan_says_what_a_purchase_would_cost_and_spends_nothing(table, home, 
         and "together with the purchase: ε 8" in spoken
     )
     assert found["purchase"]["epsilon"] == 4.0 and "age" in found["purchase"]["names"]
-    assert "a label is listed when about" in spoken and not home.exists()
+    assert "a label is listed if about" in spoken and not home.exists()

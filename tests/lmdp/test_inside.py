@@ -16,7 +16,7 @@ TAGGED = ("age", "ward")
 def test_level_of_the_fitted_stein_test():
     random, rejected = seeded(1), 0
     for _ in range(400):
-        x, released = mixture(64, random), mixture(600, random)
+        x, released = mixture(32, random), mixture(300, random)
         rejected += fitted_stein_test(x, released, generator=random, draws=39).p_value <= 0.05
     assert rejected / 400 < 0.05 + 3 * 0.011  # a crude score costs power, never level
 

@@ -66,7 +66,7 @@ def test_with_little_noise_it_is_the_total_variation_distance():
 
 
 @pytest.mark.parametrize("s", [0.002, 0.01, 0.05])
-def test_equal_tables_score_0_and_others_their_distance_beyond_noise(s):
+def test_equal_tables_score_0_and_others_beyond_noise(s):
     for made in (near(0.0, 1), near(0.2, 5), near(1.0, 6)):
         found = np.array([score(one, made).value for one in releases(s, 2000)])
         error = found.std() / math.sqrt(len(found))

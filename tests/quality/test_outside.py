@@ -66,7 +66,7 @@ def test_bought_shares_are_the_real_ones_up_to_their_noise():
     assert score_of(far, "tvd_1way").value > 0.3
 
 
-def test_negative_counts_are_cut_and_the_floor_is_of_equal_tables():
+def test_negative_counts_are_cut_and_floor_is_of_equal_tables():
     real = rows(2000, 6)
     report = outside_report(real, PLAIN, released=release_of(real, std=60))
     assert all(share >= 0 for p in report.columns.values() for share in p.real)

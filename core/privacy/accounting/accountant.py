@@ -33,6 +33,7 @@ import numpy as np
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import privacy_loss_distribution as plds
 
+from core.message import Message
 from core.privacy.accounting import curves
 from core.privacy.accounting.accounted_phase import AccountedPhase, accounted_phases
 from core.privacy.accounting.gaussian_losses import gaussian_pld
@@ -164,13 +165,13 @@ def _interval(parts: tuple[AccountedPhase, ...], near: float) -> float:
     need no fine one. Steps double, so that neighbouring noise scales share one.
     """
     spread = sum(part.runs * part.noise for part in parts if part.kind == "zcdp")
-    for kind, amount, rate, count, rows in parts:
+    for kind, noise, rate, count, rows in parts:
         if kind == "gaussian" and rate == 1.0:
-            spread += count / (2.0 * amount**2)
+            spread += count / (2.0 * noise**2)
         elif kind == "gaussian":
-            spread += rows**2 / (2.0 * amount**2)
+            spread += rows**2 / (2.0 * noise**2)
         elif kind == "laplace":
-            spread += 1.0 / amount
+            spread += 1.0 / noise
     reach = spread + 2.0 * math.sqrt(50.0 * spread)  # loss exceeded with probability e^-50
     if reach >= 5e4:
         return math.inf
@@ -199,19 +200,19 @@ def grid_error(phases: Sequence[Phase], value: float, *, rows: int = 1) -> float
 
 
 def _noise_pld(part: AccountedPhase, interval: float, two_sided: bool) -> Any:
-    kind, amount, rate, count, rows = part
+    kind, noise, rate, count, rows = part
     if kind == "laplace":
-        single = plds.from_laplace_mechanism(amount, value_discretization_interval=interval)
+        single = plds.from_laplace_mechanism(noise, value_discretization_interval=interval)
         return single.self_compose(count)
     if rate == 1.0:
-        sigma = amount / math.sqrt(count)
+        sigma = noise / math.sqrt(count)
         return gaussian_pld(sigma, interval=interval)
     if two_sided:
-        return _replaced_pld(amount, rate, interval).self_compose(count)
+        return _replaced_pld(noise, rate, interval).self_compose(count)
     if part.grouped:
-        return mixture_pld(amount, rate, rows, interval=interval).self_compose(count)
+        return mixture_pld(noise, rate, rows, interval=interval).self_compose(count)
     single = plds.from_gaussian_mechanism(
-        amount, value_discretization_interval=interval, sampling_prob=rate
+        noise, value_discretization_interval=interval, sampling_prob=rate
     )
     return single.self_compose(count)
 
@@ -266,13 +267,22 @@ def check_budget(budget: Budget, n: int) -> None:
     """
     if budget.private and budget.epsilon > LARGEST_EPSILON:
         raise ValueError(
-            f"ε = {budget.epsilon:g} promises nothing: above {LARGEST_EPSILON:g} no noise worth "
-            "the name is added. Choose a smaller ε, or ε = ∞, which says so."
+            Message(
+                "ε = {epsilon:g} protects nobody: above {largest:g} hardly any noise is added. "
+                "Choose a smaller ε, or ε = ∞ to say so openly.",
+                epsilon=budget.epsilon,
+                largest=LARGEST_EPSILON,
+            )
         )
     if budget.private and budget.delta * n >= 1.0:
         raise ValueError(
-            f"δ = {budget.delta:g} is too large for {n} records: it must be below 1/n = {1 / n:g}, "
-            "or publishing one record picked at random would count as private. Choose a smaller δ."
+            Message(
+                "δ = {delta:g} is too large for {n} records: it must be below 1/n = {limit:g}, or "
+                "publishing one randomly chosen record would count as private. Choose a smaller δ.",
+                delta=budget.delta,
+                n=n,
+                limit=1 / n,
+            )
         )
 
 
@@ -290,7 +300,7 @@ def calibrate(
       one part in 10⁹ for Gaussians on all rows and 10⁵ otherwise. 0 when no privacy is claimed.
 
     Raises:
-      ValueError: no amount of noise meets the budget.
+      ValueError: no noise of noise meets the budget.
     """
     if not budget.private:
         return 0.0

@@ -60,8 +60,8 @@ def _bracket(
         scale, value = following, next_value
     if value > 0.0:
         raise ValueError(
-            "No amount of noise meets this budget: some phase costs more by itself. "
-            "Raise ε, or plan fewer private accesses."
+            "No amount of noise meets this budget: one step alone costs more. Raise ε, or plan "
+            "fewer private accesses."
         )
     return (scale / 2.0, math.inf), (scale, value)
 

@@ -90,7 +90,6 @@ def second_opinion(phases: Sequence[Phase], delta: float, *, rows: int = 1) -> S
 
     Imports Opacus, which brings torch along whatever part of it is asked for: for workers.
 
-
     Raises:
       Exception: whatever Opacus raises; a run that was paid for must outlive it.
     """
@@ -112,9 +111,9 @@ def _why_not(phase: Phase, rows: int) -> str:
     if phase.mechanism == "laplace":
         return "Laplace noise"
     if phase.mechanism == "zcdp":
-        return "a choice that is known by its zCDP bound alone"
+        return "a choice known only by its zCDP bound"
     if phase.failure:
-        return "a threshold that fails with a probability of its own"
+        return "a threshold with its own probability of failure"
     if rows > 1 and phase.sampling_rate not in (None, 1.0):
         return "batches that may hold several rows of one person"
     return ""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.message import Message
 from core.privacy.discovery.grids import PublicGrid, grid_of
 from core.privacy.discovery.planning import BOUNDS, LISTS, Levels, complete
 from core.privacy.discovery.raw_rows import Keys
@@ -135,8 +136,15 @@ def bounded(
     spread_out = not column.step or (high - low) / column.step >= FINE_GRID
     share, error = look.outside
     cut = 2 * levels.tolerated / n if fine is not None else 0.0
-    note = f"About {share:.1%} (± {1.96 * error:.1%}) of the records lie outside"
-    note += f", and at most about {cut:.1%} more." if cut else "."
+    note = Message(
+        "About {share:.1%} (± {error:.1%}) of the records lie outside, and at most about {cut:.1%} "
+        "more."
+        if cut
+        else "About {share:.1%} (± {error:.1%}) of the records lie outside.",
+        share=share,
+        error=1.96 * error,
+        cut=cut,
+    )
     return column.model_copy(
         update={
             "low": low,
@@ -203,9 +211,9 @@ def listed(
     numbers = not column.dtype.lower().startswith(("str", "obj", "cat"))
     closed = complete(column) or (numbers and share <= 2.0 * error)
     if closed:
-        rest = "values that are not listed become another one"
+        rest = "they get another value"
     else:
-        labels, rest = (*labels, OTHER), f"the rest is {OTHER}"
+        labels, rest = (*labels, OTHER), Message("they become {other}", other=OTHER)
     if kind is Kind.BOOLEAN and not complete(column):
         kind = Kind.CATEGORY
     return column.model_copy(
@@ -214,8 +222,12 @@ def listed(
             "categories": labels,
             "other": None if closed else OTHER,
             "missing": missing,
-            "note": f"About {share:.1%} (± {1.96 * error:.1%}) of the records hold no listed "
-            f"value; {rest}.",
+            "note": Message(
+                "About {share:.1%} (± {error:.1%}) of the records have no listed value: {rest}.",
+                share=share,
+                error=1.96 * error,
+                rest=rest,
+            ),
         }
     )
 

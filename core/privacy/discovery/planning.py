@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from core.message import Message
 from core.privacy.discovery.grids import FINE_BINS, grid_of
 from core.privacy.discovery.thresholds import cell_threshold, label_threshold
 from core.privacy.discovery.unbought import Unbought, known_labels
@@ -166,9 +167,15 @@ def plan_schema(wanted: Unbought, n: int, budget: Budget, *, unit: Person | None
     for what, count in needed.items():
         if count >= n:
             raise SchemaError(
-                f"With ε {budget.epsilon:.3g} {what} is found when about {count:,.0f} records "
-                f"hold it, and there are {n:,}. Nothing was spent. Buy with a larger share, buy "
-                "fewer columns, or declare domains that are known without the rows."
+                Message(
+                    "With ε {epsilon:.3g}, {what} is found only if about {count:,.0f} records have "
+                    "it, and there are {n:,}. Nothing was spent. Use a larger share of the budget, "
+                    "buy fewer columns, or declare domains that are known without the rows.",
+                    epsilon=budget.epsilon,
+                    what=what,
+                    count=count,
+                    n=n,
+                )
             )
     return plan
 
@@ -212,8 +219,11 @@ _WHAT = {
     "how many are missing, with Gaussian noise.",
     LISTS: "Which labels and combinations enough records hold, and how many are missing, with "
     "Gaussian noise and a threshold.",
-    FINE: f"How many records lie in each of {FINE_BINS} parts of the range that was found, with "
-    "Gaussian noise.",
+    FINE: Message(
+        "How many records lie in each of {bins} parts of the range that was found, with Gaussian "
+        "noise.",
+        bins=FINE_BINS,
+    ),
 }
 
 
@@ -237,21 +247,30 @@ def forecasts(plan: Plan, wanted: Unbought) -> tuple[Forecast, ...]:
     levels, counts = Levels.of(plan, wanted), _histograms(wanted)
     shares = {phase.name: phase.share / counts[phase.name] for phase in plan.phases}
     numeric = shares.get(BOUNDS, 0.0) + shares.get(FINE, 0.0)
-    ranges = (
-        f"bounds on round numbers; a stretch between two is found when about "
-        f"{_part(levels.cell, plan.n)} lie in it, or {_part(levels.neighbour, plan.n)} beside one "
-        "that was found; what lies outside moves to the nearest bound"
+    ranges = Message(
+        "bounds on round numbers: a range between two is found if about {cell} lie in it, or "
+        "{neighbour} next to one that was found; values outside move to the nearest bound",
+        cell=_part(levels.cell, plan.n),
+        neighbour=_part(levels.neighbour, plan.n),
     )
-    labels = f"listed when about {_part(levels.label, plan.n)} hold it; the rest becomes OTHER"
+    needed = _part(levels.label, plan.n)
     lines = [Forecast(column.name, numeric, ranges) for column in wanted.numeric]
     for column in wanted.listed:
-        words = "its two values are known; whether any is missing is found"
-        words = words if complete(column) else f"a label is {labels}"
+        words = "both values are known; only whether any is missing is found"
+        if not complete(column):
+            words = Message(
+                "a label is listed if about {records} have it; the rest becomes OTHER",
+                records=needed,
+            )
         lines.append(Forecast(column.name, shares[LISTS], words))
     for rule in wanted.rules:
-        lines.append(Forecast(rule.text, shares[LISTS], f"a combination is {labels}"))
+        words = Message(
+            "a combination is listed if about {records} have it; the rest becomes OTHER",
+            records=needed,
+        )
+        lines.append(Forecast(rule.text, shares[LISTS], words))
     return tuple(lines)
 
 
 def _part(count: float, n: int) -> str:
-    return f"{count:,.0f} records ({count / n:.1%})"
+    return Message("{count:,.0f} records ({share:.1%})", count=count, share=count / n)

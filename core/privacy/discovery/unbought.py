@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from core.message import Message, to_say
 from core.schema.column import BOOLEAN_PAIRS, unpaid
 from core.schema.rules.rules import AnyRule, Combinations, Determines
 from core.schema.schema import (
@@ -67,13 +68,19 @@ def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
     chosen, keys = set(names or ()), _keys(schema)
     if wrong := [n for n in chosen if n not in schema.names or not schema[n].modelled or n in keys]:
         raise SchemaError(
-            f"There is nothing to buy of: {', '.join(sorted(wrong))}. Identifiers, text, columns "
-            "that say whose a row is and columns that are left out need no bounds or lists."
+            Message(
+                "Nothing can be bought for {columns}. Identifiers, text, key columns of people and "
+                "columns that are left out need no bounds or lists.",
+                columns=", ".join(sorted(wrong)),
+            )
         )
     if hidden := sorted(chosen & tagged):
         raise SchemaError(
-            f"What is bought shows something of a column's distribution, and {', '.join(hidden)} "
-            "is tagged as hidden. Declare its domain public, or untag it."
+            Message(
+                "A purchase shows something about a column's distribution, and {columns} is tagged "
+                "as hidden. Declare its domain public, or remove the tag.",
+                columns=", ".join(hidden),
+            )
         )
     for column in schema.columns:
         read = column.modelled and column.provenance in _FROM_ROWS
@@ -144,23 +151,29 @@ def at_stake(schema: Schema) -> tuple[str, ...]:
             continue  # something of it is known, so it is not left out
         name = column.name
         found += [
-            f"If nothing is found in '{name}', it is left out and the rule “{rule.text}” is not "
-            "kept."
+            Message(
+                "If nothing is found in '{column}', it is left out and the rule “{rule}” is not "
+                "kept.",
+                column=name,
+                rule=rule.text,
+            )
             for rule in schema.rules
             if name in rule.columns
         ]
-        if name == schema.target:
-            found.append(f"If nothing is found in '{name}', it is left out and is no target.")
-        if person is not None and name in person.constant:
-            found.append(
-                f"If nothing is found in '{name}', it is left out and is not kept the same for a "
+        lost = {
+            to_say("If nothing is found in '{column}', it is left out and is no target."): (
+                name == schema.target
+            ),
+            to_say(
+                "If nothing is found in '{column}', it is left out and is not kept the same for a "
                 "person."
-            )
-        if person is not None and name == person.order:
-            found.append(
-                f"If nothing is found in '{name}', it is left out and does not sort the rows of a "
+            ): person is not None and name in person.constant,
+            to_say(
+                "If nothing is found in '{column}', it is left out and does not sort the rows of a "
                 "person."
-            )
+            ): person is not None and name == person.order,
+        }
+        found += [Message(text, column=name) for text, applies in lost.items() if applies]
     return tuple(found)
 
 

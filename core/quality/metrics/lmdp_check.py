@@ -1,4 +1,4 @@
-"""α-LMDP, looked at from inside: do released columns betray the real ones?"""
+"""α-LMDP, looked at from inside: do released columns reveal the real ones?"""
 
 from __future__ import annotations
 

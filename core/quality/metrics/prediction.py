@@ -18,21 +18,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.metrics import f1_score, r2_score, roc_auc_score
+from sklearn.metrics import f1_score
 
 from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.bootstrap import half_width_of
-from core.quality.metrics.estimators import (
-    Estimator,
-    class_scores,
-    fit,
-    logistic,
-    one_thread,
-    positive_class,
-)
+from core.quality.metrics.estimators import Estimator, fit, logistic, one_thread
 from core.quality.metrics.family import Measured, Metric, Step, family
-from core.quality.metrics.train_synthetic_test_real import Task
+from core.quality.metrics.train_synthetic_test_real import Predictions, Task, evaluate
 from core.quality.report.types import PredictionPoint
 
 __all__ = ["dimension_prediction", "prediction_gap"]
@@ -118,14 +111,18 @@ def _point(
     task: Task, real: AlignedTable, synthetic: AlignedTable, test: AlignedTable, seed: int
 ) -> PredictionPoint:
     x_test, y_test = task.data(test)
-    metric = _metric(task, y_test)
+    classes = len(np.unique(y_test))
+    metric = "R²" if task.numeric else "AUROC" if classes == 2 else "F1"
     scores: list[float | None] = [None, None]
     baseline, note = 0.0, "All real test rows have the same value here, so nothing can be measured."
     band = None
-    if len(np.unique(y_test)) > 1:
-        predicted = [_predict(task, train, x_test, y_test, seed) for train in (real, synthetic)]
-        scores = [_score(metric, y_test, one) for one in predicted]
-        band = _half_width(metric, y_test, predicted, seed)
+    if classes > 1:
+        predicted = [
+            evaluate(_fitted(task, train, seed), x_test, y_test, numeric=task.numeric)
+            for train in (real, synthetic)
+        ]
+        scores = [_score(metric, one) for one in predicted]
+        band = _half_width(metric, predicted, seed)
         baseline = {"R²": 0.0, "AUROC": 0.5}.get(metric, _majority(y_test))
         note = "Not even real rows predict this column, so it is left out of the gap."
         if scores[0] is not None and scores[0] >= baseline + MARGINS[metric]:
@@ -142,41 +139,30 @@ def _point(
     )
 
 
-def _metric(task: Task, y_test: Values) -> str:
-    if task.numeric:
-        return "R²"
-    return "AUROC" if len(np.unique(y_test)) == 2 else "F1"
-
-
-def _predict(task: Task, train: AlignedTable, x_test: Floats, y_test: Values, seed: int) -> Values:
-    """What a model says of the test rows: values, labels, or how likely the rarer of two is."""
+def _fitted(task: Task, train: AlignedTable, seed: int) -> Estimator:
     model: Estimator = logistic(seed)
     if task.numeric:
         model = HistGradientBoostingRegressor(max_iter=60, random_state=seed)
-    fitted = fit(model, *task.data(train), numeric=task.numeric)
-    if _metric(task, y_test) == "AUROC":
-        return class_scores(fitted, x_test)(positive_class(y_test))
-    return np.asarray(fitted.predict(x_test))
+    return fit(model, *task.data(train), numeric=task.numeric)
 
 
-def _score(metric: str, y: Values, predicted: Values) -> float:
-    if metric == "R²":
-        return max(0.0, float(r2_score(y, predicted)))
-    if metric == "AUROC":
-        return float(roc_auc_score(y == positive_class(y), predicted))
-    return float(f1_score(y, predicted, average="weighted"))
+def _score(metric: str, one: Predictions) -> float:
+    if metric == "F1":
+        return float(f1_score(one.truth, one.predicted, average="weighted"))
+    return one.scores()[metric]
 
 
-def _half_width(metric: str, y: Values, predicted: list[Values], seed: int) -> float:
+def _half_width(metric: str, predicted: list[Predictions], seed: int) -> float:
     """Of a 95 % interval of the difference of the two scores, by bootstrap of the test rows."""
-    rng, size = np.random.default_rng(seed), min(len(y), RESAMPLED_ROWS)
+    n, rng = len(predicted[0].truth), np.random.default_rng(seed)
+    size = min(n, RESAMPLED_ROWS)
     gaps = []
     for _ in range(RESAMPLES):
-        rows = rng.integers(len(y), size=size)
-        if len(np.unique(y[rows])) > 1:
-            a, b = (_score(metric, y[rows], one[rows]) for one in predicted)
+        rows = rng.integers(n, size=size)
+        if len(np.unique(predicted[0].truth[rows])) > 1:
+            a, b = (_score(metric, one.take(rows)) for one in predicted)
             gaps.append(a - b)
-    return half_width_of(gaps, size / len(y))
+    return half_width_of(gaps, size / n)
 
 
 def _majority(y: Values) -> float:

@@ -11,8 +11,6 @@ two-sample tests", 2017.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -23,7 +21,7 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.estimators import class_scores, fit, logistic, one_thread
 from core.quality.metrics.family import Measured, Metric, Step, family
 
-__all__ = ["Propensity", "propensity", "tree_auroc"]
+__all__ = ["propensity", "tree_auroc"]
 
 Floats = NDArray[np.float64]
 ROWS = 40_000  # rows a side for the regression
@@ -59,28 +57,17 @@ TREE_AUROC = Metric(
 )
 
 
-@dataclass(frozen=True)
-class Propensity:
-    """What a logistic regression reaches.
-
-    ratio: pMSE over its expectation when both tables follow one distribution; 1 is ideal.
-    """
-
-    pmse: float
-    ratio: float
-
-
-def propensity(real: AlignedTable, synthetic: AlignedTable) -> Propensity:
-    """The pMSE and its ratio; both tables are one and the same when either has no rows."""
+def propensity(real: AlignedTable, synthetic: AlignedTable) -> tuple[float, float]:
+    """The pMSE, in [0, ¼], and its ratio; (0, 1) when either table has no rows."""
     x, y = _labelled(real, synthetic)
     if len(np.unique(y)) < 2:
-        return Propensity(0.0, 1.0)
+        return 0.0, 1.0
     with one_thread():
         p = class_scores(fit(logistic(), x, y), x)(1)
     share = float(y.mean())
     pmse = float(np.mean((p - share) ** 2))
     expected = _directions(x) * (1.0 - share) ** 2 * share / len(y)
-    return Propensity(pmse, pmse / expected if expected > 0.0 else 1.0)
+    return pmse, pmse / expected if expected > 0.0 else 1.0
 
 
 def tree_auroc(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> float:
@@ -102,13 +89,13 @@ def telling_apart(tables: Comparison, _: Step) -> Measured:
     """Can a learner tell real from synthetic rows?"""
     rng = tables.rng(4)
     real, synthetic = (table.sample(ROWS, rng) for table in (tables.real, tables.synthetic))
-    regression = propensity(real, synthetic)
+    pmse, ratio = propensity(real, synthetic)
     real, synthetic = (table.sample(TREE_ROWS, rng) for table in (real, synthetic))
     trees = tree_auroc(real, synthetic, seed=tables.seed)
     return Measured(
         [
-            PMSE.score(regression.pmse),
-            PMSE_RATIO.score(regression.ratio),
+            PMSE.score(pmse),
+            PMSE_RATIO.score(ratio),
             TREE_AUROC.score(max(0.5, trees), ceiling=0.5),
         ]
     )

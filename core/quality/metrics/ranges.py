@@ -10,8 +10,6 @@ Source: PEARL (ICLR 2022) appendix, 1,000 range queries of three attributes, ave
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +20,8 @@ from core.quality.metrics.marginals import TRIPLE_ROWS
 
 __all__ = ["Query", "draw_queries", "range_error", "shares"]
 
-Bools = NDArray[np.bool_]
+# what must hold of each column: both ends of a number's interval, or codes of a list's labels
+Query = dict[str, tuple[float, float] | frozenset[int]]
 
 QUERIES = 1_000
 COLUMNS = 3  # of one query
@@ -37,18 +36,6 @@ RANGE_ERROR = Metric(
 )
 
 
-@dataclass(frozen=True)
-class Query:
-    """A box: a condition on each of a few columns, all to hold at once.
-
-    Attributes:
-      intervals: (column, low, high) for numbers, both ends included.
-    """
-
-    intervals: tuple[tuple[str, float, float], ...]
-    labels: tuple[tuple[str, frozenset[int]], ...]
-
-
 def draw_queries(features: Features, *, seed: int = 0) -> list[Query]:
     """Random queries over the columns, the same for the same features and seed."""
     rng = np.random.default_rng(seed)
@@ -56,26 +43,31 @@ def draw_queries(features: Features, *, seed: int = 0) -> list[Query]:
     queries = []
     for _ in range(QUERIES):
         chosen = rng.choice(len(features), size=width, replace=False)
-        items = [features.items[i] for i in chosen]
-        queries.append(
-            Query(
-                tuple(_interval(item, rng) for item in items if item.numeric),
-                tuple(_half_of_labels(item, rng) for item in items if not item.numeric),
-            )
-        )
+        items = sorted((features.items[i] for i in chosen), key=lambda item: not item.numeric)
+        queries.append({item.name: _condition(item, rng) for item in items})
     return queries
+
+
+def _condition(item: Feature, rng: np.random.Generator) -> tuple[float, float] | frozenset[int]:
+    """A random interval of a number's real range, or a random half of a list's labels."""
+    if item.numeric:
+        low, high = item.low + (item.high - item.low) * np.sort(rng.random(2))
+        return float(low), float(high)
+    labels = len(item.labels)
+    return frozenset(rng.permutation(labels)[: max(1, labels // 2)].tolist())
 
 
 def shares(table: AlignedTable, queries: list[Query]) -> NDArray[np.float64]:
     """Share of rows inside each query's box, [len(queries)]; missing values lie in no box."""
     out = np.zeros(len(queries))
     for i, query in enumerate(queries):
-        inside: Bools = np.ones(table.n, dtype=np.bool_)
-        for name, low, high in query.intervals:
-            x = table.values[name].astype(np.float64)
-            inside &= (x >= low) & (x <= high)  # false for NaN
-        for name, codes in query.labels:
-            inside &= np.isin(table.values[name], list(codes))  # -1, missing, is never asked for
+        inside = np.ones(table.n, dtype=np.bool_)
+        for name, condition in query.items():
+            x = table.values[name]
+            if isinstance(condition, tuple):
+                inside &= (x >= condition[0]) & (x <= condition[1])  # false for NaN
+            else:
+                inside &= np.isin(x, list(condition))  # -1, missing, is never asked for
         out[i] = inside.mean() if table.n else 0.0
     return out
 
@@ -93,16 +85,3 @@ def range_queries(tables: Comparison, _: Step) -> Measured:
     error = range_error(real, synthetic, seed=tables.seed)
     ceiling = range_error(real, resampled, seed=tables.seed)
     return Measured([RANGE_ERROR.score(error, ceiling=ceiling)])
-
-
-def _interval(item: Feature, rng: np.random.Generator) -> tuple[str, float, float]:
-    """A random interval of a number's real range."""
-    ends = np.sort(rng.random(2))
-    span = item.high - item.low
-    return item.name, float(item.low + span * ends[0]), float(item.low + span * ends[1])
-
-
-def _half_of_labels(item: Feature, rng: np.random.Generator) -> tuple[str, frozenset[int]]:
-    labels = len(item.labels)
-    chosen = rng.permutation(labels)[: max(1, labels // 2)]
-    return item.name, frozenset(int(code) for code in chosen)

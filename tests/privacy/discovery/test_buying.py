@@ -193,7 +193,7 @@ def test_set_values_are_unmarked_and_unbuyable_ones_refused():
     assert as_bought(set_by_hand)["age"].source is DomainSource.DECLARED
     assert as_bought(set_by_hand, ["age"])["age"].source is DomainSource.BOUGHT
     surrogate = next(c.name for c in PROPOSED.columns if c.kind.surrogate)
-    with pytest.raises(SchemaError, match="nothing to buy"):
+    with pytest.raises(SchemaError, match="Nothing can be bought"):
         as_bought(PROPOSED, [surrogate])
     tagged = PROPOSED.model_copy(update={"sensitive": {"g": ("age",)}})
     assert as_bought(tagged)["age"].source is DomainSource.DECLARED

@@ -253,14 +253,14 @@ def test_one_step_cannot_be_told_apart_beyond_the_claim():
     delta = 0.02
     released = toys.phase("sgd", 0.7, sampling_rate=0.5)
     claim, _ = epsilon([released], delta)
-    outside = one_step(False, noise=0.7, times=20_000)
+    outside = one_step(False, noise=0.7, times=8_000)
     check_distinguishing(
-        one_step(True, noise=0.7, times=20_000), outside, epsilon=claim, delta=delta
+        one_step(True, noise=0.7, times=8_000), outside, epsilon=claim, delta=delta
     )
     with pytest.raises(Caught):  # and the test has the power to see a claim a third too small
         check_distinguishing(
-            one_step(True, noise=0.35, times=20_000),
-            one_step(False, noise=0.35, times=20_000),
+            one_step(True, noise=0.35, times=8_000),
+            one_step(False, noise=0.35, times=8_000),
             epsilon=claim,
             delta=delta,
         )
