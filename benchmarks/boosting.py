@@ -36,7 +36,6 @@ limit_threads()
 
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402
 
-from core.cli.making import settings_of  # noqa: E402
 from core.encoding.codec import Codec  # noqa: E402
 from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
@@ -48,6 +47,7 @@ from core.quality.metrics import estimators  # noqa: E402
 from core.quality.metrics.marginals import pair_mean, two_way  # noqa: E402
 from core.quality.metrics.train_synthetic_test_real import Task, evaluate  # noqa: E402
 from core.schema.schema import Schema  # noqa: E402
+from core.services.synthesis.options import settings_of  # noqa: E402
 from tests.reading.files import read_table  # noqa: E402
 
 MODELS = {

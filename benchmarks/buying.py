@@ -34,7 +34,6 @@ limit_threads()
 
 from utility import Bench, read, schema_of  # noqa: E402 - threads are set before torch
 
-from core.cli.making import settings_of  # noqa: E402
 from core.encoding.codec import Codec  # noqa: E402
 from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
@@ -48,6 +47,7 @@ from core.schema.labels import to_labels, to_numbers  # noqa: E402
 from core.schema.schema import DomainSource, Schema, SchemaError  # noqa: E402
 from core.services.planning import make_plan  # noqa: E402
 from core.services.purchases import DELTA_SHARE, plan_purchase  # noqa: E402
+from core.services.synthesis.options import settings_of  # noqa: E402
 
 MODEL = "pearl"
 HEADS = {

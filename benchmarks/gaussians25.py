@@ -36,7 +36,6 @@ limit_threads()
 
 import torch  # noqa: E402 - threads are set first
 
-from core.cli.making import settings_of  # noqa: E402
 from core.encoding.codec import Codec  # noqa: E402
 from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.pgb.fitted import BoostedFitted  # noqa: E402
@@ -45,6 +44,7 @@ from core.models.pgb.plan import Pgb  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402
 from core.schema.schema import Column, Domain, Kind  # noqa: E402
+from core.services.synthesis.options import settings_of  # noqa: E402
 
 MODES = np.array([(x, y) for x in range(-4, 5, 2) for y in range(-4, 5, 2)], dtype=float)
 VARIANCE, EACH = 0.0025, 1000

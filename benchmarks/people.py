@@ -30,7 +30,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from utility import Bench  # beside this file
 
-from core.cli.making import settings_of
 from core.encoding.holdout import people_trained_on, split_rows
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
@@ -44,6 +43,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget, Plan, default_delta
 from core.schema.person import Person
 from core.schema.schema import Column, Kind, Schema
+from core.services.synthesis.options import settings_of
 
 CITIES, WARDS = tuple("abcdefgh"), ("heart", "lung", "bone", "eye", "skin")
 HELD_OUT = 0.2

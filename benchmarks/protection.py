@@ -37,7 +37,6 @@ limit_threads()
 
 from utility import Bench, read, schema_of  # noqa: E402 - threads are set before torch
 
-from core.cli.making import settings_of  # noqa: E402
 from core.encoding.codec import Codec, Codes  # noqa: E402
 from core.lmdp.inside import inside_check  # noqa: E402
 from core.lmdp.shift import Shift, Shifted  # noqa: E402
@@ -48,6 +47,7 @@ from core.privacy.plan import Plan  # noqa: E402
 from core.proposing.propose import infer_schema  # noqa: E402
 from core.runs.execution.lmdp_certificate import certify  # noqa: E402
 from core.services.planning import make_plan  # noqa: E402
+from core.services.synthesis.options import settings_of  # noqa: E402
 from tests.reading.files import read_table  # noqa: E402
 
 

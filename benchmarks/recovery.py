@@ -32,7 +32,6 @@ from core.runs.execution.threads import limit_threads
 
 limit_threads()
 
-from core.cli.making import settings_of  # noqa: E402 - threads are set before torch
 from core.encoding.codec import Codec, Codes  # noqa: E402
 from core.lmdp.recovery import (  # noqa: E402
     HiddenCells,
@@ -51,6 +50,7 @@ from core.privacy.mechanisms.histograms import Histograms, Weight  # noqa: E402
 from core.privacy.plan import Plan  # noqa: E402
 from core.schema.schema import Kind, Schema, SchemaColumn  # noqa: E402
 from core.services.planning import make_plan  # noqa: E402
+from core.services.synthesis.options import settings_of  # noqa: E402 - threads are set before torch
 
 CLASSES = 8
 SPREAD = np.array([0.34, 0.22, 0.15, 0.11, 0.08, 0.05, 0.03, 0.02])

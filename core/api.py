@@ -11,7 +11,6 @@ Each does what the command does, with the same refusals (exceptions of one plain
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +20,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from core.cli.common import CommandError, out_path, read_schema, with_rules, with_target
-from core.cli.files import OUT_ENDINGS, mark_without_privacy, require_flag, write_table
-from core.cli.main import command_line
-from core.cli.making import check_amounts, check_options, foreseen, make
-from core.cli.places import place
-from core.cli.reading import all_columns, read_file, say_misfits, typed_frame, with_schema
-from core.cli.saved_runs import trained_model
 from core.models.card import Card
 from core.models.events import FitEvent, Signal
 from core.models.registry import cards, load_fitted
@@ -41,8 +33,24 @@ from core.runs.execution.threads import limit_threads
 from core.schema.column import Column
 from core.schema.form import FileForm
 from core.schema.schema import Schema
-from core.services.recipe import option_words
 from core.services.shaping import certificate_of
+from core.services.synthesis import synthesize as synthesis
+from core.services.synthesis.locations import location
+from core.services.synthesis.options import RefusedError, SynthesisOptions, options_of
+from core.services.synthesis.saved_runs import trained_model
+from core.services.synthesis.schema_options import with_rules, with_schema, with_target
+from core.services.synthesis.table_files import (
+    OUT_ENDINGS,
+    all_columns,
+    mark_without_privacy,
+    out_path,
+    read_file,
+    read_schema,
+    require_consent,
+    say_misfits,
+    typed_frame,
+    write_table,
+)
 
 __all__ = [
     "Drawn",
@@ -130,8 +138,8 @@ def read_table(
       schema: that exists already, or its file: each cell is read as its column declares it. Without
         one, what columns are is proposed from all rows together.
     """
-    declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema
-    rows, known = read_file(place(str(path)), query=query, schema=declared)
+    declared = _schema(schema)
+    rows, known = read_file(location(str(path)), query=query, schema=declared)
     frame = typed_frame(rows, known)
     if declared is not None:
         say_misfits(rows, declared)
@@ -151,10 +159,9 @@ def schema(frame: pd.DataFrame, *, target: str | None = None, rule: Sequence[str
       target: the column that others should predict.
       rule: what holds in every row, see `--rule`.
     """
-    options = argparse.Namespace(target=target, rule=rule)
     rows, proposed = _rows(frame, None)
     typed = rows if isinstance(rows, pd.DataFrame) else typed_frame(rows, proposed)
-    return with_rules(options, with_target(options, proposed), typed)
+    return with_rules(with_target(proposed, target), rule, typed)
 
 
 def plan(
@@ -175,9 +182,9 @@ def plan(
     Raises:
       ValueError: one plain line.
     """
-    parsed = _options("plan", {"epsilon": epsilon, "model": model, **options}, schema)
-    check_amounts(parsed)
-    return foreseen(parsed, *_typed(parsed, frame))[2]
+    asked = _options({"epsilon": epsilon, "model": model, **options}, schema)
+    synthesis.check_amounts(asked.request)
+    return synthesis.foreseen(asked, *_typed(asked, frame, schema))[2]
 
 
 def synthesize(
@@ -200,16 +207,15 @@ def synthesize(
     Raises:
       ValueError: one plain line; says what was spent, if anything.
     """
-    parsed = _options("synth", {"epsilon": epsilon, "model": model, **options}, schema)
-    check_options(parsed)
-    synthesis = make(parsed, *_typed(parsed, frame), on_event=_go_on)
-    outcome = synthesis.outcome
+    asked = _options({"epsilon": epsilon, "model": model, **options}, schema)
+    synthesis.check_options(asked)
+    made = synthesis.synthesize(asked, *_typed(asked, frame, schema), on_event=_go_on)
     return Synthetic(
-        table=outcome.tables.synthetic,
-        guarantee=outcome.guarantee,
-        certificate=synthesis.certificate,
-        ledger=synthesis.ledger,
-        schema=synthesis.schema,
+        table=made.outcome.tables.synthetic,
+        guarantee=made.outcome.guarantee,
+        certificate=made.certificate,
+        ledger=made.ledger,
+        schema=made.schema,
     )
 
 
@@ -239,7 +245,7 @@ def sample(
     """
     trained = trained_model(str(run))
     if not trained.private:
-        require_flag(argparse.Namespace(without_privacy=without_privacy))
+        require_consent(given=without_privacy)
     limit_threads()
     shape = Shape(where=tuple(where), share=share, fill_missing=fill_missing)
     fitted = load_fitted(trained.model, trained.folder)
@@ -289,19 +295,22 @@ def _typing(column: Column) -> str:
     return hashlib.sha256(stated.encode()).hexdigest()[:16]
 
 
-def _typed(options: argparse.Namespace, frame: pd.DataFrame) -> tuple[pd.DataFrame, Schema]:
-    """Typed rows and their schema, as a command has them."""
-    schema = options.schema
-    if isinstance(schema, Path):
-        schema = read_schema(schema)
-    return with_schema(options, *_rows(frame, schema))
+def _typed(
+    options: SynthesisOptions, frame: pd.DataFrame, schema: Schema | str | Path | None
+) -> tuple[pd.DataFrame, Schema]:
+    """Typed rows and their schema, as the options have it."""
+    return with_schema(options, *_rows(frame, _schema(schema)))
+
+
+def _schema(schema: Schema | str | Path | None) -> Schema | None:
+    return read_schema(Path(schema)) if isinstance(schema, str | Path) else schema
 
 
 def _rows(frame: pd.DataFrame, schema: Schema | None) -> tuple[pa.Table | pd.DataFrame, Schema]:
     """Rows as `with_schema` takes them and their schema: as declared, or proposed from them.
 
     Raises:
-      CommandError: their cells were read otherwise than the schema declares.
+      RefusedError: their cells were read otherwise than the schema declares.
     """
     read = frame.attrs.get(READ)
     if read is None:
@@ -314,7 +323,7 @@ def _rows(frame: pd.DataFrame, schema: Schema | None) -> tuple[pa.Table | pd.Dat
     there = [column for column in schema.columns if column.name in frame.columns]
     added = [column for column in there if column.name not in typed]
     if not typed or any(typed[c.name] != _typing(c) for c in there if c.name in typed):
-        raise CommandError(
+        raise RefusedError(
             "these rows were not read by this schema, so one cell may have changed how others "
             "were read. Read it with read_table(path, schema=...)"
         )
@@ -329,21 +338,8 @@ def _go_on(event: FitEvent) -> Signal:
     return Signal.GO_ON
 
 
-def _options(
-    command: str, options: Mapping[str, Any], schema: Schema | str | Path | None
-) -> argparse.Namespace:
-    """Options by name as the command line parses them, so that both mean the same.
-
-    Args:
-      command: "plan" or "synth".
-      options: by their names on the command line, with _ for -; `name` is the table's.
-
-    Raises:
-      ValueError: an option that the command does not have, or of the wrong type.
-    """
-    own = {name: value for name, value in options.items() if name != "name"}
-    words = [command, str(options.get("name", "table")), *option_words(own)]
-    words += ["--out", "table.csv"] if command == "synth" else []  # never written
-    parsed = command_line().parse_args(words)
-    parsed.schema = Path(schema) if isinstance(schema, str) else schema
-    return parsed
+def _options(given: Mapping[str, Any], schema: Schema | str | Path | None) -> SynthesisOptions:
+    """Options as the command line has them; `name` is the table's."""
+    own = {option: value for option, value in given.items() if option != "name"}
+    table = str(given.get("name", "table"))
+    return options_of(own, table=table, declared=schema is not None)

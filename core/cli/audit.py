@@ -9,10 +9,11 @@ import sys
 from dataclasses import replace
 
 from core.audit.audit import LONG, QUICK, Audit, Trial, run_audit
-from core.cli.common import CommandError, print_json
+from core.cli.common import print_json
 from core.models.registry import cards
 from core.runs.execution.threads import limit_threads
 from core.schema.person import MOST_ROWS
+from core.services.synthesis.options import RefusedError
 
 __all__ = ["audit"]
 
@@ -24,20 +25,20 @@ def audit(options: argparse.Namespace) -> int:
     """Attack a model and print what was found; 1 when its claim is refuted, else 0."""
     known = [card.id for card in cards()]
     if options.model not in known:
-        raise CommandError(f"no model is called '{options.model}'; there are: {', '.join(known)}")
+        raise RefusedError(f"no model is called '{options.model}'; there are: {', '.join(known)}")
     if not (math.isfinite(options.epsilon) and options.epsilon > 0.0):
-        raise CommandError("--epsilon must be positive and finite: no claim, nothing to refute")
+        raise RefusedError("--epsilon must be positive and finite: no claim, nothing to refute")
     if options.delta is not None and not 0.0 < options.delta < 1e-2:
-        raise CommandError(f"--delta must lie between 0 and 0.01, not {options.delta:g}")
+        raise RefusedError(f"--delta must lie between 0 and 0.01, not {options.delta:g}")
     sizes = LONG if options.long else QUICK
     if not 1 <= options.rows_per_person <= MOST_ROWS:
-        raise CommandError(
+        raise RefusedError(
             f"--rows-per-person must lie in 1 to {MOST_ROWS}, not {options.rows_per_person}"
         )
     sizes = replace(sizes, rows=options.rows_per_person)
     if options.canaries is not None:
         if options.canaries < FEWEST:
-            raise CommandError(f"--canaries must be {FEWEST} or more, not {options.canaries}")
+            raise RefusedError(f"--canaries must be {FEWEST} or more, not {options.canaries}")
         sizes = replace(sizes, canaries=options.canaries)
     limit_threads()
     trial = Trial(

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from core.cli.places import table_options
 from core.cli.sample_options import escape_and_flag, sample_options
+from core.cli.table_options import table_options
 
 __all__ = ["EXIT_CODES", "command_line", "main"]
 
@@ -85,14 +85,14 @@ def _plain(error: Exception) -> str:
     if isinstance(error, _UsageError):
         return str(error)
     # an error's class is only asked for once there is an error; --help must not wait for pandas
-    from core.cli.common import CommandError
     from core.privacy.ledger.ledger import LedgerError
     from core.reading.cells import TableReadError
     from core.runs.errors import RunStoreError, storage_trouble
     from core.runs.execution.pipeline import DeviceError
     from core.schema.schema import SchemaError
+    from core.services.synthesis.options import RefusedError
 
-    known = (CommandError, LedgerError, DeviceError, RunStoreError, TableReadError, SchemaError)
+    known = (RefusedError, LedgerError, DeviceError, RunStoreError, TableReadError, SchemaError)
     if isinstance(error, known):
         return " ".join(str(error).split())
     trouble = None if isinstance(error, OSError) else storage_trouble(error)
@@ -187,7 +187,6 @@ def _synth_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seed", type=int, help="of data-free randomness, never of noise")
     command.add_argument(
         "--device",
-        default="auto",
         choices=("auto", "cpu", "cuda"),
         help="where to compute; auto takes a graphics card when there is one",
     )
@@ -288,7 +287,6 @@ def _buying(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--buy-share",
         type=float,
-        default=0.05,
         metavar="SHARE",
         help="share of ε that a purchase takes, up to .9 (.05); a quarter of δ goes with it",
     )
@@ -348,13 +346,11 @@ def _added_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--confirm-shift",
-        default="",
         metavar="WORDS",
         help="allow a release that may undo what earlier ones hide; certificates repeat the words",
     )
     command.add_argument(
         "--confirm-unit",
-        default="",
         metavar="WORDS",
         help="allow a release that protects others than earlier ones do, such as doctors after "
         "patients; certificates repeat the words",
@@ -380,5 +376,5 @@ def _added_options(command: argparse.ArgumentParser) -> None:
         "outside; synth --save keeps them as outside.html",
     )
     command.add_argument(
-        "--attempts", type=int, default=1, help="begin anew until the check passes; all are paid"
+        "--attempts", type=int, help="begin anew until the check passes; all are paid"
     )

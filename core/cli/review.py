@@ -6,22 +6,16 @@ import argparse
 import sys
 from pathlib import Path
 
-from core.cli.common import (
-    CommandError,
-    keep_out,
-    out_path,
-    print_json,
-    read_schema,
-    require_declaration,
-    with_target,
-)
-from core.cli.reading import read_file, typed_frame
+from core.cli.common import print_json
 from core.encoding.holdout import split_rows
 from core.export.page_html import page
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
 from core.quality.report.types import Score
 from core.runs.execution.threads import limit_threads
+from core.services.synthesis.options import RefusedError, require_declaration
+from core.services.synthesis.schema_options import keep_out, with_target
+from core.services.synthesis.table_files import out_path, read_file, read_schema, typed_frame
 from core.writing.whole_files import replacing
 
 __all__ = ["review"]
@@ -43,7 +37,7 @@ def review(options: argparse.Namespace) -> int:
     limit_threads()
     declared = None if options.schema is None else read_schema(options.schema)
     rows, schema = read_file(options.real, schema=declared)
-    schema = with_target(options, schema)
+    schema = with_target(schema, options.target)
     real = typed_frame(rows, schema)
     # the synthetic file need not be in the real one's encoding
     synthetic = typed_frame(read_file(options.synthetic)[0], schema)
@@ -52,8 +46,8 @@ def review(options: argparse.Namespace) -> int:
         test = typed_frame(read_file(options.holdout, schema=schema)[0], schema)
     lacking = [name for name in schema.names if name not in real.columns]
     if lacking or not set(schema.names) & set(synthetic.columns):
-        raise CommandError("the two tables have no columns in common that the schema names")
-    share = keep_out(options, schema).holdout
+        raise RefusedError("the two tables have no columns in common that the schema names")
+    share = keep_out(schema, options.keep_out).holdout
     if test is None and share:
         real, test = split_rows(real, share, schema.person)
 
@@ -80,7 +74,7 @@ def review(options: argparse.Namespace) -> int:
 def _out(options: argparse.Namespace) -> Path:
     """Where the report goes; one for outside shows a domain in its bins, so it must be declared."""
     if options.view == "outside":
-        require_declaration(options)
+        require_declaration(declared=options.schema is not None or options.declare_public)
     return out_path(options.out, endings=(".html",), inputs=[options.real, options.synthetic])
 
 

@@ -7,15 +7,22 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from core.cli.common import CommandError, out_path, print_json
-from core.cli.files import OUT_ENDINGS, mark_without_privacy, require_flag, write_table
-from core.cli.saved_runs import TrainedModel, trained_model
+from core.cli.common import print_json
 from core.models.registry import load_fitted
 from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
 from core.models.synthesizer import Fitted
 from core.runs.execution.threads import limit_threads
 from core.services.export import pack
 from core.services.shaping import DrawnTable, certificate_of, table_name
+from core.services.synthesis.options import RefusedError
+from core.services.synthesis.saved_runs import TrainedModel, trained_model
+from core.services.synthesis.table_files import (
+    OUT_ENDINGS,
+    mark_without_privacy,
+    out_path,
+    require_consent,
+    write_table,
+)
 from core.writing.whole_files import replacing
 
 __all__ = ["sample", "shape_of"]
@@ -27,14 +34,14 @@ def sample(options: argparse.Namespace) -> int:
     """Draw rows and write them, a table for each seed; all of them or none."""
     out = out_path(options.out, endings=(*OUT_ENDINGS, ZIP), inputs=[])
     if options.rows < 1:
-        raise CommandError("--rows must be at least 1")
+        raise RefusedError("--rows must be at least 1")
     if options.escape_formulas and out.suffix.lower() == ".parquet":
-        raise CommandError("--escape-formulas is for a .csv or .zip file")
+        raise RefusedError("--escape-formulas is for a .csv or .zip file")
     seeds: list[int | None] = list(dict.fromkeys(options.seed or [None]))
     shape = shape_of(options)
     trained = trained_model(options.run)
     if not trained.private:
-        require_flag(options)
+        require_consent(given=options.without_privacy)
     limit_threads()
     fitted = load_fitted(trained.model, trained.folder)
     files, facts = _write(options, trained, fitted, shape, seeds, out)

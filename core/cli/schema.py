@@ -9,22 +9,26 @@ from dataclasses import asdict
 
 from pydantic import ValidationError
 
-from core.cli.common import (
-    CommandError,
-    out_path,
-    print_json,
-    read_schema,
+from core.cli.common import print_json
+from core.cli.table_options import files
+from core.proposing.rule_suggestions import suggest_rules
+from core.proposing.schema_matching import adopted, compare
+from core.schema.form import DELIMITERS, FileForm
+from core.schema.schema import Schema
+from core.services.synthesis.options import RefusedError
+from core.services.synthesis.schema_options import (
     say_dangers,
     say_violations,
     with_rules,
     with_target,
 )
-from core.cli.places import files
-from core.cli.reading import read_file, say_misfits, typed_frame
-from core.proposing.rule_suggestions import suggest_rules
-from core.proposing.schema_matching import adopted, compare
-from core.schema.form import DELIMITERS, FileForm
-from core.schema.schema import Schema
+from core.services.synthesis.table_files import (
+    out_path,
+    read_file,
+    read_schema,
+    say_misfits,
+    typed_frame,
+)
 from core.writing.whole_files import replacing
 
 __all__ = ["schema"]
@@ -35,9 +39,9 @@ def schema(options: argparse.Namespace) -> int:
     if options.json_schema:
         return _json_schema(options)
     if options.table is None:
-        raise CommandError("name a table and --out FILE.json, or ask for --json-schema")
+        raise RefusedError("name a table and --out FILE.json, or ask for --json-schema")
     if options.out is None:
-        raise CommandError("say with --out FILE.json where the schema goes")
+        raise RefusedError("say with --out FILE.json where the schema goes")
     out = out_path(options.out, endings=(".json",), inputs=files(options.table))
     rows, proposed = read_file(options.table, query=options.query, form=_form(options))
     comparison = None
@@ -51,7 +55,7 @@ def schema(options: argparse.Namespace) -> int:
             )
         proposed = adopted(proposed, saved)
     frame = typed_frame(rows, proposed)
-    proposed = with_rules(options, with_target(options, proposed), frame)
+    proposed = with_rules(with_target(proposed, options.target), options.rule or (), frame)
     with replacing(out) as file:
         file.write(proposed.model_dump_json(indent=1).encode())
     say_dangers(frame, proposed)
@@ -79,7 +83,7 @@ def _form(options: argparse.Namespace) -> FileForm:
     try:
         return FileForm.model_validate({name: text for name, text in asked.items() if text})
     except ValidationError:
-        raise CommandError("--encoding takes a name such as utf-8 or cp1252") from None
+        raise RefusedError("--encoding takes a name such as utf-8 or cp1252") from None
 
 
 def _json_schema(options: argparse.Namespace) -> int:

@@ -9,22 +9,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from core.cli.buying import say_purchase
+import pandas as pd
+
 from core.cli.common import (
-    CommandError,
     claim_of,
     claim_words,
     domain_words,
     lmdp_words,
-    out_path,
     print_json,
-    say_dangers,
+    synthesis_options,
 )
-from core.cli.files import OUT_ENDINGS, mark_without_privacy, write_table
-from core.cli.making import check_amounts, check_options, foreseen, make
-from core.cli.people import foresee
-from core.cli.places import files
-from core.cli.reading import read_with_schema
+from core.cli.table_options import files
 from core.message import from_json
 from core.models.events import FitEvent, Signal
 from core.privacy.plan import Plan
@@ -33,6 +28,20 @@ from core.runs.accounts.spending import epsilon_text, noted_purchases, with_purc
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
 from core.schema.rounding_up import round_up
+from core.schema.schema import Schema
+from core.services.synthesis.accounts import foresee
+from core.services.synthesis.buying import say_purchase
+from core.services.synthesis.options import RefusedError, SynthesisOptions
+from core.services.synthesis.schema_options import say_dangers, with_schema
+from core.services.synthesis.synthesize import check_amounts, check_options, foreseen, synthesize
+from core.services.synthesis.table_files import (
+    OUT_ENDINGS,
+    mark_without_privacy,
+    out_path,
+    read_file,
+    read_schema,
+    write_table,
+)
 
 __all__ = ["plan", "synth"]
 
@@ -42,9 +51,10 @@ ESCAPED = "text that a spreadsheet would run as a formula has an apostrophe in f
 
 def plan(options: argparse.Namespace) -> int:
     """What a run would spend; spends nothing."""
-    check_amounts(options)
-    frame, schema = read_with_schema(options)
-    schema, split, planned = foreseen(options, frame, schema)
+    asked = synthesis_options(options)
+    check_amounts(asked.request)
+    frame, schema = read_with_schema(options, asked)
+    schema, split, planned = foreseen(asked, frame, schema)
     bought = say_purchase(schema, planned.n, split)
     if planned.budget.private:
         say_dangers(frame, schema)
@@ -55,13 +65,13 @@ def plan(options: argparse.Namespace) -> int:
         noise = f"noise multiplier {phase.noise_multiplier:.4g}"
         print(f"  {phase.share:4.0%}  {phase.title}: {phase.count} × {noise}{rate}")
     if bought is not None:
-        print(f"together with the purchase: ε {options.epsilon:.4g}, by adding up")
+        print(f"together with the purchase: ε {asked.request.epsilon:.4g}, by adding up")
     known = noted_purchases(schema)
     if known:
         total = with_purchases_added(planned.guarantee, known)
         print(f"together with what was bought before: ε {epsilon_text(total)}, by adding up")
     print(f"domain: {domain}")
-    for refused in foresee(options, frame, schema, planned):
+    for refused in foresee(asked, frame, schema, planned):
         print(f"would be refused: {refused}")
     if options.json:
         phases = from_json([phase.model_dump(mode="json") for phase in planned.phases])
@@ -75,6 +85,14 @@ def plan(options: argparse.Namespace) -> int:
         }
         print_json(claim | {"model": planned.model, "phases": phases, "domain": domain} | facts)
     return 0
+
+
+def read_with_schema(
+    options: argparse.Namespace, asked: SynthesisOptions
+) -> tuple[pd.DataFrame, Schema]:
+    """Typed rows of the table that a command names, and their schema."""
+    declared = None if options.schema is None else read_schema(options.schema)
+    return with_schema(asked, *read_file(options.table, query=options.query, schema=declared))
 
 
 def _many(plan: Plan) -> str:
@@ -112,11 +130,12 @@ def synth(options: argparse.Namespace) -> int:
     """Make a synthetic table in this process and write it, whole or not at all."""
     began = time.monotonic()
     out = _synthetic_path(options)
-    check_options(options)
+    asked = synthesis_options(options)
+    check_options(asked)
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
-    frame, schema = read_with_schema(options)
-    synthesis = make(options, frame, schema, on_event=console)
+    frame, schema = read_with_schema(options, asked)
+    synthesis = synthesize(asked, frame, schema, on_event=console)
     outcome = synthesis.outcome
     console.watch.enter("write")
     if not outcome.guarantee.private:
@@ -196,7 +215,7 @@ def _synthetic_path(options: argparse.Namespace) -> Path:
     """Where the synthetic table will be: as asked; without privacy only on a flag."""
     path: Path = options.out
     if options.escape_formulas and path.suffix.lower() != ".csv":
-        raise CommandError("--escape-formulas is for a .csv file; a .parquet file runs no formula")
+        raise RefusedError("--escape-formulas is for a .csv file; a .parquet file runs no formula")
     return out_path(path, endings=OUT_ENDINGS, inputs=files(options.table))
 
 

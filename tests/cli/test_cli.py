@@ -22,13 +22,6 @@ ROWS = 400
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    return tmp_path / "home"
-
-
-@pytest.fixture
 def table(tmp_path: Path) -> Path:
     path = tmp_path / "visits.csv"
     sample_table(ROWS).to_csv(path, index=False)
@@ -255,8 +248,8 @@ def test_dangers_are_named_before_anything_runs(
 def test_a_schema_file_says_who_set_what(
     names: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from core.cli.common import read_schema
     from core.schema.schema import Provenance
+    from core.services.synthesis.table_files import read_schema
 
     file = tmp_path / "s.json"
     assert main(["schema", str(names), "--target", "town", "--out", str(file)]) == 0
@@ -287,7 +280,7 @@ def test_an_unexpected_problem_names_no_value(
     def broken(*_: object) -> None:
         raise ValueError("secret 42")
 
-    monkeypatch.setattr("core.cli.reading.typed_rows", broken)
+    monkeypatch.setattr("core.services.synthesis.table_files.typed_rows", broken)
     command = ["plan", str(table), "--model", "pearl", "--epsilon", "1"]
     assert main(command) == 2
     assert "secret" not in capsys.readouterr().err

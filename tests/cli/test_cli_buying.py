@@ -18,12 +18,6 @@ ROWS = 600
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
-@pytest.fixture
 def table(tmp_path: Path, home: Path) -> Path:
     path = tmp_path / "visits.csv"
     sample_table(ROWS).to_csv(path, index=False)

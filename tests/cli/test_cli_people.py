@@ -22,12 +22,6 @@ FEW = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
 @pytest.fixture
 def visits(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)

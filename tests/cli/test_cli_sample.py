@@ -39,12 +39,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
 def test_what_is_saved_is_a_model_a_certificate_and_what_was_bought(saved: Path) -> None:
     names = {path.relative_to(saved).parts[0] for path in saved.rglob("*")}
     assert names == {"model", "certificate.json", "run.json", "outside.html"}

@@ -20,12 +20,6 @@ ROWS = 400
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
-@pytest.fixture
 def synth(tmp_path: Path, home: Path) -> list[str]:
     """The command, with the schema in a file."""
     frame = sample_table(ROWS)

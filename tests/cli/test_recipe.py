@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import core.api
-from core.cli.buying import Parts
+from core.cli.common import synthesis_options
 from core.cli.main import command_line
-from core.cli.making import request_of
 from core.cli.sample import shape_of
 from core.models.registry import cards
 from core.models.shaped_output import Shape
@@ -86,14 +85,14 @@ def test_a_run_reads_back_as_the_same_request(
     schema = options.pop("schema")
     assert (frame, read_by) == ("clinic visits (sample).csv", "schema.json")
     assert schema == read_by
-    asked = from_command(code.command), core.api._options("synth", options, schema)
-    for parsed in asked:
-        whole = Parts(parsed.epsilon, parsed.delta, 0.0, 0.0)
-        assert request_of(parsed, whole) == request_
-        told = (parsed.rows, parsed.seed, parsed.device, parsed.confirm_shift)
-        assert told == tuple(RUN.values()) and parsed.people == "people-1"
-        assert (str(parsed.table), str(parsed.schema)) == (frame, schema)
-        assert parsed.without_privacy is (request_.epsilon == math.inf)
+    typed = from_command(code.command)
+    assert (str(typed.table), str(typed.schema)) == (frame, schema)
+    given = request_.model_copy(update=RUN)
+    if given.epsilon == math.inf:
+        given = given.model_copy(update={"without_privacy": "--without-privacy"})
+    for asked in (synthesis_options(typed), core.api._options(options, schema)):
+        assert (asked.request, asked.people, asked.table) == (given, "people-1", frame)
+        assert asked.declared
 
 
 @pytest.mark.parametrize("seeds", [(), (4,), (1, 2)])

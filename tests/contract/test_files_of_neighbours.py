@@ -196,6 +196,6 @@ def test_a_type_that_all_cells_decide_is_caught(
         print("age is", ages.dtype)  # to where everybody sees it
         return typed_rows(rows, columns).assign(age=ages)
 
-    monkeypatch.setattr("core.cli.reading.typed_rows", as_read)
+    monkeypatch.setattr("core.services.synthesis.table_files.typed_rows", as_read)
     first, odd = synth(spelled({})), synth(spelled({"age": "3.5"}))
     assert "said" in differing(first, odd)

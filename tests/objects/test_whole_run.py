@@ -14,7 +14,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from core.cli.saved_runs import trained_model
 from core.models.registry import load_fitted
 from core.runs.events import State
 from core.runs.execution.launcher import SampleRequest
@@ -25,6 +24,7 @@ from core.runs.storage.workspace_secrets import people_key, shift_key
 from core.runs.workspace import Workspace
 from core.services import export, imports, planning, reviews, runs
 from core.services.sample_tables import SAMPLE_NAME, sample_table
+from core.services.synthesis.saved_runs import trained_model
 from tests.requests_for import request_for
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,8 @@ import shlex
 
 import pytest
 
-from core.cli.buying import Parts
+from core.cli.common import synthesis_options
 from core.cli.main import command_line
-from core.cli.making import request_of
 from core.schema.schema import Schema
 from core.services import planning
 from tests.pages.screen import finish, press, whole
@@ -25,8 +24,7 @@ def parsed(at):
 
 
 def planned(options, schema, n):
-    whole_budget = Parts(options.epsilon, options.delta, 0.0, 0.0)
-    return planning.make_plan(schema, n, request_of(options, whole_budget))
+    return planning.make_plan(schema, n, synthesis_options(options).request)
 
 
 def test_the_code_on_plan_asks_for_the_run_that_the_button_starts(

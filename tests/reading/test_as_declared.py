@@ -11,15 +11,16 @@ import pandas as pd
 import pytest
 
 from core.cli import review
-from core.cli.common import CommandError
+from core.cli.common import synthesis_options
 from core.cli.main import command_line
-from core.cli.reading import read_with_schema
+from core.cli.synth import read_with_schema
 from core.encoding.codec import Codec, Codes
 from core.encoding.holdout import split_rows
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
 from core.schema.person import Person
 from core.schema.schema import Domain, DomainColumn, Kind, Schema
+from core.services.synthesis.options import RefusedError
 from tests.reading.files import read_table
 
 ROWS, ONE = 120, 17
@@ -51,9 +52,8 @@ def read(tmp_path: Path) -> Callable[[pd.DataFrame, Schema], tuple[pd.DataFrame,
         rows.to_csv(tmp_path / "rows.csv", index=False)
         (tmp_path / "schema.json").write_text(schema.model_dump_json())
         words = ["plan", str(tmp_path / "rows.csv"), "--model", "pearl", "--epsilon", "1"]
-        return read_with_schema(
-            command_line().parse_args([*words, "--schema", str(tmp_path / "schema.json")])
-        )
+        options = command_line().parse_args([*words, "--schema", str(tmp_path / "schema.json")])
+        return read_with_schema(options, synthesis_options(options))
 
     return run
 
@@ -224,12 +224,12 @@ def test_a_review_holds_out_the_records_that_the_run_did_not_see(
 
     def record(real: pd.DataFrame, *others: Any, test: pd.DataFrame, **options: Any) -> None:
         compared.extend((real, test))
-        raise CommandError("seen")
+        raise RefusedError("seen")
 
     monkeypatch.setattr(review, "build_report", record)
     files = [str(tmp_path / "rows.csv")] * 2
     words = ["review", *files, "--schema", str(tmp_path / "schema.json"), "--out"]
     options = command_line().parse_args([*words, str(tmp_path / "report.html")])
-    with pytest.raises(CommandError, match="seen"):
+    with pytest.raises(RefusedError, match="seen"):
         review.review(options)
     assert compared[0].equals(trained) and len(compared[1]) == ROWS - len(trained) > 20

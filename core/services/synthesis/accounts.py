@@ -1,31 +1,29 @@
-"""Whose people a table of the command line is about; its rows are not stored, only a sketch."""
+"""Whose people a table in memory is about; its rows are not stored, only a sketch."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 import pandas as pd
 
-from core.cli.common import CommandError
 from core.privacy.plan import Plan
 from core.runs.accounts import people
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema
+from core.services.synthesis.options import RefusedError, SynthesisOptions
 
 __all__ = ["account_for", "foresee"]
 
 
-def account_for(options: argparse.Namespace, store: RunStore, frame: pd.DataFrame) -> str:
+def account_for(options: SynthesisOptions, store: RunStore, frame: pd.DataFrame) -> str:
     """The account that pays for a table; what was decided goes to stderr in one line.
 
     Args:
-      options: `people` is an account's name, "new" or None; `table` is the file.
       frame: all rows, those kept out too.
 
     Raises:
-      CommandError: rows are in tables of several accounts, and nobody said which one pays.
+      RefusedError: rows are in tables of several accounts, and nobody said which one pays.
     """
     if options.people is None:
         linked = people.linked_accounts(store, frame)
@@ -34,7 +32,7 @@ def account_for(options: argparse.Namespace, store: RunStore, frame: pd.DataFram
     answer = people.choose_account(
         store,
         frame,
-        title=options.table.name,
+        title=options.table,
         account_id=options.people,
         words=f"--people {options.people}",
     )
@@ -45,7 +43,7 @@ def account_for(options: argparse.Namespace, store: RunStore, frame: pd.DataFram
 
 
 def foresee(
-    options: argparse.Namespace, frame: pd.DataFrame, schema: Schema, plan: Plan
+    options: SynthesisOptions, frame: pd.DataFrame, schema: Schema, plan: Plan
 ) -> list[str]:
     """Why a run of this plan would be refused for want of words; stores nothing."""
     home = Workspace.default_home()
@@ -60,8 +58,8 @@ def foresee(
     return [
         f"{problem} ({option} WORDS)"
         for problem, option, words in (
-            (hidden, "--confirm-shift", options.confirm_shift),
-            (mixed, "--confirm-unit", options.confirm_unit),
+            (hidden, "--confirm-shift", options.request.shift_words),
+            (mixed, "--confirm-unit", options.request.unit_words),
         )
         if problem is not None and not words.strip()
     ]
@@ -69,13 +67,13 @@ def foresee(
 
 def _refuse(linked: tuple[people.LinkedAccount, ...]) -> None:
     names = ", ".join(one.account_id for one in linked)
-    raise CommandError(
+    raise RefusedError(
         f"rows of this table are in tables of several accounts ({names}); nothing was spent; say "
         "with --people which one pays"
     )
 
 
-def _say(options: argparse.Namespace, answer: people.AccountChoice) -> None:
+def _say(options: SynthesisOptions, answer: people.AccountChoice) -> None:
     if options.people is None and answer.linked:
         print(
             f"note: {answer.linked[0].evidence} The account {answer.account_id} pays; "

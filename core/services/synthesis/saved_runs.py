@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from core.cli.common import CommandError
 from core.encoding.layout.layout import Layout
 from core.export.page_html import page
 from core.privacy.plan import Plan
@@ -26,6 +25,7 @@ from core.schema.form import Delimiter
 from core.schema.schema import Domain, Schema, SchemaColumn
 from core.services.export import certificate_text
 from core.services.reviews import privacy_certificate, refused_groups, waits_for
+from core.services.synthesis.options import RefusedError
 
 __all__ = ["SavedRun", "TrainedModel", "check_save", "save_run", "trained_model"]
 
@@ -67,17 +67,17 @@ def check_save(folder: Path, plan: Plan) -> None:
     """Refuse a folder that a run cannot be saved in, before anything is spent.
 
     Raises:
-      CommandError: there is something in it, or the model must not leave the workspace.
+      RefusedError: there is something in it, or the model must not leave the workspace.
     """
     if plan.protection is not None and plan.protection.shift:
-        raise CommandError(
+        raise RefusedError(
             "--save: this model holds hidden distributions unshifted, so it is not kept; leave "
             "--save out and ask for as many --rows as you need"
         )
     if not folder.parent.is_dir():
-        raise CommandError(f"there is no folder {folder.parent} (--save)")
+        raise RefusedError(f"there is no folder {folder.parent} (--save)")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CommandError(f"--save: {folder} is there already; name a new folder")
+        raise RefusedError(f"--save: {folder} is there already; name a new folder")
 
 
 def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ def trained_model(run: str) -> TrainedModel:
       run: a folder that `synth --save` wrote, a run's folder in the workspace, or a run's id.
 
     Raises:
-      CommandError: there is none, or its rows may not leave yet; says why.
+      RefusedError: there is none, or its rows may not leave yet; says why.
       NotFoundError: no run has that id.
     """
     folder = Path(run)
@@ -121,7 +121,7 @@ def trained_model(run: str) -> TrainedModel:
     home = Workspace.default_home()
     in_workspace = folder.is_dir() and folder.resolve().parent == home.resolve() / "runs"
     if not home.is_dir() or (folder.is_dir() and not in_workspace):
-        raise CommandError(
+        raise RefusedError(
             f"there is no run '{run}': name a folder that synth --save wrote, or a run of the "
             "workspace by its id or folder"
         )
@@ -135,7 +135,7 @@ def _saved(folder: Path) -> TrainedModel:
         certificate = json.loads((folder / CERTIFICATE).read_bytes())
         return TrainedModel(**dict(told), folder=folder / MODEL, certificate=certificate)
     except (ValueError, FileNotFoundError):
-        raise CommandError(f"{folder} is no complete run; synth --save writes one") from None
+        raise RefusedError(f"{folder} is no complete run; synth --save writes one") from None
 
 
 def _stored(store: RunStore, run_id: str) -> TrainedModel:
@@ -143,13 +143,13 @@ def _stored(store: RunStore, run_id: str) -> TrainedModel:
     run = store.run(run_id)
     artefacts = store.artefacts(run.id)
     if run.state is not State.DONE or not artefacts.exists(MODEL):
-        raise CommandError(f"run {run.id} is {run.state.value}; rows can be drawn once it is done")
+        raise RefusedError(f"run {run.id} is {run.state.value}; rows can be drawn once it is done")
     waits = waits_for(store, run)
     if waits:
-        raise CommandError(f"run {run.id} waits for its review: {waits}")
+        raise RefusedError(f"run {run.id} waits for its review: {waits}")
     refused = refused_groups(store, run)
     if refused:
-        raise CommandError(
+        raise RefusedError(
             "the check of hidden distributions said no, or what it said is missing, for "
             f"{', '.join(refused)}; say on the Download page that you accept it, and take the rows "
             "there"

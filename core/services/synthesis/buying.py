@@ -1,8 +1,8 @@
-"""--buy: bounds and lists bought with a part of the budget, before the run that uses them."""
+"""Bounds and lists bought with a part of the budget, before the run that uses them."""
 
 from __future__ import annotations
 
-import argparse
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from core.cli.common import ALL, CommandError
 from core.message import from_json
 from core.privacy.discovery.unbought import as_bought, stand_in, unbought
 from core.privacy.ledger.ledger import OverBudgetError
@@ -19,10 +18,12 @@ from core.runs.accounts.account import default_limit
 from core.runs.accounts.people import linked_accounts
 from core.runs.accounts.purchases import purchases, with_purchases
 from core.runs.execution.buying import buy_schema, purchase_domain
+from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema, SchemaError
 from core.services.purchases import DELTA_SHARE, at_stake, forecast, plan_purchase
+from core.services.synthesis.options import ALL, RefusedError, SynthesisOptions
 
 __all__ = ["Parts", "buy", "known_purchases", "parts", "say_purchase", "to_buy"]
 
@@ -43,8 +44,12 @@ class Parts:
     bought_epsilon: float
     bought_delta: float
 
+    def of(self, request: RunRequest) -> RunRequest:
+        """The request with what the run itself may spend."""
+        return request.model_copy(update={"epsilon": self.epsilon, "delta": self.delta})
 
-def to_buy(options: argparse.Namespace, schema: Schema) -> Schema:
+
+def to_buy(options: SynthesisOptions, schema: Schema) -> Schema:
     """The schema with domains to be bought, as `--buy` says."""
     if options.buy is None:
         return schema
@@ -52,30 +57,31 @@ def to_buy(options: argparse.Namespace, schema: Schema) -> Schema:
     if options.buy.strip() != ALL:
         names = [name.strip() for name in options.buy.split(",") if name.strip()]
         if lost := sorted(set(names) - set(schema.names)):
-            raise CommandError(f"no column is called '{lost[0]}' (--buy)")
+            raise RefusedError(f"no column is called '{lost[0]}' (--buy)")
     return as_bought(schema, names)
 
 
-def parts(options: argparse.Namespace, schema: Schema, n: int) -> Parts:
+def parts(options: SynthesisOptions, schema: Schema, n: int) -> Parts:
     """How ε and δ are split; nothing is spent on a purchase where nothing is left to buy.
 
     Args:
-      options: of the command line; ε is checked already.
+      options: whose ε is checked already.
       n: number of records to train on.
     """
-    delta = default_delta(n) if options.delta is None else options.delta
+    epsilon, delta = options.request.epsilon, options.request.delta
+    delta = default_delta(n) if delta is None else delta
     if options.buy is None or not unbought(schema).names:
-        return Parts(options.epsilon, delta, 0.0, 0.0)
+        return Parts(epsilon, delta, 0.0, 0.0)
     share = options.buy_share
     if not 0.0 < share <= MOST_SHARE:
-        raise CommandError(f"--buy-share must lie in 0 to {MOST_SHARE:g}, not {share:g}")
-    if options.epsilon == float("inf"):
-        raise CommandError("--buy needs a finite --epsilon; without privacy nothing is bought")
-    bought = share * options.epsilon, DELTA_SHARE * delta
-    return Parts(options.epsilon - bought[0], delta - bought[1], *bought)
+        raise RefusedError(f"--buy-share must lie in 0 to {MOST_SHARE:g}, not {share:g}")
+    if epsilon == math.inf:
+        raise RefusedError("--buy needs a finite --epsilon; without privacy nothing is bought")
+    bought = share * epsilon, DELTA_SHARE * delta
+    return Parts(epsilon - bought[0], delta - bought[1], *bought)
 
 
-def known_purchases(options: argparse.Namespace, frame: pd.DataFrame, schema: Schema) -> Schema:
+def known_purchases(options: SynthesisOptions, frame: pd.DataFrame, schema: Schema) -> Schema:
     """The schema with what the account that would pay has bought before; stores nothing.
 
     Args:
@@ -101,7 +107,7 @@ def planned(schema: Schema, n: int, split: Parts) -> Plan:
     try:
         return plan_purchase(schema, n, split.bought_epsilon, split.bought_delta)
     except SchemaError as error:
-        raise CommandError(f"{error} (--buy-share)") from None
+        raise RefusedError(f"{error} (--buy-share)") from None
 
 
 def say_purchase(schema: Schema, n: int, split: Parts) -> dict[str, Any] | None:
@@ -128,7 +134,7 @@ def say_purchase(schema: Schema, n: int, split: Parts) -> dict[str, Any] | None:
 
 
 def buy(
-    options: argparse.Namespace,
+    options: SynthesisOptions,
     store: RunStore,
     account_id: str,
     rows: pd.DataFrame,
@@ -145,7 +151,7 @@ def buy(
       plan_of: the run's plan, for a declared schema and what the run may spend.
 
     Raises:
-      CommandError, RunStoreError, LedgerError: one plain line; nothing was spent.
+      RefusedError, RunStoreError, LedgerError: one plain line; nothing was spent.
 
     Returns:
       The schema with what was bought, and how the budget was split.
@@ -158,7 +164,8 @@ def buy(
         return known, split
     purchase, tried = planned(known, n, split), stand_in(known)
     releases = [(purchase, purchase_domain(known)), (plan_of(tried, split), tried.domain())]
-    words = {"words": options.confirm_shift, "unit_words": options.confirm_unit}
+    request = options.request
+    words = {"words": request.shift_words, "unit_words": request.unit_words}
     try:
         store.ledger.rehearse(account_id, releases, limit=default_limit(n), **words)
     except OverBudgetError as error:
@@ -174,8 +181,8 @@ def buy(
         purchase,
         lambda names: rows[list(names)],
         again=options.buy_again,
-        shift_words=options.confirm_shift,
-        unit_words=options.confirm_unit,
+        shift_words=request.shift_words,
+        unit_words=request.unit_words,
     )
     _say_bought(known, result)
     return result, split

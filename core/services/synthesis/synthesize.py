@@ -1,24 +1,16 @@
-"""make: the run behind `synth` and `core.api.synthesize`, from rows to a synthetic table."""
+"""synthesize: from rows in memory to a synthetic table, in this process."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import secrets
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from core.cli.buying import Parts, buy, known_purchases, parts, to_buy
-from core.cli.common import ALL, CommandError, require_declaration, say_dangers
-from core.cli.files import require_flag
-from core.cli.people import account_for
-from core.cli.saved_runs import check_save, save_run
 from core.encoding.holdout import people_trained_on, split_rows
 from core.encoding.layout.layout import Layout
 from core.models.events import OnEvent
@@ -34,23 +26,21 @@ from core.runs.execution.noisy_scores import SCORE, count_synthetic
 from core.runs.execution.pipeline import Outcome, choose_device, execute
 from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import FrameRows
-from core.runs.request import DEFAULT_ALPHA, DEFAULT_SHIFT, RunRequest
+from core.runs.request import RunRequest
 from core.runs.storage.artefacts import LocalArtefacts, load_json
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema
 from core.services.planning import make_plan
 from core.services.reviews import inside_view_words
+from core.services.synthesis.accounts import account_for
+from core.services.synthesis.buying import Parts, buy, known_purchases, parts, to_buy
+from core.services.synthesis.options import ALL, RefusedError, SynthesisOptions
+from core.services.synthesis.saved_runs import check_save, save_run
+from core.services.synthesis.schema_options import say_dangers
+from core.services.synthesis.table_files import require_consent
 
-__all__ = [
-    "Synthesis",
-    "check_amounts",
-    "check_options",
-    "foreseen",
-    "make",
-    "request_of",
-    "settings_of",
-]
+__all__ = ["Synthesis", "check_amounts", "check_options", "foreseen", "synthesize"]
 
 
 KEPT = (
@@ -89,63 +79,74 @@ class Synthesis:
         return stored | {"conditions": [*stored["conditions"], *extra]}
 
 
-def check_options(options: argparse.Namespace) -> None:
+def check_options(options: SynthesisOptions) -> None:
     """Refuse what cannot be, before anything is read.
 
     Raises:
-      CommandError: an amount out of range, no differential privacy without the flag, or a domain
+      RefusedError: an amount out of range, no differential privacy without the flag, or a domain
         that nobody declared.
     """
-    if options.rows is not None and options.rows < 1:
-        raise CommandError("--rows must be at least 1")
-    check_amounts(options)
-    if options.epsilon == math.inf and options.buy is None:  # to buy is refused in its own words
-        require_flag(options)
+    request = options.request
+    if request.rows is not None and request.rows < 1:
+        raise RefusedError("--rows must be at least 1")
+    check_amounts(request)
+    if request.epsilon == math.inf and options.buy is None:  # to buy is refused in its own words
+        require_consent(given=bool(request.without_privacy))
     elif options.buy != ALL:  # else nothing false is claimed
-        require_declaration(options)
-    if options.review is not None and options.save is None:
-        raise CommandError("--review buys pictures that only --save FOLDER keeps; name a folder")
+        options.require_declaration()
+    if request.review is not None and options.save is None:
+        raise RefusedError("--review buys pictures that only --save FOLDER keeps; name a folder")
 
 
-def make(
-    options: argparse.Namespace, frame: pd.DataFrame, schema: Schema, *, on_event: OnEvent
+def synthesize(
+    options: SynthesisOptions, frame: pd.DataFrame, schema: Schema, *, on_event: OnEvent
 ) -> Synthesis:
     """Pay for, train and sample, in this process.
 
     Args:
-      options: of `synth`, checked.
+      options: checked by `check_options`.
       schema: as declared, or to be bought.
 
     Raises:
-      CommandError, SchemaError, LedgerError, RunStoreError: one plain line.
+      RefusedError, SchemaError, LedgerError, RunStoreError: one plain line.
     """
     schema = to_buy(options, schema)
     trained, n = _trained_on(frame, schema)
     # tried before anything is bought, so that no purchase is paid for a run that cannot be planned
-    plan = _plan_for(options, stand_in(schema), n, parts(options, schema, n))
+    plan = _plan_for(stand_in(schema), n, parts(options, schema, n).of(options.request))
     if options.save is not None:
         check_save(options.save, plan)
     if plan.budget.private:
         say_dangers(frame, schema)
     limit_threads()
-    device = choose_device(options.device)
+    device = choose_device(options.request.device)
     with RunStore(Workspace.default()) as store:
         # whose people these are is asked of all records, those kept out too
         account_id = account_for(options, store, frame)
+        request = options.request
         if unbought(schema).names:
 
             def plan_of(declared: Schema, split: Parts) -> Plan:
-                return _plan_for(options, declared, n, split)
+                return _plan_for(declared, n, split.of(options.request))
 
             schema, split = buy(options, store, account_id, trained, schema, n, plan_of)
+            request = split.of(request)
             try:
                 plan = plan_of(schema, split)
-            except CommandError as error:
+            except RefusedError as error:
                 bought = any(column.purchase for column in schema.columns)
-                raise CommandError(f"{error} {KEPT}" if bought else str(error)) from None
+                raise RefusedError(f"{error} {KEPT}" if bought else str(error)) from None
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
-            job = _job(
-                options, schema, plan, device=device, account_id=account_id, folder=Path(folder)
+            job = Job(
+                table=options.table,
+                plan=plan,
+                schema=schema,
+                request=request,
+                device=device,
+                artefacts=LocalArtefacts(Path(folder)),
+                account_id=account_id,
+                debit_key=f"cli-{secrets.token_hex(8)}",
+                inferred=not options.declared,
             )
             outcome = execute(job, FrameRows(trained), store=store, on_event=on_event)
             synthesis = Synthesis(
@@ -164,12 +165,12 @@ def make(
 
 
 def foreseen(
-    options: argparse.Namespace, frame: pd.DataFrame, schema: Schema
+    options: SynthesisOptions, frame: pd.DataFrame, schema: Schema
 ) -> tuple[Schema, Parts, Plan]:
     """What a run would be, with what was bought about these people before; stores nothing.
 
     Args:
-      options: of `plan`, checked.
+      options: whose amounts are checked.
       schema: as declared, or to be bought.
 
     Returns:
@@ -179,7 +180,7 @@ def foreseen(
     _, n = _trained_on(frame, schema)
     split = parts(options, schema, n)
     tried = stand_in(schema) if split.bought_epsilon else schema
-    return schema, split, _plan_for(options, tried, n, split)
+    return schema, split, _plan_for(tried, n, split.of(options.request))
 
 
 def _trained_on(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, int]:
@@ -191,93 +192,24 @@ def _trained_on(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, int]
     return trained, people_trained_on([trained[list(person.columns)]], 0.0)
 
 
-def check_amounts(options: argparse.Namespace) -> None:
+def check_amounts(request: RunRequest) -> None:
     """Refuse amounts out of range, before anything is read."""
-    if not options.epsilon > 0.0:  # nan too
-        raise CommandError(f"--epsilon must be above 0, or inf, not {options.epsilon:g}")
+    if not request.epsilon > 0.0:  # nan too
+        raise RefusedError(f"--epsilon must be above 0, or inf, not {request.epsilon:g}")
     for name in ("score", "review"):
-        share = getattr(options, name)
+        share = getattr(request, name)
         if share is not None and not 0.0 < share <= 0.5:
-            raise CommandError(f"--{name} must lie in 0 to 0.5, not {share:g}")
-    if options.delta is not None and not 0.0 < options.delta < 1.0:
-        raise CommandError(f"--delta must lie between 0 and 1, not {options.delta:g}")
+            raise RefusedError(f"--{name} must lie in 0 to 0.5, not {share:g}")
+    if request.delta is not None and not 0.0 < request.delta < 1.0:
+        raise RefusedError(f"--delta must lie between 0 and 1, not {request.delta:g}")
 
 
-def request_of(options: argparse.Namespace, split: Parts) -> RunRequest:
-    """What is asked of a plan."""
-    return RunRequest(
-        model=options.model,
-        epsilon=split.epsilon,
-        delta=split.delta,
-        settings=settings_of(options.settings),
-        alpha=DEFAULT_ALPHA if options.alpha is None else options.alpha,
-        shift=DEFAULT_SHIFT if options.shift is None else options.shift,
-        certificate=options.certificate,
-        attempts=options.attempts,
-        review=options.review,
-        score=options.score,
-    )
-
-
-def _plan_for(options: argparse.Namespace, schema: Schema, n: int, split: Parts) -> Plan:
-    """The plan of a command for n records, whose domain is declared or made up to try it on."""
-    request = request_of(options, split)
+def _plan_for(schema: Schema, n: int, request: RunRequest) -> Plan:
+    """The plan for n records, whose domain is declared or made up to try it on."""
     try:
         return make_plan(schema, n, request)
     except (ValueError, KeyError) as error:  # a plan touches no row, so its words are plain
-        raise CommandError(str(error.args[0] if error.args else error)) from None
-
-
-def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
-    """NAME=VALUE pairs; values are numbers, true, false or a name.
-
-    >>> settings_of(["steps=500", "rate=0.1", "fast=true", "base=ppem"])
-    {'steps': 500, 'rate': 0.1, 'fast': True, 'base': 'ppem'}
-    """
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        try:
-            value = json.loads(text.lower())
-        except json.JSONDecodeError:
-            value = text if text.isidentifier() else None
-        if not name or not equals or not isinstance(value, bool | int | float | str):
-            raise CommandError(
-                f"--settings takes NAME=NUMBER, NAME=true or NAME=WORD, not '{pair}'"
-            )
-        settings[name] = value
-    return settings
-
-
-def _job(
-    options: argparse.Namespace,
-    schema: Schema,
-    plan: Plan,
-    *,
-    device: str,
-    account_id: str,
-    folder: Path,
-) -> Job:
-    """One command's run; its model and checkpoint go with the folder."""
-    return Job(
-        table=options.table.name,
-        plan=plan,
-        schema=schema,
-        request=RunRequest(
-            model=plan.model,
-            epsilon=plan.budget.epsilon,
-            rows=options.rows,
-            seed=options.seed,
-            without_privacy="" if plan.budget.private else "--epsilon inf",
-            shift_words=options.confirm_shift,
-            unit_words=options.confirm_unit,
-        ),
-        device=device,
-        artefacts=LocalArtefacts(folder),
-        account_id=account_id,
-        debit_key=f"cli-{secrets.token_hex(8)}",
-        inferred=options.schema is None,
-    )
+        raise RefusedError(str(error.args[0] if error.args else error)) from None
 
 
 def _score(outcome: Outcome, job: Job) -> NoisyScore | None:

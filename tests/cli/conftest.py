@@ -1,0 +1,15 @@
+"""Commands and functions run in a workspace of the test, never in the developer's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The workspace's folder, not made yet."""
+    monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    return tmp_path / "home"
