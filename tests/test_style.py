@@ -110,6 +110,10 @@ def test_docstrings_do_not_restate_signatures():
     assert offenders(CORE, restated) == {}
 
 
+def test_names_of_tests_are_short():
+    assert offenders(TESTS, long_test_names) == {}
+
+
 BODY = "    pass\n" * (FUNCTION_LINES - 1)
 
 

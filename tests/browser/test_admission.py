@@ -99,7 +99,7 @@ def test_a_page_elsewhere_opens_no_websocket_under_its_name(house):
     assert " 101 " in handshake(house, "localhost")
 
 
-def test_pages_of_other_servers_on_this_machine_open_no_websocket(house):
+def test_pages_of_other_local_servers_open_no_websocket(house):
     assert " 101 " in handshake(house, "127.0.0.1")
     for origin in (f"http://127.0.0.1:{house.port + 1}", f"http://localhost:{house.port}", "null"):
         assert " 403 " in handshake(house, "127.0.0.1", origin)
@@ -220,7 +220,7 @@ def test_a_stewards_own_page_sends_files_and_nobody_else_for_it(house, browser, 
     own.context.close()
 
 
-def test_what_waits_of_one_person_is_limited_and_goes_with_the_page(house, browser):
+def test_uploads_of_one_person_are_limited_and_end_with_the_page(house, browser):
     own, other = (signed(house, browser, "ada@x.org") for _ in range(2))
     first, second = (session_of(one, house.url) for one in (own, other))
     assert upload(house, own, first, 700_000) == 204
@@ -263,7 +263,7 @@ def test_a_page_of_who_has_no_role_is_not_listened_to_for_long(house, email, hea
 # -- signing out ----------------------------------------------------------------------------------
 
 
-def test_signing_out_ends_every_tab_browser_and_copy_of_the_cookie(house, browser):
+def test_signing_out_ends_every_tab_browser_and_cookie(house, browser):
     own = signed(house, browser, "ann@x.org")
     own.goto(house.url)
     tab = own.context.new_page()

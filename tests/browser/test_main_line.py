@@ -142,7 +142,7 @@ def test_from_an_uploaded_file_to_a_downloaded_one(app, page, tmp_path):
     assert '"zero-out' in text or "zero-out" in text
 
 
-def test_a_killed_worker_is_shown_as_lost_resumes_and_outlives_the_server(app, page, tmp_path):
+def test_a_killed_worker_resumes_and_outlives_the_server(app, page, tmp_path):
     patients().to_csv(tmp_path / "patients.csv", index=False)
     upload(page, app.url, tmp_path / "patients.csv")
     plan(page, Training_steps=250, Frequencies=1000)
@@ -175,7 +175,7 @@ def test_a_killed_worker_is_shown_as_lost_resumes_and_outlives_the_server(app, p
     assert done.guarantee.epsilon == done.plan.guarantee.epsilon
 
 
-def test_a_page_as_the_first_request_of_a_cold_server_runs_behind_the_guard(page, tmp_path):
+def test_the_first_request_of_a_cold_server_is_guarded(page, tmp_path):
     with server(tmp_path / "home") as app:
         page.goto(f"{app.url}/review")
         page.get_by_text("There is no finished run to review yet").wait_for()

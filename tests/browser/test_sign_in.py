@@ -40,7 +40,7 @@ def as_agreed(house: House) -> Iterator[None]:
 # -- the protocol --------------------------------------------------------------------------------
 
 
-def test_a_code_is_asked_for_with_a_challenge_and_brings_a_cookie(house):
+def test_a_sign_in_code_needs_a_challenge_and_brings_a_cookie(house):
     with http_sign_in(house) as client:
         assert USER in client.cookies
     asked = house.provider.asked

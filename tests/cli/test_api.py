@@ -76,7 +76,7 @@ def test_a_table_more_rows_of_it_and_a_schema_that_was_changed(tmp_path: Path, h
     assert (drawn.table["sex"] == "female").all() and drawn.facts.drawn > 20
 
 
-def test_a_file_comes_back_as_it_was_written_through_functions_too(
+def test_functions_write_a_file_as_it_was_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """How a file is written goes with its rows: as text, this column would be a list of labels."""

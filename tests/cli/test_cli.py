@@ -97,7 +97,7 @@ def test_tagged_columns_are_certified_and_said_so(
     assert (home / "shift.key").exists()
 
 
-def test_without_privacy_a_flag_is_needed_and_a_file_beside_says_so(
+def test_without_privacy_needs_a_flag_and_marks_the_file(
     table: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["synth", str(table), "--model", "pearl", "--epsilon", "inf", "--quiet", "--json"]

@@ -93,7 +93,7 @@ def test_what_nobody_bought_is_refused_with_the_ways_out(command, table, tmp_pat
         (["--buy", "age", "--declare-public", "--sensitive", "age"], "tagged"),
     ],
 )
-def test_what_cannot_be_bought_is_refused_before_anything_is_spent(command, more, words, capsys):
+def test_an_impossible_purchase_is_refused_before_it_is_paid(command, more, words, capsys):
     assert main([*command, *more]) == 2
     told = capsys.readouterr().err.splitlines()[-1]
     assert words in told and told.startswith("error: ")
@@ -118,7 +118,7 @@ def ledger_entries(capsys: pytest.CaptureFixture[str]) -> list[dict]:
     return last_line(capsys.readouterr().out)["entries"]
 
 
-def test_a_plan_says_what_a_purchase_would_cost_and_spends_nothing(table, home, capsys):
+def test_a_plan_prices_a_purchase_and_spends_nothing(table, home, capsys):
     options = ["--model", "pearl", "--epsilon", "8", "--buy", "all", "--buy-share", "0.5", "--json"]
     assert main(["plan", str(table), *options]) == 0
     spoken = capsys.readouterr().out

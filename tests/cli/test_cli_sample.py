@@ -39,7 +39,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_what_is_saved_is_a_model_a_certificate_and_what_was_bought(saved: Path) -> None:
+def test_a_saved_run_holds_model_certificate_and_purchase(saved: Path) -> None:
     names = {path.relative_to(saved).parts[0] for path in saved.rglob("*")}
     assert names == {"model", "certificate.json", "run.json", "outside.html"}
     assert saved.stat().st_mode & 0o077 == 0
@@ -68,9 +68,7 @@ def test_rows_of_chosen_values_at_chosen_shares(
     assert not home.exists()  # a saved run needs no workspace
 
 
-def test_several_seeds_are_several_tables_in_one_zip_that_says_what_was_asked(
-    saved: Path, tmp_path: Path
-) -> None:
+def test_several_seeds_give_one_zip_of_several_tables(saved: Path, tmp_path: Path) -> None:
     command = ["sample", str(saved), "--rows", "20", "--seed", "1", "--seed", "2"]
     command += ["--where", "sex=male"]
     assert main([*command, "--out", str(tmp_path / "x.zip")]) == 0
@@ -130,7 +128,7 @@ def test_without_privacy_a_flag_is_needed(
     assert (tmp_path / "x.csv.not-private.json").exists()
 
 
-def test_a_folder_that_is_no_run_and_an_id_that_is_none_are_refused(
+def test_an_unknown_run_folder_or_id_is_refused(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for run in (str(tmp_path), "abc"):
@@ -139,7 +137,7 @@ def test_a_folder_that_is_no_run_and_an_id_that_is_none_are_refused(
     assert not home.exists()
 
 
-def test_a_run_of_the_workspace_waits_for_what_download_waits_for(
+def test_sampling_waits_for_the_approval_that_download_needs(
     saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "x.csv"

@@ -95,7 +95,7 @@ def test_pause_resume_and_cancel_and_a_server_that_comes_later(
     until(lambda: actors(nodes) == [])
 
 
-def test_two_runs_wait_for_one_place_and_one_that_is_cancelled_leaves_the_queue(
+def test_a_cancelled_run_leaves_the_queue(
     store: RunStore, launcher: RayLauncher, table: TableRecord, nodes: Nodes
 ) -> None:
     nodes.add("one")
@@ -116,7 +116,7 @@ def test_two_runs_wait_for_one_place_and_one_that_is_cancelled_leaves_the_queue(
     assert store.run(third.id).host == "one" and releases(store, table) == 2
 
 
-def test_a_server_outside_the_cluster_hands_over_and_no_secret_enters_ray(
+def test_an_outside_server_submits_without_secrets_in_ray(
     store: RunStore,
     table: TableRecord,
     nodes: Nodes,

@@ -76,7 +76,7 @@ def released(of: Summation | None) -> Tensor:
     return table.release("sum", sums.Uneven(1e6))
 
 
-def test_the_sum_is_the_same_to_the_last_bit_however_many_tasks_share_it(
+def test_the_sum_has_the_same_bits_for_any_number_of_tasks(
     nodes: Nodes, ray: Any, only_tasks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nodes.add("one", cpus=2)
@@ -103,7 +103,7 @@ def test_noise_is_added_once_and_here(
     assert not torch.equal(released(InRay(2, lambda: ray)), alone), "else it could not fail"
 
 
-def test_it_ends_without_room_for_tasks_and_with_a_node_that_is_lost(
+def test_a_sum_ends_without_tasks_and_with_a_lost_node(
     nodes: Nodes, ray: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_summation, "GRACE_SECONDS", 0.1)

@@ -120,7 +120,7 @@ def test_resumed_fit_releases_nothing_twice_and_claims_the_same(
 
 
 @pytest.mark.parametrize("model", IDS)
-def test_a_pause_wherever_it_is_followed_loses_nothing_that_was_paid_for(model, tmp_path):
+def test_a_pause_anywhere_loses_no_paid_release(model, tmp_path):
     """Each private phase is asked to pause when it begins and at its progress, until it does."""
     plan, (codec, codes) = planned(model), coded(N)
     private = {phase.name for phase in plan.phases}
@@ -149,9 +149,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("model", IDS)
 @pytest.mark.parametrize("at", [0, 10, 40])
-def test_a_fit_goes_on_after_a_kill_and_claims_what_an_undisturbed_one_does(
-    model, at, tmp_path, fast_clock
-):
+def test_a_killed_fit_resumes_with_the_same_claim(model, at, tmp_path, fast_clock):
     """Only what lies on disk survives: the checkpoint and the meter as it was written down."""
     plan = planned(model, long=True)
     last = synthesizer(model).card.stages[-1].name
@@ -181,7 +179,7 @@ def test_a_fit_goes_on_after_a_kill_and_claims_what_an_undisturbed_one_does(
 
 
 @pytest.mark.parametrize("model", IDS)
-def test_two_fits_with_one_seed_differ_because_noise_never_repeats(model, tmp_path):
+def test_noise_differs_between_fits_with_one_seed(model, tmp_path):
     first = quick_fit(model)
     second = fit(door(first.plan), first.plan, tmp_path)
     assert not first.fitted.sample(200, seed=1).equals(second.sample(200, seed=1))

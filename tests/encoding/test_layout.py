@@ -72,7 +72,7 @@ def test_what_is_missing_together_is_so_in_a_single_row_too() -> None:
         assert faults(layout.from_model(drawn(layout.domain, 1, seed), 0), domain) == []
 
 
-def test_several_columns_together_say_whose_a_row_is_whatever_their_kind() -> None:
+def test_several_key_columns_of_any_kind_identify_a_person() -> None:
     person = Person(columns=("net", "code", "who"), rows=3)
     open_schema = schema((), person).replace(schema()["who"].model_copy(update={"source": "drop"}))
     domain = open_schema.domain()
@@ -143,7 +143,7 @@ def test_people_have_as_many_rows_as_the_model_says() -> None:
     check_people(Layout)
 
 
-def test_constant_columns_of_a_person_are_near_those_that_its_rows_were_drawn_with() -> None:
+def test_constants_of_a_person_are_near_its_drawn_rows() -> None:
     domain = schema((), PERSON).domain()
     layout = Layout(domain)
     frame = drawn(layout.domain, 4000, 0)
@@ -153,7 +153,7 @@ def test_constant_columns_of_a_person_are_near_those_that_its_rows_were_drawn_wi
     assert np.abs(days / 40.0 - table["net"]).max() < 5  # of 82
 
 
-def test_people_of_very_many_rows_are_counted_in_bins_and_use_candidates_again() -> None:
+def test_people_of_many_rows_are_binned_and_reuse_candidates() -> None:
     person = Person(columns=("who",), rows=50, constant=("sex",))
     domain = schema((), person).domain()
     layout = Layout(domain)
@@ -201,7 +201,7 @@ def test_a_rule_that_cannot_be_kept_is_refused_in_a_line(rules: tuple, words: st
     assert "Rule '" in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_rules_have_no_say_over_the_target_hidden_columns_and_what_is_constant() -> None:
+def test_rules_spare_target_hidden_and_constant_columns() -> None:
     plain = schema((layouts.LOOKED_UP,))
     for change, words in (
         ({"target": "label"}, "turn it round"),
@@ -259,7 +259,7 @@ def test_a_layout_that_forgets_to_leave_room_breaks_rules(monkeypatch: pytest.Mo
     assert faults(made(domain, 300), domain)
 
 
-def test_a_layout_that_computes_before_constants_are_copied_breaks_rules() -> None:
+def test_computing_before_copying_constants_breaks_rules() -> None:
     person = Person(columns=("who",), rows=5, constant=("sex", "net"))
     domain = schema((TOTAL,), person).domain()
     assert faults(made(domain, 300), domain) == []

@@ -51,7 +51,7 @@ def test_a_good_table_kept_everything_and_exposes_nobody(reports):
     assert "None of 5 attacks" in said(reports["fresh"], "safe")
 
 
-def test_a_shuffle_keeps_the_shares_and_loses_what_belongs_together(reports):
+def test_a_shuffle_keeps_shares_and_loses_relationships(reports):
     assert "columns have nearly the real shares" in said(reports["shuffled"], "kept")
     lost = said(reports["shuffled"], "lost")
     assert "became weaker" in lost and "reaches" in lost and "job" in lost
@@ -102,7 +102,7 @@ def test_what_two_draws_from_the_same_column_show_is_no_loss(rows):
     assert "a (97% of rows" in said(report | {"columns": {"a": collapsed}}, "lost")
 
 
-def test_what_independent_columns_show_by_luck_does_not_belong_together():
+def test_chance_between_independent_columns_is_no_relationship():
     """Of each pair few rows have both values, so that strengths are far from zero."""
     rng = np.random.default_rng(0)
     columns = [Column(name=f"c{i}", kind=Kind.NUMBER, low=0.0, high=9.0, missing=True)
@@ -128,7 +128,7 @@ def test_what_independent_columns_show_by_luck_does_not_belong_together():
     assert sentences()  # as reports of earlier versions are read
 
 
-def test_a_column_is_said_to_be_predicted_worse_only_beyond_its_interval():
+def test_worse_prediction_is_reported_only_beyond_its_interval():
     empty = types.Report(**MANY).model_dump(mode="json")
     point = {"column": "a", "real": 0.5, "synthetic": 0.35, "predictable": True}
     others = [point | {"column": f"b{i}", "synthetic": 0.5, "half_width": 0.1} for i in range(100)]
@@ -185,7 +185,7 @@ def test_what_chance_may_explain_reads_as_borderline(reports):
     assert told(0.002, 0.2)[0] == told(0.002, 0.03, key="copies")[0] == "exposed"
 
 
-def test_only_what_is_sure_and_grave_says_that_people_are_exposed(reports):
+def test_exposure_is_reported_only_where_significant_and_large(reports):
     def file(value, p):
         attack = reports["copied"]["attacks"][1] | {"value": value, "p": p, "exposed": p <= 0.01}
         return page(reports["copied"] | {"attacks": [attack]}, "run")

@@ -208,9 +208,7 @@ def test_dying_there_in_the_last_attempt_keeps_the_one_before(store, table, refu
     assert load("", store.artefacts(run.id).path("model")).attempt == "checkpoint"
 
 
-def test_dying_there_in_the_first_attempt_begins_anew_at_a_price_that_is_said(
-    store, table, refused, kills
-):
+def test_a_crash_in_the_first_attempt_restarts_at_a_stated_price(store, table, refused, kills):
     kills.at = lambda step: step == "before checkpoint/step.json"
     run = killed(store, table, plan_of(table, 2))
     assert not run.resumable and "spends its budget again" in run.message

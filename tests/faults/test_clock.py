@@ -89,9 +89,7 @@ def test_a_run_under_a_clock_that_jumps_ends_and_pays_once(store, table, monkeyp
 
 
 @pytest.mark.parametrize("jump", [-DAY, -3.0, DAY])
-def test_a_table_does_not_leave_its_account_because_the_clock_was_set_back(
-    store, table, set_clock, jump
-):
+def test_a_clock_set_back_lets_no_table_leave_its_account(store, table, set_clock, jump):
     """By the clock its release was before it came in, and its people would have a fresh limit."""
     set_clock(jump)
     run = work(store, queued(store, table, toy_plan(table)).id)
@@ -104,7 +102,7 @@ def test_a_table_does_not_leave_its_account_because_the_clock_was_set_back(
     assert store.table(table.id).account_id == table.account_id
 
 
-def test_what_was_released_before_a_table_came_in_keeps_it_nowhere(store, table, set_clock):
+def test_earlier_releases_do_not_bind_a_later_table(store, table, set_clock):
     work(store, queued(store, table, toy_plan(table)).id)
     set_clock(-DAY)  # by the clock the release is a day after the next table
     other = imports.import_frame(

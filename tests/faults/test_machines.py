@@ -70,9 +70,7 @@ def test_a_worker_of_another_machine_is_not_taken_for_dead(store, held, at, ahea
 
 
 @pytest.mark.parametrize("ahead", [0.0, DAY, -DAY])
-def test_a_silent_worker_of_another_machine_is_lost_after_a_while(
-    store, table, at, monkeypatch, ahead
-):
+def test_a_silent_worker_of_another_machine_is_lost_in_time(store, table, at, monkeypatch, ahead):
     """Though it lives there: nobody can know. Its machine's clock is of no account."""
     at("A", ahead=ahead)
     run = queued(store, table, toy_plan(table))

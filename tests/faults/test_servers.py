@@ -192,9 +192,7 @@ def test_no_run_begins_while_its_table_changes_its_account(store, table, monkeyp
 
 
 @pytest.mark.usefixtures("here")
-def test_a_worker_under_a_locked_database_goes_on_and_tells_its_story_later(
-    store, table, monkeypatch
-):
+def test_a_worker_outlives_a_locked_database(store, table, monkeypatch):
     """Points of its curves wait, the run does not."""
     monkeypatch.setattr(engine, "BUSY_MS", 100)
 

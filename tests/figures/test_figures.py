@@ -239,7 +239,7 @@ def plan(epsilon, **changes):
     return {"budget": {"epsilon": epsilon}, "phases": [phase | changes, small]}
 
 
-def test_a_share_of_the_records_is_said_plainly_and_all_of_them_are_no_share():
+def test_a_share_of_records_is_shown_unless_it_is_all():
     def words(rate):
         hover = drawn(budget_figure(plan(1.0, sampling_rate=rate)))["data"][0]["hovertext"][0]
         return hover.replace("<br>", " ")

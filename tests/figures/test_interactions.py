@@ -24,7 +24,7 @@ def test_models_that_do_not_scan_show_nothing():
         assert findings(silent) == []
 
 
-def test_pairs_are_coloured_by_the_logarithm_and_others_stay_blank():
+def test_pairs_are_coloured_by_logarithm_others_are_blank():
     told = report(one("a", "b", score=1000.0), one("b", "c", score=10.0))
     figure = interactions_figure(told)
     (trace,) = figure["data"]

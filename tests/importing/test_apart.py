@@ -95,7 +95,7 @@ def test_refusals_are_the_readers_own_words(read: Read, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("fresh")
-def test_a_file_that_takes_too_much_memory_is_stopped_and_nothing_else_is(read: Read) -> None:
+def test_only_a_file_that_needs_too_much_memory_is_stopped(read: Read) -> None:
     cell = io.BytesIO()
     pq.write_table(pa.table({"x": ["x" * 300_000_000]}), cell)
     assert len(cell.getvalue()) < 30_000_000
@@ -138,7 +138,7 @@ def test_no_process_no_harm(monkeypatch: pytest.MonkeyPatch, read: Read) -> None
         read(b"a\n1\n")
 
 
-def test_a_page_that_is_left_ends_the_process_though_it_says_nothing(
+def test_leaving_a_page_ends_a_silent_process(
     monkeypatch: pytest.MonkeyPatch, read: Read, tmp_path: Path
 ) -> None:
     """Whoever waits hears of the rows again while the process thinks about them."""

@@ -88,7 +88,7 @@ def test_what_stands_in_quotes_may_hold_anything():
     assert match is not None and match.values == {"name": "Dr. Who. is empty"}
 
 
-def test_sentences_are_said_one_after_the_other_and_what_is_unknown_stays():
+def test_joined_sentences_are_translated_one_by_one():
     german = language("de")
     known = "Every table is declared by name."  # no text of ours
     assert german.said(known) == known

@@ -122,7 +122,7 @@ def ages(boosted, rows=4000):
     return HEADS.codec.decode_codes(codes)["age"]
 
 
-def test_the_mixture_leans_to_generators_that_look_like_the_table():
+def test_the_mixture_prefers_generators_like_the_table():
     real = HEADS.codec.decode_codes(CODES)["age"].mean()  # 47 of 99 years
     critics, weights = played([0.45, 0.95])
     flat = replace(weights.state, rate=0.0)
@@ -201,7 +201,7 @@ def test_no_queries_leave_the_learned_critics_alone():
     assert MarginalQueries(CODEC, 0)(HEADS.critic_view(CODES.to("cpu"))).shape == (300, 0)
 
 
-def test_real_records_are_scored_as_a_generator_could_have_written_them():
+def test_real_records_are_scored_on_the_generators_grid():
     codes = CODES.to("cpu")
     rounded = HEADS.binned_view(codes)
     bins = HEADS.view(codes)[:, HEADS.width :].long()

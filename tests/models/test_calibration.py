@@ -228,7 +228,7 @@ def test_weighted_rows_agree_with_a_pair_that_the_pool_lacks():
     assert np.abs(shares - goal).max() < 2e-3
 
 
-def test_rows_are_chosen_as_often_as_their_weights_say_and_none_twice():
+def test_rows_are_chosen_by_weight_and_none_twice():
     random = np.random.default_rng(1)
     weights = np.concatenate([random.uniform(0.5, 2.0, 59), [60.0]])  # the last one beyond 1/20
     often = np.zeros(60)
@@ -242,7 +242,7 @@ def test_rows_are_chosen_as_often_as_their_weights_say_and_none_twice():
     assert systematic(np.ones(5), 5, 0.3).tolist() == [0, 1, 2, 3, 4]
 
 
-def test_rows_are_carried_to_the_goal_and_numbers_keep_their_rank():
+def test_rows_reach_their_target_and_numbers_keep_their_rank():
     random = np.random.default_rng(2)
     for line in (0, 5, 9):
         pool, goal = random.dirichlet(np.ones(9), 2)

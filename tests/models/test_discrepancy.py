@@ -56,7 +56,7 @@ DESIGN = SimpleNamespace(condition=0)
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_it_is_the_mean_square_of_all_cells_in_units_of_their_noise(together):
+def test_it_is_the_mean_squared_cell_in_units_of_noise(together):
     some, noise = mixture(), 0.004
     there = joint(some, together) + np.random.default_rng(1).normal(0.0, 0.01, (1, 5, 7))
     expected = np.square((there - joint(some, together)) / noise).mean()
@@ -162,9 +162,7 @@ def test_steps_are_taken_again_while_there_is_more_to_learn(
     assert watch.seen[-1] == (trainings * steps, trainings * steps)
 
 
-def test_a_training_paused_in_its_second_round_ends_as_an_undisturbed_one(
-    tmp_path, few_steps, monkeypatch
-):
+def test_a_training_paused_in_round_two_ends_the_same(tmp_path, few_steps, monkeypatch):
     straight = fit(tmp_path / "straight", math.inf, Steps())
     monkeypatch.setattr("core.models.steps.training.training_loop.EVENT_SECONDS", 0.0)
     with pytest.raises(FitPaused):

@@ -121,7 +121,7 @@ def test_labels_that_nobody_has_get_nothing_and_stop_nothing() -> None:
     assert np.abs(table[:, 5:9]).max() < 1e-9 and np.abs(table[:, :, 2]).max() < 1e-9
 
 
-def test_rows_of_their_own_shapes_under_little_noise_stay_as_they_are() -> None:
+def test_distinct_rows_under_little_noise_stay_unchanged() -> None:
     rng = np.random.default_rng(5)
     truth = rng.dirichlet(np.full(12, 0.3), 10)[None] / 10
     released = truth + 1e-5 * rng.standard_normal(truth.shape)
@@ -165,7 +165,7 @@ def share_pooled(noise: float, monkeypatch: pytest.MonkeyPatch) -> float:
     [(0.0, 0.0), (1e-4, 0.0), (4e-3, 0.5), (0.5, 0.0)],
     ids=["none", "little", "much", "more than anything shows"],
 )
-def test_it_is_taken_where_there_is_noise_that_does_not_drown_all(
+def test_it_is_used_where_noise_is_strong_but_not_everything(
     noise: float, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert share_pooled(noise, monkeypatch) == pytest.approx(share, abs=0.01)

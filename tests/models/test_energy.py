@@ -96,7 +96,7 @@ def test_gradients_of_scores_and_penalties_match_autograd(parts):
 
 
 @pytest.mark.parametrize("parts", [(7,), (5, 4)])
-def test_clipped_penalised_gradients_match_record_by_record_autograd(parts, monkeypatch):
+def test_clipped_penalised_gradients_match_autograd_per_record(parts, monkeypatch):
     monkeypatch.setattr(clipping, "CANCELLING", 0.0)  # what is clipped more for rounding's sake
     networks, own = energy(parts)
     x = torch.randn((9, sum(parts)), generator=random(1))
@@ -153,7 +153,7 @@ def test_the_stein_statistic_sees_through_waves_and_states():
     assert penalty.statistic(rows) == pytest.approx(want, rel=1e-3)
 
 
-def test_the_penalty_pushes_the_statistic_up_and_rests_above_the_critical_value():
+def test_the_penalty_raises_the_statistic_to_the_critical_value():
     group, networks, _, penalty = stein()
     rows = group.view(CODES.to("cpu"))
     penalty.update_bandwidth(rows)

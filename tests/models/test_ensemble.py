@@ -76,7 +76,7 @@ def test_every_member_has_the_same_say():
     assert not torch.allclose(marginals(*each[0]), marginals(*each[1]), atol=1e-4)
 
 
-def test_members_that_train_side_by_side_are_those_that_train_in_turn(monkeypatch):
+def test_members_trained_in_parallel_equal_those_in_turn(monkeypatch):
     apart, in_turn = ensemble(1, 2, 3), ensemble(1, 2, 3)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     restored: list[int] = []

@@ -239,7 +239,7 @@ def gan(rows, **change):
     )
 
 
-def test_a_critic_pulls_real_and_generated_records_apart_and_alike():
+def test_a_critic_separates_real_from_generated_records():
     """Where both sides hold the same records their clipped gradients cancel exactly."""
     rows = torch.randn(16, 5, generator=random())
     trainer = gan(rows)

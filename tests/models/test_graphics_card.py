@@ -31,9 +31,7 @@ REAL = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no gra
 
 
 @pytest.mark.parametrize("model", IDS)
-def test_every_model_trains_on_one_device_and_makes_the_same_rows(
-    model: str, tmp_path: Path
-) -> None:
+def test_every_model_makes_the_same_rows_on_one_device(model: str, tmp_path: Path) -> None:
     """Every tensor of every phase is where the others are, and no draw depends on the device."""
     plan = planned(model)
     noise = [DeterministicNoise(3) for _ in range(2)]
@@ -60,7 +58,7 @@ def test_the_card_refuses_what_a_driver_would() -> None:
         assert not on_card(x.cpu()) and on_card(torch.nn.Linear(3, 2).to("cuda").weight)
 
 
-def test_noise_and_draws_for_a_card_come_from_the_secure_generator() -> None:
+def test_noise_and_draws_for_a_gpu_are_secure() -> None:
     """The card's own generator draws nothing: it is not a cryptographic one."""
     with Card(), pytest.MonkeyPatch.context() as watch:
         for name in ("normal_", "uniform_"):

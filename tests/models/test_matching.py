@@ -33,7 +33,7 @@ def trained(shares: torch.Tensor, steps: int = 300) -> torch.Tensor:
         return torch.einsum("k,ky,ka,kb->yab", weights, classes, first, second)
 
 
-def test_a_pair_of_all_classes_is_matched_and_nothing_is_said_of_each() -> None:
+def test_a_pair_counted_together_is_matched_only_in_all_classes() -> None:
     apart = torch.tensor([[[0.25, 0.0], [0.0, 0.25]], [[0.125, 0.125], [0.125, 0.125]]])
     together = apart.sum(dim=0, keepdim=True)
     by_class, at_once = trained(apart), trained(together)

@@ -56,7 +56,7 @@ def test_pairs_that_show_nothing_leave_weight_to_columns() -> None:
         assert every.weights.sum() + every.columns == pytest.approx(1.0)
 
 
-def test_classes_are_counted_apart_where_pairs_differ_between_them() -> None:
+def test_classes_are_counted_separately_where_pairs_differ() -> None:
     differs = np.array([9.0, -1.0, 0.7, -0.1, -0.5, 0.0])
     some = asked(CLEAR, differs)
     apart = {pair for pair, one in zip(some.pairs, some.by_class, strict=True) if one}
@@ -70,7 +70,7 @@ def test_classes_are_counted_apart_where_pairs_differ_between_them() -> None:
     assert single.by_class.all() and single.columns == 0.0  # there is nothing to tell apart
 
 
-def test_rare_labels_are_counted_in_all_classes_at_once_whatever_they_show() -> None:
+def test_rare_labels_are_counted_in_all_classes_together() -> None:
     weights = {}
 
     def first(pair: tuple[int, ...], weight: float) -> bool:
@@ -90,7 +90,7 @@ def test_rare_labels_are_counted_in_all_classes_at_once_whatever_they_show() -> 
     assert nothing.alike.all() and nothing.columns == pytest.approx(COLUMN_WEIGHT_JOINED)
 
 
-def test_a_column_that_no_pair_ties_to_the_class_is_counted_class_by_class() -> None:
+def test_a_column_without_a_pair_is_counted_by_class() -> None:
     design, clear = Design.of(Codec(flags(12)), 2), np.full(66, 100.0)
     every = select_pairs(
         design, (2,) * 12, clear, clear, clear, TODAY, lambda pair, weight: 3 in pair
@@ -111,7 +111,7 @@ def test_a_column_that_no_pair_ties_to_the_class_is_counted_class_by_class() -> 
         (0.25, 1, False),
     ],
 )
-def test_cells_drown_where_their_records_are_fewer_than_the_noise(
+def test_cells_with_fewer_records_than_noise_count_as_hidden(
     share, weight, noise_dominated
 ) -> None:
     known = releases(with_class(2), {})
@@ -125,7 +125,7 @@ def test_cells_drown_where_their_records_are_fewer_than_the_noise(
     )  # of a number, neighbouring cells say the same
 
 
-def test_many_small_differences_between_classes_are_not_taken_for_noise() -> None:
+def test_many_small_class_differences_are_not_noise() -> None:
     random = np.random.default_rng(3)
     pairs = Design.of(Codec(flags(20)), 2)  # 190 of them
     noise, seen = random.standard_normal(190), np.full(190, 9.0)
@@ -145,7 +145,7 @@ def test_more_cells_and_more_to_see_get_more_weight() -> None:
     assert seen.pairs[0] == FLAGS.pairs[5] and seen.weights[0] > 1.5 * seen.weights[1]
 
 
-def test_a_pair_differs_between_classes_when_its_share_of_a_class_is_not_the_class_s() -> None:
+def test_a_pair_with_another_class_share_differs_by_class() -> None:
     shares, variances = np.array([0.75, 0.25]), np.array([1e-6, 1e-6])
     alike = torch.tensor([0.3, 0.1]).double()[:, None, None].expand(2, 4, 1)
     opposite = torch.tensor([0.1, -0.1]).double()[:, None, None].expand(2, 4, 1)
@@ -155,7 +155,7 @@ def test_a_pair_differs_between_classes_when_its_share_of_a_class_is_not_the_cla
     assert scanned.differing(1, scanned.sums[0], shares, variances)[1] < 0.0  # nothing is left
 
 
-def test_pure_noise_differs_between_classes_as_often_as_it_should() -> None:
+def test_pure_noise_differs_by_class_at_the_stated_rate() -> None:
     random = np.random.default_rng(2)
     shares, noise = np.array([0.8, 0.2]), 0.01
     sums = torch.from_numpy(noise * random.standard_normal((2, 4, 20_000)))
@@ -194,7 +194,7 @@ def test_classes_that_are_counted_together_carry_less_noise() -> None:
     assert set(together.within) == {0, 1, 2, 3}
 
 
-def test_noise_of_pairs_and_of_the_scan_says_how_pairs_are_counted() -> None:
+def test_noise_of_pairs_and_scan_decides_how_pairs_count() -> None:
     """With little of it, and with much, by sight, which counts every class by itself."""
     cases = ((1.0, 0.03, BY_CELLS, 1), (1.0, 0.05, BY_ENERGY, 2), (1e-3, 0.03, BY_ENERGY, 2))
     for noise, of_scan, rule, classes in (*cases, (0.0, 0.0, BY_ENERGY, 2)):
@@ -207,7 +207,7 @@ def test_noise_of_pairs_and_of_the_scan_says_how_pairs_are_counted() -> None:
         assert known.checkpoint.state["weighting_scheme"] == rule
 
 
-def test_a_pair_counted_together_is_denoised_towards_independence_within_each_class() -> None:
+def test_a_pair_counted_together_shrinks_to_independence() -> None:
     """Two columns that follow the class go together, and nothing is left to shrink."""
     first, second = np.array([[0.4, 0.1], [0.1, 0.4]]), np.array([[0.3, 0.2], [0.2, 0.3]])
     truth = np.einsum("ya,yb->yab", first, second) * 2.0
@@ -220,9 +220,7 @@ def test_a_pair_counted_together_is_denoised_towards_independence_within_each_cl
     assert clean.noise * math.sqrt(2.0) == pytest.approx(target.noise)
 
 
-def test_a_pair_counted_together_keeps_its_odds_and_what_its_columns_have_to_do_with_classes() -> (
-    None
-):
+def test_a_pair_counted_together_keeps_odds_and_class_effects() -> None:
     """Of two columns that are all but the same, each class gets what its own columns say."""
     odds = np.array([[0.48, 0.02], [0.02, 0.48]])
     truth = np.stack([0.7 * odds * [[0.2, 1.0], [1.0, 5.0]], 0.3 * odds * [[5.0, 1.0], [1.0, 0.2]]])
@@ -243,9 +241,7 @@ def test_models_with_counts_match_such_pairs_class_by_class() -> None:
     assert all(table.shares.shape == (8,) for table in counts.pairs)
 
 
-def test_nothing_is_said_of_classes_of_a_pair_that_was_counted_together_for_its_rare_labels() -> (
-    None
-):
+def test_joint_pair_reports_no_class_effect() -> None:
     """It is matched as it was counted, by the mixture and by rows that are weighed."""
     known = releases(with_class(4), {PAIRS: torch.ones(4 + 5 * 8 + 4 * 4)})
     known.checkpoint.state["weighting_scheme"] = BY_CELLS

@@ -111,7 +111,7 @@ def test_a_broken_twin_is_caught(mutant, kind):
         check_promises(twin(mutant, measured()[kind]), with_costs(), rows(7, seed=1))
 
 
-def test_weights_of_one_persons_rows_move_no_further_than_one_row():
+def test_one_persons_rows_weigh_no_more_than_one_row():
     for mechanism in measured().values():
         some = rows(9)
         mask = torch.zeros(9, dtype=torch.float64)
@@ -227,7 +227,7 @@ def follow(truth, noise: float, released=None, taken: int | None = None) -> list
     return [(rule.source, rule.result) for rule in found]
 
 
-def test_a_column_that_follows_from_another_is_seen_and_one_that_nearly_does_is_not():
+def test_only_an_exact_dependence_of_columns_is_found():
     joint = np.zeros((1, 6, 3))
     joint[0, np.arange(6), np.arange(6) % 3] = 1.0 / 6.0
 
@@ -245,7 +245,7 @@ def test_a_column_that_follows_from_another_is_seen_and_one_that_nearly_does_is_
     assert follow(joint, 1e-3, taken=1) == []
 
 
-def test_an_exact_rule_of_many_labels_is_seen_whatever_noise_falls_on_rare_ones():
+def test_an_exact_rule_is_found_despite_noise_on_rare_labels():
     """Forty labels of which a fifth of records have ones too rare to be told from noise."""
     rng, noise = np.random.default_rng(3), 0.0036
     sizes = np.sort(rng.dirichlet(np.full(40, 8.0)))
@@ -280,7 +280,7 @@ def test_noise_is_shrunk_from_pairs_and_structure_is_not():
         assert after < better * before
 
 
-def test_columns_counted_apart_say_more_of_a_pair_that_shows_nothing():
+def test_separate_column_counts_serve_a_pair_without_signal():
     """The pair's own margins are noisy; those counted apart within each class are not."""
     random = np.random.default_rng(4)
     scales = (listed(12), listed(10))
@@ -350,7 +350,7 @@ def test_pairs_that_were_not_counted_are_kept_apart():
     assert float(matcher._apart_loss(within, shares)) < 1e-6
 
 
-def test_stratified_draws_have_the_right_shares_and_less_error_than_independent_ones():
+def test_stratified_draws_have_less_error_than_independent():
     shares = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
     component = torch.arange(2).repeat_interleave(500)
     errors = []
@@ -362,7 +362,7 @@ def test_stratified_draws_have_the_right_shares_and_less_error_than_independent_
     assert worst <= 2.0 / 500.0  # independent draws are off by .02 and more
 
 
-def test_the_cells_of_a_column_follow_its_density_and_keep_spikes():
+def test_cells_of_a_column_follow_density_and_keep_spikes():
     column = Column(name="a", kind=Kind.NUMBER, low=-5, high=5)
     codec = Codec(Schema(columns=(column,)).domain())
     random = np.random.default_rng(0)

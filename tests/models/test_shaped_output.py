@@ -74,7 +74,7 @@ def test_every_row_keeps_the_condition_the_rules_and_its_key(where, holds, perso
         assert table["who"].is_unique
 
 
-def test_a_share_that_is_shown_is_the_one_of_the_models_own_output() -> None:
+def test_shown_shares_are_those_of_the_models_output() -> None:
     fitted = model(rules=())
     facts = draw_shaped(fitted, 400, Shape(where=("code=A", "sex=f")), seed=4).facts
     own = fitted.sample(20_000, seed=9)
@@ -110,7 +110,7 @@ def test_shares_of_ranges_make_a_column_even() -> None:
     assert (table["pulse"] <= 99).sum() == 50 and (table["pulse"] >= 100).sum() == 50
 
 
-def test_filling_leaves_no_gap_breaks_no_rule_and_changes_no_full_row() -> None:
+def test_filling_leaves_no_gap_and_keeps_rules_and_full_rows() -> None:
     fitted = model()
     result = draw_shaped(fitted, 300, Shape(where=("net=..60",), fill_missing=True), seed=5)
     assert result.table.notna().all().all() and (result.table["net"] <= 60).all()
@@ -176,7 +176,7 @@ def test_missing_is_asked_for_however_it_is_written(name: str) -> None:
     assert GAPS[name] <= set(table[name])
 
 
-def test_days_are_those_of_the_clocks_that_the_file_is_written_by() -> None:
+def test_days_follow_the_offset_of_the_written_file() -> None:
     """01:00 at +02:00 is yesterday in UTC."""
     column = Column(
         name="at", kind=Kind.DATETIME, low=0, high=20 * 86_400, step=3_600, dtype="str",
@@ -279,7 +279,7 @@ def test_names_and_labels_may_hold_the_signs() -> None:
     ]  # fmt: skip
 
 
-def test_a_seed_gives_the_same_rows_and_none_asked_for_are_the_models_own() -> None:
+def test_one_seed_gives_the_same_rows() -> None:
     fitted = model()
     shape = Shape(where=("sex=f",), share="code:A=.5,B=.5", fill_missing=True)
     one, again, other = (draw_shaped(fitted, 40, shape, seed=seed).table for seed in (1, 1, 2))

@@ -54,9 +54,7 @@ def test_an_import_keeps_nothing(store, bucket, s3_server):
     assert len(store.tables()) == 1
 
 
-def test_an_import_that_loses_the_store_when_rows_are_sent_keeps_nothing(
-    store, bucket, s3_server, monkeypatch
-):
+def test_an_import_that_loses_the_store_keeps_nothing(store, bucket, s3_server, monkeypatch):
     upload = Bucket.upload
 
     def lost(self: Bucket, file: Path, key: str) -> None:

@@ -86,7 +86,7 @@ def test_a_writer_that_was_replaced_replaces_nothing(bucket, folder, tmp_path):
     assert fetched(bucket, tmp_path / "2") == {"a": LARGE + b"later", "meter": b"8"}
 
 
-def test_a_writer_that_slept_through_a_deletion_is_still_the_older_one(bucket, folder, tmp_path):
+def test_a_writer_that_slept_through_a_deletion_stays_older(bucket, folder, tmp_path):
     slept = PublishedFolder(bucket, "f").publisher()
     publish(slept, folder, meter=b"1")
     PublishedFolder(bucket, "f").remove()

@@ -60,7 +60,7 @@ def test_a_process_that_ends_leaves_nothing(tmp_path, how):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_next_process_removes_what_a_killed_one_left_and_nothing_else(tmp_path):
+def test_the_next_process_removes_only_what_a_killed_one_left(tmp_path):
     killed, left = holder(tmp_path, "exit")
     alive, held = holder(tmp_path, "exit")
     killed.send_signal(signal.SIGKILL)

@@ -172,7 +172,7 @@ class NoCredentialsError(Exception):
     """Likewise."""
 
 
-def test_a_store_that_does_not_answer_is_asked_again_ever_more_rarely():
+def test_a_silent_store_is_retried_ever_more_rarely():
     bucket, waits = failing(EndpointConnectionError("http://10.0.0.1/key"), 7, patience=1000.0)
     assert bucket.read("a") == b"answer"
     assert waits == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0]

@@ -112,7 +112,7 @@ def served(image: Path, tmp_path: Path) -> Iterator[Served]:
     running.end()
 
 
-def test_the_command_serves_what_was_copied_and_the_check_sees_it_end(served: Served) -> None:
+def test_the_image_command_serves_and_its_check_sees_the_end(served: Served) -> None:
     until(lambda: ready(served.port))  # the first answer waits for what pages import
     assert served.page().headers["content-security-policy"]
     served.end()
@@ -152,9 +152,7 @@ def test_the_image_comes_up_closed_and_says_how_to_open_it(served: Served) -> No
     assert served.healthy()
 
 
-def test_compose_starts_it_with_a_secrets_file_that_names_no_sign_in(
-    image: Path, tmp_path: Path
-) -> None:
+def test_compose_starts_with_secrets_without_sign_in(image: Path, tmp_path: Path) -> None:
     (path,) = re.findall(r"FACSIMILE_SECRETS:-(\S+)\}", COMPOSE.split("\nsecrets:")[1])
     command = command_of_service("app")
     place = "/run/secrets/facsimile.toml"
@@ -200,7 +198,7 @@ def test_the_image_is_pinned_and_runs_as_nobody_special() -> None:
     assert len(images) == 4 and not [one for one in images if not re.search(r":\S*\d", one)]
 
 
-def test_a_plain_up_is_one_machine_that_this_machine_alone_can_reach() -> None:
+def test_plain_compose_up_is_reachable_from_this_machine_only() -> None:
     plain = [n for n in ("app", "proxy", "database", "objects") if "profiles:" not in service(n)]
     assert plain == ["app"]
     assert 'ports: ["127.0.0.1:8501:8501"]' in service("app")

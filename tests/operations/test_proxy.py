@@ -132,7 +132,7 @@ def test_compose_fills_in_every_word() -> None:
     assert words and words <= set(re.findall(r"^      (\w+):", service("proxy"), re.MULTILINE))
 
 
-def test_pages_come_through_with_the_servers_headers_and_one_more(client: httpx.Client) -> None:
+def test_proxied_pages_keep_the_servers_headers(client: httpx.Client) -> None:
     answer = client.get("/")
     assert answer.status_code == 200 and "<title>" in answer.text
     for name in ("content-security-policy", "x-frame-options", "referrer-policy"):

@@ -66,7 +66,7 @@ def test_the_way_back_leads_to_where_the_server_lies(monkeypatch):
     ("header", "code"),
     [("de-DE,de;q=0.9,en;q=0.8", "de"), ("de", "de"), ("en-GB,de;q=0.5", "en"), ("xx", "en")],
 )
-def test_answers_are_in_the_language_that_the_browser_asks_for_first(header, code):
+def test_answers_use_the_browsers_first_language(header, code):
     scope = {"type": "http", "headers": [(b"accept-language", header.encode())]}
     assert bare_page.asked_for(scope).code == code
 

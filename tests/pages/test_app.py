@@ -199,7 +199,7 @@ def test_an_address_that_is_not_verified_opens_nothing(signed, verified):
     assert not signed("tables", "ann@x.org", email_verified=True).error
 
 
-def test_an_address_that_nobody_vouches_for_opens_nothing_unless_the_house_does(signed, caplog):
+def test_an_unverified_address_has_no_role_unless_trusted(signed, caplog):
     assert signed("tables", "ann@x.org", email_verified=UNSAID).error
     assert "trust_addresses = true" in caplog.text and "email_verified" in caplog.text
     for wrong in ("trust_addresses = false", 'trust_addresses = "true"', "trust_addresses = 1"):

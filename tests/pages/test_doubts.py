@@ -45,7 +45,7 @@ def whole_table(show, table):
     return show("tables", table=table.id)
 
 
-def test_a_workbook_that_asks_for_half_a_terabyte_is_one_sentence(store, show):
+def test_a_workbook_of_half_a_terabyte_is_one_sentence(store, show):
     corner = HEAD + '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
     at = upload(show("tables"), "corner.xlsx", book(corner))
     assert [error.value for error in at.error] and "too far to read" in at.error[0].value

@@ -77,9 +77,7 @@ def test_whoever_sees_what_attacks_reached_has_looked_inside(store, start, show)
     assert viewed_runs(store, run.account_id) == {run.id}
 
 
-def test_a_run_to_be_chosen_by_noisy_scores_is_looked_at_on_request(
-    store, start, show, monkeypatch
-):
+def test_a_run_with_noisy_scores_opens_inside_only_on_request(store, start, show, monkeypatch):
     run = attacked(store, start(), WORKS)
     monkeypatch.setattr(reviews, "comparable", lambda *_: True)
     at = whole(show("download", run=run.id))

@@ -82,9 +82,7 @@ def test_whatever_a_page_raises_is_one_plain_sentence(store, monkeypatch, caplog
 
 
 @pytest.mark.parametrize("kind", ["locked", "panic"])
-def test_whatever_the_live_part_of_a_page_raises_is_one_plain_sentence(
-    store, start, show, monkeypatch, kind
-):
+def test_any_error_of_a_live_part_is_one_plain_sentence(store, start, show, monkeypatch, kind):
     error, part = RAISED[kind]
     run = start()
     monkeypatch.setattr("pages.training.page._show", broken(error))

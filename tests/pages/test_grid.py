@@ -21,7 +21,7 @@ def at(table, show):
     return whole(show("tables", table=table.id))
 
 
-def test_a_refused_edit_names_its_cell_and_the_grid_holds_what_holds(store, table, at):
+def test_a_refused_edit_names_its_cell_and_keeps_the_grid(store, table, at):
     before = store.table(table.id).schema
     at = edit(at, table, "age", from_="a few")
     assert store.table(table.id).schema == before

@@ -54,7 +54,7 @@ def test_a_tag_goes_with_its_column(store, tagged):
     assert tables.change_grid(store, tagged, grid).schema.sensitive == {"group 1": ("age",)}
 
 
-def test_the_plan_offers_shift_and_certificate_and_says_what_it_is_not(tagged, show):
+def test_the_plan_offers_shift_and_certificate_with_limits(tagged, show):
     at = whole(show("plan", table=tagged.id))
     said = words(at)
     assert "group 1" in said and "does not protect people" in said

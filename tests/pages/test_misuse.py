@@ -155,7 +155,7 @@ def test_a_press_starts_only_the_plan_that_was_shown(store, table, show, gone):
     assert len(store.runs()) == 1 and gone
 
 
-def test_a_schema_that_changes_while_it_is_planned_starts_nothing(store, table):
+def test_a_schema_changed_during_planning_starts_nothing(store, table):
     seen = store.table(table.id)
     request = RunRequest(model="pearl", epsilon=1.0)
     plan = planning.make_plan(seen.schema, seen.training_n, request)
@@ -188,7 +188,7 @@ def test_words_typed_for_one_table_are_none_for_another(store, table, show):
     assert button(at, "Train without differential privacy").disabled
 
 
-def test_words_on_what_is_hidden_are_for_these_people_and_this_reason(store, table, show):
+def test_confirming_words_hold_for_one_account_and_reason(store, table, show):
     tagged = tables.change_groups(store, table, {"age": "group 1"})
     store.attest(table.id)
     other = other_table(store, tagged=True)

@@ -45,7 +45,7 @@ def shown(show, page: str, **query) -> tuple[str, tuple[str, ...], tuple[str, ..
     return words(at), tuple(buttons(at)), tuple(o for box in at.selectbox for o in box.options)
 
 
-def test_a_stewards_pages_are_the_same_whether_rows_are_shared_or_not(store, here, show):
+def test_a_stewards_pages_do_not_show_that_rows_are_shared(store, here, show):
     bring(store, slice(0, 300), "HIV clinic", ANN)
     seen = []
     for rows in (slice(0, 60), slice(300, 360)):
@@ -60,7 +60,7 @@ def test_a_stewards_pages_are_the_same_whether_rows_are_shared_or_not(store, her
     assert seen[0] == seen[1]
 
 
-def test_only_its_owner_is_asked_whose_people_a_shared_table_is_about(store, here, show):
+def test_only_the_owner_is_asked_whose_people_a_table_has(store, here, show):
     mine = bring(store, slice(0, 200), "mine", ANN)
     bring(store, slice(0, 100), "hidden", ANN)
     set_access(store, mine.id, owner=ANN, shared=[BOB])

@@ -171,7 +171,7 @@ def test_bounds_and_lists_are_bought_and_paid_for(store, stays, show):
             assert {metric.label: metric.value for metric in at.metric}["ε"] == "5"
 
 
-def test_too_little_to_find_anything_is_said_before_anything_is_spent(store, stays, show):
+def test_too_few_rows_are_reported_before_anything_is_spent(store, stays, show):
     at = show("tables", table=stays.id)
     epsilon = next(one for one in at.number_input if "to spend on bounds" in one.label)
     epsilon.set_value(0.01)

@@ -168,9 +168,7 @@ def test_the_bytes_are_the_reviewed_rows_in_the_asked_form(store, start, show, d
     assert len(pd.read_parquet(io.BytesIO(downloads[f"{name}.parquet"]()))) == 3
 
 
-def test_a_page_left_open_hands_out_nothing_that_waits_for_its_review(
-    store, start, show, downloads
-):
+def test_a_page_left_open_gives_no_file_that_awaits_review(store, start, show, downloads):
     run = start()
     finish(store, run)
     whole(show("download", run=run.id))

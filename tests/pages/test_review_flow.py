@@ -91,7 +91,7 @@ def test_rules_that_are_broken_are_declared_by_a_press(store, table, show, start
     assert f"declare_{run.id}_ward <- age" not in [one.key for one in outside.button]
 
 
-def test_a_reviewer_who_may_look_inside_is_offered_no_declaration(store, show, start, reviewer):
+def test_a_reviewer_inside_is_offered_no_declaration(store, show, start, reviewer):
     report = small_report()
     report["broken_rules"] = [{"text": "age <= cost", "columns": ["age", "cost"], "rows": 70}]
     run = start()
@@ -101,7 +101,7 @@ def test_a_reviewer_who_may_look_inside_is_offered_no_declaration(store, show, s
     assert "Declare" not in buttons(at)
 
 
-def test_a_reviewer_sees_outside_unless_the_steward_says_otherwise(store, show, done, reviewer):
+def test_a_reviewer_sees_only_outside_by_default(store, show, done, reviewer):
     at = whole(show("review", run=done.id))
     assert "Outside view" in words(at) and "400 real rows" not in words(at)
     at = whole(show("review", run=done.id, view="inside"))

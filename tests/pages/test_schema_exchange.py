@@ -54,7 +54,7 @@ def test_a_schema_is_saved_compared_and_loaded(store, table, later, show, downlo
     assert store.table(later.id).schema["age"].high == 120.0
 
 
-def test_a_file_that_is_no_schema_or_of_another_table_changes_nothing(store, later):
+def test_a_wrong_schema_file_changes_nothing(store, later):
     for content in (b"{}", b"[1]", b"{", b'{"columns": [{"name": "x", "kind": "secret word"}]}'):
         with pytest.raises(SchemaError, match="This is no schema") as refusal:
             schemas.read_schema_file(content)

@@ -27,9 +27,7 @@ def planned(options, schema, n):
     return planning.make_plan(schema, n, synthesis_options(options).request)
 
 
-def test_the_code_on_plan_asks_for_the_run_that_the_button_starts(
-    store, table, show, gone, downloads
-):
+def test_code_on_plan_is_the_run_that_the_button_starts(store, table, show, gone, downloads):
     at = show("plan", table=table.id)
     next(n for n in at.number_input if n.label == "Synthetic rows").set_value(123)
     next(n for n in at.number_input if n.label.startswith("Seed")).set_value(7)
@@ -51,9 +49,7 @@ def test_the_code_on_plan_asks_for_the_run_that_the_button_starts(
     )
 
 
-def test_the_code_on_download_asks_for_the_run_and_the_rows_that_are_shown(
-    store, table, start, show, downloads
-):
+def test_code_on_download_is_the_run_and_rows_shown(store, table, start, show, downloads):
     run = start(1.0, score=0.05)
     finish(store, run)
     at = show("download", run=run.id)

@@ -78,7 +78,7 @@ def test_the_first_of_two_tables_is_asked_for_words_too(store, table, show):
     assert store.table(table.id).account_id == again.account_id
 
 
-def test_a_table_may_be_given_to_an_account_it_shares_no_rows_with(store, table, show):
+def test_a_table_can_join_an_account_without_shared_rows(store, table, show):
     other = bring(store, sample_table(150), "other.csv")
     at = show("tables", table=other.id)
     assert "No earlier table shares enough rows" in words(at)
@@ -96,7 +96,7 @@ def test_after_a_run_the_answer_stands(store, table, start, show):
 
 
 @pytest.mark.parametrize("strength", [0.4, 0.95])
-def test_another_strength_is_refused_before_it_is_asked_of_the_ledger(store, table, show, strength):
+def test_another_strength_is_refused_before_the_ledger(store, table, show, strength):
     tagged = tables.change_groups(store, table, {"age": "group 1"})
     store.attest(table.id)
     released(store, tagged, shift=strength)
@@ -141,7 +141,7 @@ def test_the_default_limit_is_explained(store, table, show):
     assert "Set this limit" not in buttons(at)
 
 
-def test_tables_about_the_same_people_share_one_card_on_the_ledger(store, table, show) -> None:
+def test_tables_about_the_same_people_share_one_card(store, table, show) -> None:
     frame = store.load_frame(table.id)
     imports.import_frame(store, frame.iloc[1:], name="next month", source="test")
     page = show("ledger")

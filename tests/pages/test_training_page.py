@@ -287,7 +287,7 @@ def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, start, sh
     assert 0.4 < spent < 0.95 and f"**{round_up(spent, '.2f'):.2f}** of 1.00" in words(at)
 
 
-def test_a_training_draws_its_own_steps_and_not_those_of_its_draft(store, start, show, monkeypatch):
+def test_training_shows_its_own_steps_not_the_preliminary_ones(store, start, show, monkeypatch):
     run = start(model="scan_focus")
     running(store, run)
     distances = [(10, 5.0), (200, 2.0), (5, 3.0), (10, 1.5), (15, 1.2)]

@@ -34,7 +34,7 @@ def test_counts_are_of_rows_and_of_people() -> None:
     assert count_labels([gone], "c")["label"].tolist() == ["a"]
 
 
-def test_merging_below_k_lists_what_k_rows_hold_and_says_what_falls() -> None:
+def test_merging_below_k_keeps_labels_of_k_rows() -> None:
     counts = count_labels([FRAME], "diagnosis")
     assert falling(counts, 1) == (0, 0)
     assert falling(counts, 2) == (200, 200) == falling(counts, 20)

@@ -63,7 +63,7 @@ def test_what_is_new_and_gone_is_said() -> None:
     assert compare(JULY, JULY).words() == "12 columns as last time."
 
 
-def test_declarations_come_along_as_far_as_their_columns_are_there() -> None:
+def test_declarations_are_adopted_for_matching_columns() -> None:
     proposed = infer_schema(august())
     taken = adopted(proposed, declared())
     assert taken.names == proposed.names
@@ -111,7 +111,7 @@ def test_whole_numbers_with_gaps_are_the_labels_of_last_time(gap_first: bool) ->
     assert set(to_labels(cells).dropna()) == set(column.categories)
 
 
-def test_nobody_is_said_to_have_set_what_was_read_from_earlier_rows() -> None:
+def test_bounds_read_from_earlier_rows_are_nobodys_choice() -> None:
     """Else the certificate would call bounds of July's rows the steward's own."""
     taken = adopted(infer_schema(august()), declared())
     assert taken["age"].provenance is Provenance.STEWARD

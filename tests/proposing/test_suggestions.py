@@ -29,7 +29,7 @@ def test_pairs_ends_lengths_and_sums_are_found() -> None:
     assert suggested(*money) == ["min_rate <= max_rate", "total = net + tax"]
 
 
-def test_what_could_not_be_kept_or_is_there_already_is_not_suggested() -> None:
+def test_impossible_or_present_rules_are_not_suggested() -> None:
     assert suggested(number("start", 20, 30), number("end", 0, 10)) == []
     assert suggested(listed("start"), listed("end"), number("from", 0, 9), date("to", 0, 9)) == []
     columns = (number("from", 0, 9), number("to", 0, 9))

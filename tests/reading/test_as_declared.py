@@ -177,9 +177,7 @@ def words_for_missing() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("ending", [".csv", ".xlsx"])
-def test_whether_a_word_means_missing_follows_from_the_schema_alone(
-    ending: str, tmp_path: Path
-) -> None:
+def test_missing_words_follow_from_the_schema_alone(ending: str, tmp_path: Path) -> None:
     """A longer name among codes of two letters had made every Namibian's country missing."""
     rows = words_for_missing()
     file = tmp_path / f"rows{ending}"

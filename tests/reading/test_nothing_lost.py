@@ -247,7 +247,7 @@ def test_misfits_are_the_cells_that_encoding_changes(
         {"kind": Kind.DATETIME, "date_format": "%d.%m.%y", "high": 86_400.0 * 365.25 * 120},
     ],
 )
-def test_what_cannot_be_written_is_refused_before_anything_is_spent(
+def test_unwritable_values_are_refused_before_spending(
     declared: dict[str, object],
 ) -> None:
     column = SchemaColumn.model_validate({"name": "c", "low": 0.0, "high": 86_400.0, **declared})
@@ -256,7 +256,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_spent(
         Schema(columns=(column, keep)).domain()
 
 
-def test_a_spike_outside_its_bounds_is_refused_before_anything_is_spent() -> None:
+def test_a_spike_outside_its_bounds_is_refused_unspent() -> None:
     column = number(10.0, 20.0)["c"]
     check_writable(column.model_copy(update={"spikes": (10.0, 20.0)}))
     check_writable(column.model_copy(update={"spikes": (99.0,), "form": Form(codes=("99",))}))

@@ -69,7 +69,7 @@ def test_a_comma_nobody_can_tell_is_not_guessed() -> None:
     assert grouped.frame["a"].tolist() == [1234.5, 7.25] and not grouped.warnings
 
 
-def test_missing_markers_are_absent_whatever_their_case_and_spaces() -> None:
+def test_missing_markers_ignore_case_and_spaces() -> None:
     rows = [marker.upper() + "," + f" {marker} " for marker in MISSING_MARKERS]
     result = read(("a,b\n1,x\n" + "\n".join(rows) + "\n").encode())
     assert result.frame["a"].isna().sum() == len(MISSING_MARKERS)

@@ -159,7 +159,7 @@ def test_few_values_are_held_and_all_rows_counted() -> None:
     assert rows.to_dict() == frame["ward"].value_counts().to_dict()
 
 
-def test_the_sample_of_values_does_not_depend_on_the_order_of_rows() -> None:
+def test_sampled_values_do_not_depend_on_row_order() -> None:
     frame = wide_columns("")
     kept = []
     for rows in (frame[["key"]], frame[["key"]].iloc[::-1]):

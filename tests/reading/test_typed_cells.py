@@ -214,7 +214,7 @@ def test_native_cells_read_as_declared() -> None:
         pd.testing.assert_series_equal(typed, expected)
 
 
-def test_a_tally_becomes_one_of_typed_values_and_counts_the_unread() -> None:
+def test_a_typed_tally_counts_unreadable_cells() -> None:
     cells = pa.chunked_array([["1,0", "1", "word", "word", "NA", "N/A", "inf", None, "-99"]])
     form = Form(decimal=",", codes=("-99", "N/A"))
     column = Column(name="x", kind=Kind.NUMBER, dtype="float64", form=form)
@@ -241,7 +241,7 @@ def test_rows_come_in_the_order_of_their_declarations() -> None:
     assert typed_rows(rows.select([]), columns).shape == (2, 0)
 
 
-def test_frames_of_types_that_arrow_lacks_are_raw_cells_all_the_same() -> None:
+def test_frames_of_types_without_arrow_become_raw_cells() -> None:
     frame = pd.DataFrame(
         {
             "mixed": pd.Categorical([1, "a", 2]),

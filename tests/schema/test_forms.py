@@ -200,7 +200,7 @@ def test_only_a_lonely_negative_code_of_many_rows_is_proposed() -> None:
         assert infer_tally(Tally.of(pd.Series([*ages, *others])), "age").codes == ()
 
 
-def test_codes_are_edited_in_the_grid_and_bounds_are_proposed_anew() -> None:
+def test_editing_codes_proposes_new_bounds() -> None:
     series = pd.Series([*range(18, 90), *[999] * 12] * 2, name="age")
     schema = Schema(columns=(infer_tally(Tally.of(series), "age"),))
     assert schema["age"].high == 1000.0
@@ -239,7 +239,7 @@ def test_a_list_has_no_codes_beside_its_labels() -> None:
     assert schema_of(grid, schema)["c"].form == Form(absent="none")
 
 
-def test_whole_numbers_that_floats_cannot_hold_are_kept_or_refused() -> None:
+def test_large_whole_numbers_are_kept_or_refused() -> None:
     series = pd.Series([2**53 + 1 + i for i in range(30)], name="big")
     column = infer_tally(Tally.of(series), "big")
     assert column.kind is Kind.IDENTIFIER

@@ -46,7 +46,7 @@ def test_accepting_a_proposal_does_not_make_it_the_stewards() -> None:
         ("ward", {"missing": True}),
     ],
 )
-def test_a_change_in_the_grid_is_the_stewards_and_taking_it_back_is_not(column, cells) -> None:
+def test_a_grid_change_is_the_stewards_until_undone(column, cells) -> None:
     schema = edited(column, **cells)
     assert schema[column].provenance is Provenance.STEWARD
     assert schema.domain().modelled[0].provenance is not Provenance.UNSTATED

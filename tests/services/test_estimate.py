@@ -30,7 +30,7 @@ def ran(store, table):
     return make
 
 
-def test_training_scales_with_steps_and_the_report_does_not_count(store, table, planned, ran):
+def test_training_time_scales_with_steps_without_the_report(store, table, planned, ran):
     ran(planned(100), {"fingerprint": 2.0, "training": 10.0, "sampling": 1.0, "report": 50.0})
     assert expected_seconds(store, table.id, planned(300)) == pytest.approx(33.0)
 

@@ -101,7 +101,7 @@ def test_the_model_zip_holds_weights_and_json_only(store, run):
         assert archive.testzip() is None
 
 
-def test_the_model_zip_holds_the_files_of_its_parts_and_no_empty_folder(store, run):
+def test_the_model_zip_holds_its_parts_and_no_empty_folder(store, run):
     base = store.artefacts(run.id).path("model") / "base"
     base.mkdir(parents=True)
     (base.parent / "pgb.json").write_text("{}")

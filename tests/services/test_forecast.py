@@ -45,13 +45,13 @@ def test_more_epsilon_never_promises_less(model, n, columns):
             assert 0.0 <= min(values) and max(values) <= 1.0
 
 
-def test_beyond_the_most_that_was_measured_more_records_never_promise_less():
+def test_more_records_than_measured_promise_no_less():
     sizes = [20_000, 50_000, 1_000_000]
     every = [forecast.expect("pearl", n=n, columns=12, epsilon=0.2).tvd_2way.mean for n in sizes]
     assert every == sorted(every, reverse=True) and every[0] > every[-1]
 
 
-def test_what_was_measured_comes_back_between_the_lowest_and_highest_table():
+def test_a_forecast_lies_between_the_measured_tables():
     one = forecast.expect("pearl", n=5_000, columns=12, epsilon=1.0)
     own = [
         fit["tvd_2way"]
@@ -63,7 +63,7 @@ def test_what_was_measured_comes_back_between_the_lowest_and_highest_table():
 
 
 @pytest.mark.parametrize("columns", [8, 15, 40])
-def test_noise_that_drowns_the_table_is_told_from_noise_that_does_not(columns):
+def test_noise_that_hides_the_table_is_recognised(columns):
     assert forecast.drowned(n=5_000, columns=columns, epsilon=0.1)
     assert not forecast.drowned(n=30_000, columns=columns, epsilon=1.0)
 
@@ -99,7 +99,7 @@ def test_what_is_advised_was_not_clearly_worse_than_any_other(epsilon):
         assert ("as a guess" in advice.sentence) == (columns == 900)
 
 
-def test_a_person_of_many_rows_needs_a_table_that_is_as_much_longer():
+def test_more_rows_a_person_need_a_longer_table():
     one = forecast.advise(n=5_000, columns=12, epsilon=3.0, target=True, rows_of_one=10)
     assert one == forecast.advise(n=5_000, columns=12, epsilon=0.3, target=True)
 

@@ -162,9 +162,7 @@ with RunStore(Workspace(Path(sys.argv[1]))) as store:
 
 
 @pytest.mark.parametrize("killed", ["first batch", "read", "written", "recorded"])
-def test_what_a_killed_import_left_goes_when_the_workspace_is_opened(
-    store: RunStore, killed: str
-) -> None:
+def test_opening_a_workspace_removes_a_killed_import(store: RunStore, killed: str) -> None:
     home = store.workspace.home
     command = [sys.executable, "-m", "tests.script", KILLED, str(home), killed]
     assert subprocess.run(command, cwd=PROJECT_ROOT, check=False).returncode == -signal.SIGKILL
@@ -273,7 +271,7 @@ def test_schema_changes_read_needed_columns_only(
     assert asked and all(names is not None and len(names) <= 2 for names in asked)
 
 
-def test_people_are_counted_anew_where_their_key_is_read_otherwise(store: RunStore) -> None:
+def test_people_are_recounted_when_their_key_is_retyped(store: RunStore) -> None:
     """As numbers 7 and 7.0 are one person, as labels they are two."""
     content = b"who,x\n" + b"7,1\n7.0,2\n8.5,3\n" * 10
     table = imports.import_file(store, io.BytesIO(content), name="t.csv", source="test")

@@ -76,7 +76,7 @@ def test_formulas_are_made_inert_when_asked(tmp_path: Path) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.text(alphabet="=+-@,;|\t\n\"'a1 ", max_size=8), min_size=1, max_size=4))
-def test_no_spreadsheet_finds_a_formula_whatever_parts_cells_in_its_country(
+def test_no_spreadsheet_finds_a_formula_in_any_locale(
     tmp_path_factory: pytest.TempPathFactory, cells: list[str]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "inert.csv"

@@ -64,7 +64,7 @@ def test_other_people_move_without_a_word(store: RunStore, visits: pd.DataFrame)
     assert people.change_account(store, first.id, people.NEW).linked == ()
 
 
-def test_a_table_of_few_values_is_known_with_its_columns_in_another_order(store: RunStore) -> None:
+def test_a_table_of_few_values_is_known_in_any_column_order(store: RunStore) -> None:
     """No row of it is single, so nothing but all its rows together tells whose they are."""
     draws = np.random.default_rng(0)
     frame = pd.DataFrame({name: draws.integers(0, 2 + i, 400) for i, name in enumerate("abcd")})

@@ -123,7 +123,7 @@ def test_people_are_recognised_after_their_table_is_gone(
     assert bring(store, sample_table(300)).account_id != untouched.account_id
 
 
-def test_people_are_forgotten_only_when_nothing_can_be_released_any_more(
+def test_people_are_kept_while_anything_can_be_released(
     store: RunStore, visits: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A purchase may pay and read while its table is deleted: then they must be recognised."""
@@ -168,7 +168,7 @@ def test_the_key_is_the_owners_alone(tmp_path: Path) -> None:
 # -- answers ------------------------------------------------------------------------------------
 
 
-def test_people_are_kept_apart_only_in_words_that_certificates_repeat(
+def test_separate_accounts_need_words_in_certificates(
     store: RunStore, visits: pd.DataFrame
 ) -> None:
     first, second = bring(store, visits), bring(store, visits, "again.csv")

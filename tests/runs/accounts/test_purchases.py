@@ -83,7 +83,7 @@ def test_a_purchase_is_paid_for_kept_and_said(store, table, made):
     assert make_plan(made.schema, table.training_n, RunRequest(model="pearl", epsilon=1.0))
 
 
-def test_it_is_used_again_at_no_cost_by_tables_about_the_same_people(store, table, made):
+def test_a_purchase_is_reused_for_the_same_people(store, table, made):
     again = imported(store)
     assert again.account_id == table.account_id and unbought(again.schema).names
     known = buying.to_buy(store, again)
@@ -103,7 +103,7 @@ def test_other_people_pay_for_themselves(store, table, made):
     assert len(spent(store, other.account_id)) == 1
 
 
-def test_a_table_that_was_moved_meanwhile_is_paid_for_by_nobody_else(store, table, monkeypatch):
+def test_a_moved_table_is_paid_for_by_nobody_else(store, table, monkeypatch):
     schema = buying.to_buy(store, table)
     before = table.account_id
     move = partial(change_account, store, table.id, NEW, "they are other people")
@@ -153,7 +153,7 @@ def test_what_the_steward_changes_is_the_stewards(store, table, made):
         make_plan(changed, ROWS, RunRequest(model="pearl", epsilon=1.0))
 
 
-def test_rows_are_read_after_the_debit_and_a_crash_leaves_it_spent(store, table, monkeypatch):
+def test_rows_are_read_after_a_debit_that_outlives_a_crash(store, table, monkeypatch):
     def dies(rows, *_):
         assert len(spent(store, table.account_id)) == 1  # paid before anything was read
         raise KeyboardInterrupt
@@ -195,7 +195,7 @@ def sample_schema() -> Schema:
     return infer_schema(sample_table(200))
 
 
-def test_failures_come_out_of_a_part_of_delta_that_the_first_release_sets_aside(store, table):
+def test_failures_use_delta_reserved_at_the_first_release(store, table):
     ledger = store.ledger
     ledger.register("first a run", 10.0, 2e-5, n=ROWS)
     ledger.debit("first a run", run_like(ROWS, 1.0, 1e-6), "run")
@@ -213,7 +213,7 @@ def test_failures_come_out_of_a_part_of_delta_that_the_first_release_sets_aside(
     assert ledger.verify()
 
 
-def test_tagged_columns_are_not_bought_and_a_purchase_settles_no_tags(store):
+def test_tagged_columns_are_not_bought_nor_settled(store):
     table = imported(store, marked=False)
     tagged = as_bought(table.schema.model_copy(update={"sensitive": {"g": ("smoker",)}}))
     table = store.save_schema(table.id, tagged)
@@ -251,7 +251,7 @@ def test_the_stored_form_says_nothing_where_nothing_was_bought(store):
 
 
 @pytest.mark.parametrize("columns", [("visit_id",), ()])
-def test_a_label_of_one_person_is_no_easier_to_show_for_all_their_rows(table, columns):
+def test_more_rows_make_no_persons_label_easier_to_show(table, columns):
     """Where nobody can tell whose rows are whose, a person counts as often as they have rows."""
     person = Person(columns=columns, rows=3)
     schema = table.schema.model_copy(update={"person": person})
@@ -266,7 +266,7 @@ def test_a_label_of_one_person_is_no_easier_to_show_for_all_their_rows(table, co
     assert columns or lists * stats.norm.sf((alone - most) / std) > failure
 
 
-def test_what_was_bought_and_a_run_stay_below_one_over_n_together(store, table, made, tmp_path):
+def test_delta_of_purchase_and_run_stays_below_one_over_n(store, table, made, tmp_path):
     request = RunRequest(model="pearl", epsilon=1.0, delta=0.9999 / table.training_n)
     job = Job(
         table="t",
@@ -301,7 +301,7 @@ def test_what_is_declared_after_it_was_bought_is_said(store, table, made):
     assert declared_since(store, "others", declared, ()) == ([], 0.0)
 
 
-def test_a_claim_adds_up_what_purchases_cost_under_both_relations():
+def test_a_claim_adds_purchases_under_both_relations():
     def bought(entry: str, epsilon: float, replace: float, delta: float) -> PurchaseRecord:
         return PurchaseRecord(
             entry=entry, epsilon=epsilon, epsilon_replace=replace, delta=delta, columns=(), rules=()

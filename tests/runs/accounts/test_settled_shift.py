@@ -64,7 +64,7 @@ def weights(shift: Shift) -> torch.Tensor:
     return shift.kept_share(coded(400, 9))
 
 
-def test_every_later_release_is_shifted_by_the_function_of_the_first(store):
+def test_later_releases_use_the_first_shift_function(store):
     first, later = function_of(store, People()), function_of(store, Older())
     assert torch.equal(weights(first), weights(later))
     # found anew it would be another one
@@ -95,7 +95,7 @@ def test_only_its_owner_reads_the_function(store):
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
-def test_a_function_that_is_lost_or_changed_is_refused_and_not_replaced(store):
+def test_a_lost_or_changed_shift_function_is_refused(store):
     function_of(store, People())
     (file,) = (store.workspace.home / "shifts").iterdir()
     whole = file.read_bytes()
@@ -131,7 +131,7 @@ def test_without_a_shift_nothing_is_kept(store):
     assert not (store.workspace.home / "shifts").exists()
 
 
-def test_a_private_release_says_that_its_function_came_without_privacy(store):
+def test_a_shift_function_found_without_privacy_is_stated(store):
     function_of(store, People(), private=False)
     assert settled(store, private=False).conditions() == ()
     (said,) = settled(store).conditions()

@@ -121,7 +121,7 @@ def test_a_cancelled_run_says_what_the_ledger_holds(store, table):
     assert runs.cancel(store, run.id).message == "Cancelled. What it spent stays spent."
 
 
-def test_every_place_says_the_epsilon_that_the_certificate_claims(store, table):
+def test_epsilon_is_the_certificates_everywhere(store, table):
     """The file's name and the list of runs said ε 1 where the certificate said 5."""
     table = bought(store, table)
     store.attest(table.id)

@@ -42,7 +42,7 @@ def test_a_run_that_waits_to_go_on_has_spent(
     assert runs.pause(store, run.id).message == f"Paused before it went on. {SPENT}"
 
 
-def test_a_debit_counts_though_the_worker_died_before_it_was_noted(
+def test_a_debit_counts_if_the_worker_dies_before_noting_it(
     store: RunStore, table: TableRecord, run: RunRecord
 ) -> None:
     debit(store, table, run)
@@ -50,7 +50,7 @@ def test_a_debit_counts_though_the_worker_died_before_it_was_noted(
     assert runs.cancel(store, run.id).message == f"Cancelled. {SPENT}"
 
 
-def test_the_note_of_a_debit_fails_and_the_worker_says_that_it_was_spent(
+def test_a_worker_that_cannot_note_a_debit_says_it_is_spent(
     store: RunStore, run: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = RunStore.record
@@ -72,7 +72,7 @@ def test_the_note_of_a_debit_fails_and_the_worker_says_that_it_was_spent(
     assert charges(store, store.run(run.id)) == 1
 
 
-def test_a_new_start_that_could_not_pay_says_what_the_first_one_spent(
+def test_a_restart_that_cannot_pay_says_what_was_spent(
     store: RunStore, table: TableRecord, run: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.record(run.id, debit=debit(store, table, run))

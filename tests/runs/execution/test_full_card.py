@@ -73,7 +73,7 @@ def test_free_training_goes_on_from_its_checkpoint(
     assert phases.count("embedding") == 1 and phases.count("training") == 2
 
 
-def test_private_steps_that_were_lost_stay_counted_and_are_not_repeated(
+def test_lost_private_steps_stay_counted_and_are_not_repeated(
     store: RunStore, table: TableRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = falls(monkeypatch, SampledRelease, "_sum", at=15)

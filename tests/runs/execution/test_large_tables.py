@@ -63,7 +63,7 @@ def go_on(event: FitEvent) -> Signal:
     return Signal.GO_ON
 
 
-def test_codes_on_disk_are_those_in_memory_holdout_and_rules_included(
+def test_codes_on_disk_equal_those_in_memory(
     store: RunStore, table: TableRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = Column(name="start", kind=Kind.INTEGER, low=0, high=99, step=1, dtype="int64")
@@ -200,7 +200,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 
-def test_memory_grows_with_the_order_of_rows_and_not_with_the_rows(tmp_path: Path) -> None:
+def test_memory_grows_with_row_order_and_not_with_rows(tmp_path: Path) -> None:
     def peak(n: int) -> int:
         command = [sys.executable, "-m", "tests.script", GROWTH, str(n), str(tmp_path)]
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)

@@ -94,7 +94,7 @@ def test_a_run_waits_where_the_cluster_cannot_be_reached(
     assert releases(store, table) == 0
 
 
-def test_the_cluster_is_asked_when_something_changes_and_now_and_then(
+def test_the_cluster_is_asked_on_changes_and_at_times(
     store: RunStore, table: TableRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[RayLauncher] = []

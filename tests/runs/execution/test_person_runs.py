@@ -94,9 +94,7 @@ def job_of(store, tmp_path, schema, plan):
     )
 
 
-def test_rows_reach_the_model_by_person_and_the_certificate_says_so(
-    store, table, schema, frame, tmp_path
-):
+def test_a_model_sees_rows_by_person_as_certified(store, table, schema, frame, tmp_path):
     (tmp_path / "run").mkdir()
     model, asked = Summing(), []
 

@@ -185,9 +185,7 @@ def test_a_private_run_shifts_and_certifies_what_it_releases(rows, tagged, tmp_p
     assert entry.epsilon == pytest.approx(plan.guarantee.epsilon)
 
 
-def test_a_private_run_without_a_certificate_says_nothing_of_the_real_columns(
-    rows, tagged, tmp_path
-):
+def test_a_run_without_certificate_is_silent_on_real_columns(rows, tagged, tmp_path):
     plan = unshifted(planned(tagged))  # the shift is tested above
     outcome, _ = run(rows, tagged, plan, tmp_path)
     lmdp = outcome.privacy_certificate["lmdp"]

@@ -75,7 +75,7 @@ def test_without_a_holdout_all_rows_are_trained_on(store, table, schema):
     assert len(real) == 40 and "test" not in more and run.plan.n == 40
 
 
-def test_a_plan_for_the_whole_table_is_refused_when_some_of_it_is_kept_out(store, table, schema):
+def test_a_plan_that_ignores_the_holdout_is_refused(store, table, schema):
     plan = plan_fit(toy.Toy(), schema.domain(), 40, Budget(epsilon=1.0, delta=1e-6))
     kept = schema.model_copy(update={"holdout": 0.25})
     with pytest.raises(RunStoreError, match="30 to train on"):
@@ -84,7 +84,7 @@ def test_a_plan_for_the_whole_table_is_refused_when_some_of_it_is_kept_out(store
         )
 
 
-def test_the_same_content_is_measured_once_and_goes_with_its_table(store, table, schema):
+def test_equal_content_is_measured_once_and_ends_with_its_table(store, table, schema):
     seen = Seen()
     _, run = work(store, queued(store, table, schema), seen)
     heard = []
@@ -127,7 +127,7 @@ def test_what_was_bought_is_released_once_and_shown_outside(store, table, schema
     assert outside["rows_real"] == 40
 
 
-def test_without_a_review_budget_the_outside_report_holds_nothing_real(store, table, schema):
+def test_an_outside_report_without_budget_has_nothing_real(store, table, schema):
     _, done = work(store, queued(store, table, schema), Seen())
     outside = reviews.report(store, done.id, "outside")
     assert all(picture["real"] == [] for picture in outside["columns"].values())

@@ -114,7 +114,7 @@ def test_what_the_product_computes_by_itself_is_no_look(store, done):
     assert recorded_views(store, run.account_id) == ()
 
 
-def test_words_written_inside_are_looks_and_those_outside_are_not(store, done):
+def test_words_written_inside_count_as_looks(store, done):
     first, second, third = done(), done(), done()
 
     def where(run):
@@ -153,7 +153,7 @@ def test_the_condition_comes_with_the_second_run_that_was_seen(store, done):
     assert said(store, one) == UNPAID.format(3)  # a later download says the later truth
 
 
-def test_a_run_taken_unseen_after_another_was_seen_was_chosen_too(store, done):
+def test_an_unseen_run_after_a_seen_one_counts_as_chosen(store, done):
     one, other = done(), done()
     see(store, one)
     assert said(store, one) == ""
@@ -171,9 +171,7 @@ def test_runs_that_were_given_up_or_deleted_still_count(store, done, ending):
     assert said(store, one) == UNPAID.format(2)
 
 
-def test_other_tables_of_the_same_people_count_and_those_of_others_do_not(
-    store, table, schema, frame, done
-):
+def test_only_tables_of_the_same_people_count(store, table, schema, frame, done):
     one = done()
     see(store, one)
     for account_id, expected in (("others", ""), ("p1", UNPAID.format(2))):
@@ -192,7 +190,7 @@ def test_other_tables_of_the_same_people_count_and_those_of_others_do_not(
         assert said(store, one) == expected  # deleting the table undoes no look
 
 
-def test_a_run_without_privacy_claims_nothing_but_a_look_at_it_counts(store, done):
+def test_a_look_at_a_run_without_privacy_counts(store, done):
     one, open_run = done(), done(epsilon=math.inf)
     see(store, one)
     see(store, open_run)
@@ -228,7 +226,7 @@ def test_the_stored_certificate_is_read_in_one_place():
     assert 'certificate.get("conditions", claim.conditions)' in claims[0].read_text()
 
 
-def test_pages_show_inside_reports_through_the_function_that_records():
+def test_pages_show_inside_reports_only_when_recorded():
     calls = {
         f"{path.parent.name}/{path.name}": path.read_text("utf-8").count("reviews.report(")
         for path in ROOT.glob("pages/**/*.py")
@@ -248,7 +246,7 @@ def test_a_pick_by_eye_is_no_pick_by_scores(store, done):
 # -- noisy scores -------------------------------------------------------------------------------
 
 
-def test_the_counts_are_bought_once_and_score_every_run_of_the_table(store, table, schema, done):
+def test_counts_bought_once_score_every_run_of_the_table(store, table, schema, done):
     earlier, buyer, later = done(), done(score=0.5), done()
     released = store.artefacts(buyer.id).path(SCORE.artefact)
     cells = NoisyCells.model_validate_json(released.read_text())
@@ -282,7 +280,7 @@ def test_runs_that_cannot_be_compared_are_refused(store, done):
     assert not store.artefacts(not_private.id).exists(SYNTHETIC_CELLS)
 
 
-def test_a_pick_by_scores_is_covered_by_what_everything_cost_together(store, done):
+def test_a_pick_by_scores_is_covered_by_the_total_cost(store, done):
     runs = [done(score=0.5), done(), done(epsilon=2.0)]
     aside = done()  # not compared, but which were compared may depend on it
     best, ranked = reviews.pick_by_scores(store, runs, author="Ada")
@@ -297,7 +295,7 @@ def test_a_pick_by_scores_is_covered_by_what_everything_cost_together(store, don
     assert all(said(store, run) == "" for run in runs if run.id != best)
 
 
-def test_a_look_at_another_run_takes_the_cover_away_before_and_after(store, done):
+def test_a_look_at_another_run_removes_the_cover(store, done):
     runs = [done(score=0.5), done()]
     best, _ = reviews.pick_by_scores(store, runs, author="Ada")
     (other,) = (run for run in runs if run.id != best)

@@ -57,7 +57,7 @@ def test_a_run_that_does_not_wait_is_left_alone(store: RunStore, run_id: str, st
     assert not takeover.take(store, "0123456789")
 
 
-def test_a_run_is_taken_from_a_machine_without_heartbeats_and_from_no_other(
+def test_a_run_is_taken_only_from_a_silent_machine(
     store: RunStore, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patience:

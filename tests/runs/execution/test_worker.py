@@ -40,7 +40,7 @@ def test_without_a_checkpoint_a_new_start_is_a_new_debit(
     assert releases(store, table) == 2
 
 
-def test_without_privacy_a_run_needs_words_and_says_so_everywhere(
+def test_a_run_without_privacy_needs_words_and_says_so(
     store: RunStore, launcher: HereLauncher, table: TableRecord
 ) -> None:
     plan = toy_plan(table, epsilon=float("inf"))

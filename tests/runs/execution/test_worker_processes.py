@@ -91,7 +91,7 @@ def test_two_pumps_start_a_run_once_and_it_ends_with_a_table(
 
 
 @pytest.mark.usefixtures("here")
-def test_a_killed_worker_is_lost_at_once_and_resumes_with_the_same_debit(
+def test_a_killed_worker_is_lost_and_resumes_with_one_debit(
     store: RunStore, launcher: LocalLauncher, table: TableRecord
 ) -> None:
     run = start(store, launcher, toy_plan(table, steps=60, nap=0.05))

@@ -71,7 +71,7 @@ def test_a_rule_blocks_until_enough_people_approve(store, run):
         notes.set_rule(store, table_id=run["table_id"], author="S", rule=Rule(-1))
 
 
-def test_an_alarm_asks_for_one_approval_unless_the_rule_says_otherwise(store, run):
+def test_an_alarm_needs_one_approval_by_default(store, run):
     def waits():
         return notes.missing(store, **run, alarm=True)
 
@@ -87,7 +87,7 @@ def test_an_alarm_asks_for_one_approval_unless_the_rule_says_otherwise(store, ru
         notes.set_rule(store, table_id=run["table_id"], author="S", rule=rule)
 
 
-def test_a_rule_of_an_older_version_asks_for_an_approval_while_an_alarm_stands(store, run):
+def test_an_unset_rule_needs_an_approval_during_an_alarm(store, run):
     old = '{"approvals": 0, "inside": true}'
     notes._add(store, "rule", run["table_id"], None, "S", "", old)
     assert notes.rule(store, run["table_id"]) == Rule(inside=True, alarm_approvals=1)

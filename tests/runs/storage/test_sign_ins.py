@@ -27,7 +27,7 @@ def test_nobody_is_signed_out_who_did_not_sign_out(store):
     assert not sign_in_ended(store, "ann", 100.0)
 
 
-def test_all_sign_ins_seen_until_then_are_over_and_later_ones_not(store, tmp_path):
+def test_only_sign_ins_seen_until_then_are_over(store, tmp_path):
     for issued in (100.0, 300.0, 200.0):
         record_sign_in(store, "ann", issued)
     record_sign_in(store, "ada", 50.0)
