@@ -38,7 +38,7 @@ from tests.requests_for import request_for
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from core.runs.execution.local_launcher import LocalLauncher  # noqa: E402
+from core.runs.execution.launching.local_launcher import LocalLauncher  # noqa: E402
 from core.runs.storage.access import set_access  # noqa: E402
 from core.services import imports, planning, runs  # noqa: E402
 from core.services.sample_tables import sample_table  # noqa: E402

@@ -26,7 +26,7 @@ from tests.requests_for import request_for
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.runs.events import State  # noqa: E402
-from core.runs.execution.local_launcher import LocalLauncher  # noqa: E402
+from core.runs.execution.launching.local_launcher import LocalLauncher  # noqa: E402
 from core.runs.storage.store import RunStore  # noqa: E402
 from core.services import imports, planning, runs, tables  # noqa: E402
 from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table  # noqa: E402

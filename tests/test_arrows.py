@@ -179,7 +179,7 @@ LIGHT = [
     "core.privacy.plan",
     "core.quality.metrics.noisy",
     "core.quality.report.types",
-    "core.runs.execution.local_launcher",
+    "core.runs.execution.launching.local_launcher",
 ]
 SHOW_CARDS = "from core.models.registry import cards; assert cards()"
 

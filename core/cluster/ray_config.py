@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
 from core.runs.errors import RunStoreError
-from core.runs.execution.launcher import SETTING
+from core.runs.execution.launching.launcher import SETTING
 
 __all__ = ["Cluster", "LauncherError", "configured_cluster"]
 

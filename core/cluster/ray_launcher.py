@@ -16,9 +16,9 @@ from core.cluster.ray_config import Cluster, configured_cluster
 from core.cluster.ray_messages import HANDING_OVER
 from core.runs.errors import RunStoreError
 from core.runs.events import State
-from core.runs.execution import children
-from core.runs.execution.launcher import SampleRequest
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching import children
+from core.runs.execution.launching.launcher import SampleRequest
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import RESUMABLE
 from core.runs.storage.store import RunStore
 

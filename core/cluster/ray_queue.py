@@ -34,7 +34,7 @@ from core.cluster.ray_messages import (
 from core.cluster.ray_supervisor import LACKS, FacsimileRun
 from core.runs.errors import NotFoundError
 from core.runs.events import State
-from core.runs.execution.launcher import SETTING
+from core.runs.execution.launching.launcher import SETTING
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, Workspace
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sqlalchemy import text
 
-from core.runs.execution.launcher import Launcher
+from core.runs.execution.launching.launcher import Launcher
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.runs.execution.launcher import SampleRequest
+from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
 from core.runs.request import RunRequest
 

@@ -19,7 +19,7 @@ from core.runs.accounts.people import require_account
 from core.runs.accounts.spending import epsilon_text, kept_spent
 from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import State
-from core.runs.execution.launcher import Launcher, SampleRequest
+from core.runs.execution.launching.launcher import Launcher, SampleRequest
 from core.runs.execution.noisy_scores import SCORE
 from core.runs.execution.review_histograms import REVIEW
 from core.runs.records import RunRecord, TableRecord

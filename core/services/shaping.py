@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core.models.shaped_output import Shape, ShapeFacts
-from core.runs.execution.launcher import Launcher, SampleRequest, facts_name
+from core.runs.execution.launching.launcher import Launcher, SampleRequest, facts_name
 from core.runs.storage.store import RunStore
 from core.schema.conditions import parse_conditions, parse_shares
 from core.schema.schema import Domain

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from core.runs.events import State
-from core.runs.execution.launcher import SampleRequest
+from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
 from core.runs.storage.reviews import notes
 from core.schema.rounding_up import round_up

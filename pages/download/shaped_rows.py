@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 import streamlit as st
 
 from core.models.shaped_output import Shape
-from core.runs.execution.launcher import SampleRequest
+from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
 from core.schema.schema import DomainColumn, Kind
 from core.services import export, reviews, shaping

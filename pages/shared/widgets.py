@@ -23,8 +23,8 @@ from core.privacy.plan import Plan
 from core.runs.accounts import spending
 from core.runs.errors import NotFoundError
 from core.runs.events import State
-from core.runs.execution.launcher import Launcher
-from core.runs.execution.launchers import configured_launcher
+from core.runs.execution.launching.launcher import Launcher
+from core.runs.execution.launching.launchers import configured_launcher
 from core.runs.records import RunRecord, TableRecord
 from core.schema.rounding_up import round_up
 from core.services.runs import Progress

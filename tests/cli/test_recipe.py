@@ -15,7 +15,7 @@ from core.cli.sample import shape_of
 from core.models.registry import cards
 from core.models.shaped_output import Shape
 from core.proposing.propose import infer_schema
-from core.runs.execution.launcher import SampleRequest
+from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.request import RunRequest
 from core.services.recipe import run_code, sample_code
 from core.services.sample_tables import SAMPLE_TARGET, sample_table

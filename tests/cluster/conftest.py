@@ -13,8 +13,8 @@ import pytest
 from core.cluster import ray_launcher
 from core.cluster.ray_config import Cluster
 from core.cluster.ray_launcher import RayLauncher
-from core.runs.execution import children
-from core.runs.execution.launcher import SETTING
+from core.runs.execution.launching import children
+from core.runs.execution.launching.launcher import SETTING
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, Workspace
 from tests.cluster import toy_node

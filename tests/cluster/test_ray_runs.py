@@ -15,7 +15,7 @@ from core.cluster.ray_queue import NAMESPACE
 from core.privacy.guarded import CHUNK_ROWS
 from core.reading.raw_cells import raw_frame
 from core.runs.events import State
-from core.runs.execution.launcher import SETTING
+from core.runs.execution.launching.launcher import SETTING
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.schema import Schema

@@ -35,7 +35,7 @@ from core.privacy.plan import Plan
 from core.privacy.summation import Summation
 from core.runs.events import State
 from core.runs.execution import attempts, sampling_process, worker
-from core.runs.execution.launcher import SampleRequest, facts_name
+from core.runs.execution.launching.launcher import SampleRequest, facts_name
 from core.runs.execution.reporter import Pace
 from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore

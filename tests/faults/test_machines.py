@@ -16,7 +16,7 @@ from sqlalchemy import update
 from core.models.events import Signal
 from core.runs.events import State
 from core.runs.execution import reporter as reporting
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.execution.reporter import Reporter
 from core.runs.storage.database import RunRow
 from core.runs.storage.processes import clock, process

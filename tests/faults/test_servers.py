@@ -17,7 +17,7 @@ from core.runs.accounts.account import pay, set_limit
 from core.runs.accounts.record_linkage import link_anew
 from core.runs.errors import RunStoreError
 from core.runs.events import State
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import TableRecord
 from core.runs.storage import engine
 from core.runs.storage.processes import process
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 SERVER = """
 import json, os, signal, sys
 from pathlib import Path
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.storage.store import RunStore
 from core.services import runs
 from tests.runs import toy

@@ -23,7 +23,7 @@ from core.privacy.plan import Plan
 from core.runs.errors import StorageError
 from core.runs.events import State
 from core.runs.execution import sampling_process, worker
-from core.runs.execution.launcher import REFUSED, SampleRequest
+from core.runs.execution.launching.launcher import REFUSED, SampleRequest
 from core.runs.storage.artefacts import METER
 from core.runs.storage.database import SketchRow
 from core.runs.storage.storages import open_storage

@@ -16,8 +16,8 @@ import pytest
 
 from core.models.registry import load_fitted
 from core.runs.events import State
-from core.runs.execution.launcher import SampleRequest
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.launcher import SampleRequest
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key, shift_key

@@ -18,7 +18,7 @@ from core.operations.monitoring import metrics_text
 from core.operations.readiness import readiness
 from core.privacy.plan import Plan
 from core.runs import operations_log
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import TableRecord
 from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore

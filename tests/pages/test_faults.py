@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest
 from core.runs.accounts.account import set_limit
 from core.runs.errors import storage_trouble
 from core.runs.events import State
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import RunRecord
 from core.runs.storage import engine as storage_engine
 from core.runs.storage.store import RunStore

@@ -16,7 +16,7 @@ from core.models.shaped_output import Measured, Shape, ShapeFacts
 from core.runs.accounts.account import NO_LIMIT, set_limit, table_account
 from core.runs.errors import RunStoreError
 from core.runs.events import State
-from core.runs.execution.launcher import SampleRequest
+from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.storage.reviews import notes
 from core.services import imports, runs, shaping
 from core.services.sample_tables import sample_table

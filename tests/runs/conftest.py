@@ -9,7 +9,7 @@ import pytest
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
 from core.reading.raw_cells import raw_frame
 from core.runs.events import State
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace

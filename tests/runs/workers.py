@@ -12,8 +12,8 @@ from core.models.planning import plan_fit
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Budget, Plan
 from core.runs.execution import worker
-from core.runs.execution.launcher import Launcher
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.launcher import Launcher
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.database import RunRow
 from core.runs.storage.processes.process import LostHold

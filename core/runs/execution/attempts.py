@@ -29,7 +29,7 @@ from core.privacy.summation import InThreads
 from core.runs.accounts.settled_shift import SettledShift
 from core.runs.errors import RunStoreError
 from core.runs.execution.job import Job, LmdpOutcome, LmdpResult
-from core.runs.execution.launchers import configured_summation
+from core.runs.execution.launching.launchers import configured_summation
 from core.runs.execution.noisy_scores import release_cells
 from core.runs.execution.review_histograms import release_histograms
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, METER, MODEL

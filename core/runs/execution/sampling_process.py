@@ -19,7 +19,7 @@ from core.models.in_parts import sample_parts
 from core.models.registry import load_fitted
 from core.models.shaped_output import ShapeFacts, draw_shaped
 from core.runs.errors import StorageError
-from core.runs.execution.launcher import REFUSED, SampleRequest, facts_name
+from core.runs.execution.launching.launcher import REFUSED, SampleRequest, facts_name
 from core.runs.execution.threads import limit_threads
 from core.runs.storage.artefacts import MODEL, save_json
 from core.runs.storage.store import RunStore

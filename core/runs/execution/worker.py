@@ -28,8 +28,8 @@ from core.runs.accounts.spending import kept_spent
 from core.runs.errors import RunStoreError, StorageError, storage_trouble
 from core.runs.events import State
 from core.runs.execution.job import Job
-from core.runs.execution.launcher import SETTING
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.launcher import SETTING
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.execution.pipeline import DeviceError, Find, choose_device, execute
 from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, peak_memory_mb
 from core.runs.execution.reports import Compare, make_reports

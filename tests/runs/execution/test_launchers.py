@@ -15,10 +15,10 @@ from core.cluster.ray_launcher import RayLauncher
 from core.cluster.ray_messages import ABSENT, HANDING_OVER, UNREACHABLE
 from core.runs.errors import RunStoreError
 from core.runs.events import State
-from core.runs.execution import children, local_launcher
-from core.runs.execution.launcher import SETTING, SampleRequest
-from core.runs.execution.launchers import configured_launcher
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching import children, local_launcher
+from core.runs.execution.launching.launcher import SETTING, SampleRequest
+from core.runs.execution.launching.launchers import configured_launcher
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.services import runs

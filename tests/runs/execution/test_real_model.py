@@ -9,8 +9,8 @@ import pytest
 from core.models.shaped_output import Shape
 from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import State
-from core.runs.execution.launcher import SampleRequest
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.launcher import SampleRequest
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.schema.schema import DomainSource

@@ -16,7 +16,7 @@ from core.privacy.ledger.ledger import LedgerError
 from core.runs.accounts.account import default_limit, set_limit, table_account
 from core.runs.errors import RunStoreError
 from core.runs.events import State
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import TableRecord
 from core.runs.storage.processes.process import STALE_SECONDS
 from core.runs.storage.store import RunStore
@@ -167,7 +167,7 @@ import sys
 from pathlib import Path
 from core.services import runs
 from core.runs.execution import worker
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from tests.runs import toy
 store = runs.open_store(Path(sys.argv[1]))
 launcher = LocalLauncher(store, command=toy.COMMAND)

@@ -13,8 +13,8 @@ import pytest
 
 from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import State
-from core.runs.execution.launcher import SampleRequest
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.launcher import SampleRequest
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.request import RunRequest
 from core.runs.storage.engine import open_engine
 from core.runs.storage.reviews import notes

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from core.runs.errors import RunStoreError
 from core.runs.events import WAITS_FOR_SLOT, State
-from core.runs.execution import children
-from core.runs.execution.launcher import REFUSED, SampleRequest
+from core.runs.execution.launching import children
+from core.runs.execution.launching.launcher import REFUSED, SampleRequest
 from core.runs.records import RESUMABLE
 from core.runs.storage.engine import can_write
 from core.runs.storage.store import RunStore

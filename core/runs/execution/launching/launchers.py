@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from core.privacy.summation import Summation
-from core.runs.execution.launcher import SETTING, Launcher
-from core.runs.execution.local_launcher import LocalLauncher
+from core.runs.execution.launching.launcher import SETTING, Launcher
+from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.extensions import cluster_module
 from core.runs.storage.store import RunStore
 
