@@ -156,6 +156,11 @@ def texts_of_core(source: str) -> Iterator[str]:
             yield text
 
 
+def _has_words(template: str) -> bool:
+    """Whether a template holds more than fields, numbers' marks and the tags of figures."""
+    return bool(re.search(r"[^\W\d_]", re.sub(r"\{[^{}]*\}|<[^<>]*>", "", template)))
+
+
 def texts_of_calls(source: str) -> Iterator[str]:
     """Templates of messages and of `say`; a name among them is a constant marked by `to_say`.
 
@@ -172,7 +177,8 @@ def texts_of_calls(source: str) -> Iterator[str]:
             if isinstance(argument, ast.IfExp):
                 given[:0] = [argument.body, argument.orelse]
             elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                yield argument.value
+                if _has_words(argument.value):
+                    yield argument.value
             elif not isinstance(argument, ast.Name | ast.Attribute):
                 raise ValueError(f"line {node.lineno}: {ast.unparse(argument)} is no plain string")
 

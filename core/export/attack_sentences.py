@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from core.language.catalogue import Language
+from core.message import Message, joined, plural
 
 __all__ = ["STANDINGS", "Exposure", "Grade", "Standing", "exposure", "standing"]
 
@@ -19,10 +19,10 @@ Grade = Literal["exposed", "works", "edge", "safe"]
 
 EDGE = 0.05  # as clear a lead as one table in twenty without a leak shows: worth a second look
 EXPOSED = 0.10  # of ten people of the table one more is guessed right than of ten strangers
-STANDINGS: dict[Standing, str] = {
-    "chance": "no better than without",
-    "edge": "at the edge of chance",
-    "works": "works",
+STANDINGS: dict[Standing, Message] = {
+    "chance": Message("no better than without"),
+    "edge": Message("at the edge of chance"),
+    "works": Message("works"),
 }
 
 
@@ -38,20 +38,22 @@ class Exposure:
     """
 
     grade: Grade
-    text: str
+    text: Message
 
 
-def exposure(tried: Attacks, language: Language) -> Exposure:
+def exposure(tried: Attacks) -> Exposure:
     """What attacks found, where at least one was tried."""
-    say, n = language.say, len(tried)
+    n = len(tried)
     working = [attack for attack in tried if standing(attack) == "works"]
     edge = [attack for attack in tried if standing(attack) == "edge"]
     if working:
-        text = say(
-            "Works better on people of the table than on strangers: {attacks}. {n} attacks were "
-            "tried; of 100 releases without a leak, at most one shows this.",
-            attacks=_sizes(working, language),
-            n=n,
+        text = plural(
+            n,
+            "Works better on people in the table than on strangers: {attacks}. At most 1 of 100 "
+            "releases without a leak would show this.",
+            "Works better on people in the table than on strangers: {attacks}. {n} attacks were "
+            "tried; at most 1 of 100 releases without a leak would show this.",
+            attacks=_sizes(working),
         )
         grave = any(
             attack["key"] == "copies" or attack["value"] - attack["baseline"] >= EXPOSED
@@ -59,16 +61,20 @@ def exposure(tried: Attacks, language: Language) -> Exposure:
         )
         return Exposure("exposed" if grave else "works", text)
     if edge:
-        text = say(
-            "At the edge of chance: {attacks}. {n} attacks were tried; {share:.1%} of releases "
-            "without a leak show as much, so this may be chance or a small leak.",
-            attacks=_sizes(edge, language),
+        text = Message(
+            "At the edge of chance: {attacks}. Attacks tried: {n}. {share:.1%} of releases without "
+            "a leak show as much, so this may be chance or a small leak.",
+            attacks=_sizes(edge),
             n=n,
             share=min(attack["p"] for attack in edge),
         )
-        return Exposure("edge", f"{text} {_unseen(tried, language)}")
-    text = say("None of {n} attacks works better on people of the table than on strangers.", n=n)
-    return Exposure("safe", f"{text} {_unseen(tried, language)}")
+        return Exposure("edge", joined([text, _unseen(tried)]))
+    text = plural(
+        n,
+        "The attack that was tried works no better on people in the table than on strangers.",
+        "None of {n} attacks works better on people in the table than on strangers.",
+    )
+    return Exposure("safe", joined([text, _unseen(tried)]))
 
 
 def standing(attack: Mapping[str, Any]) -> Standing:
@@ -85,37 +91,37 @@ def standing(attack: Mapping[str, Any]) -> Standing:
     return "edge" if attack["p"] <= EDGE else "chance"
 
 
-def _sizes(attacks: Attacks, language: Language) -> str:
+def _sizes(attacks: Attacks) -> Message:
     """Attacks, each with what it reached and what it would have reached without a leak."""
-    named = []
-    for attack in attacks:
-        title = language.said(attack["title"])  # lower case within a sentence of English alone
-        named.append(
-            language.say(
-                "{attack} ({value:.1%}, where {baseline:.1%} is expected without a leak)",
-                attack=title[:1].lower() + title[1:] if language.code == "en" else title,
+    return joined(
+        [
+            Message(
+                "“{attack}” ({value:.1%}; {baseline:.1%} is expected without a leak)",
+                attack=joined([attack["title"]]),
                 value=attack["value"],
                 baseline=attack["baseline"],
             )
-        )
-    return ", ".join(named)
+            for attack in attacks
+        ],
+        ", ",
+    )
 
 
-def _unseen(tried: Attacks, language: Language) -> str:
+def _unseen(tried: Attacks) -> Message:
     """How small a leak must be to stay unseen: few strangers see little, and that is no comfort."""
     rows = min(attack["records"] for attack in tried)
     strangers = min(attack["strangers"] for attack in tried)
     needed = [a["lead_needed"] for a in tried if a["lead_needed"] is not None]
     if not needed:
-        return language.say(
-            "Tried on {rows:,} rows of the table and {strangers:,} of strangers, too few or too "
-            "much alike to show a leak.",
+        return Message(
+            "Tried on {rows:,} rows of the table and {strangers:,} rows of strangers, which are "
+            "too few or too similar to show a leak.",
             rows=rows,
             strangers=strangers,
         )
-    return language.say(
-        "Tried on {rows:,} rows of the table and {strangers:,} of strangers: a lead below "
-        "{share:.1%} may not show.",
+    return Message(
+        "Tried on {rows:,} rows of the table and {strangers:,} rows of strangers. A difference "
+        "below {share:.1%} may go unnoticed.",
         rows=rows,
         strangers=strangers,
         share=max(needed),

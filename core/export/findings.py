@@ -13,7 +13,7 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 from core.export.attack_sentences import Grade, exposure
-from core.language.catalogue import ENGLISH, Language
+from core.message import Message, joined, plural
 
 __all__ = [
     "Finding",
@@ -26,12 +26,12 @@ Kind = Literal["kept", "lost", "counted", "hidden", "unknown", "unseen"] | Grade
 
 CLOSE = 0.05  # total variation: at most one row in twenty lies elsewhere
 FAR = 0.10
-TOGETHER = 0.2  # an association worth naming
-LUCK = 0.01  # of all tables without such a loss, those of which one is named
+RELATED = 0.2  # an association worth naming
 CHANGED = 0.15  # … and a change of it
+FALSE_ALARMS = 0.01  # of all tables without such a loss, those of which one is named
 MOST_OF_IT = 0.9  # of what can be learnt above guessing
 NAMED = 3  # columns or pairs that a sentence names
-NOTHING = 0.001  # of a score: below this boosting made no difference
+NEGLIGIBLE = 0.001  # of a score: below this boosting made no difference
 
 
 @dataclass(frozen=True)
@@ -45,56 +45,56 @@ class Finding:
     """
 
     kind: Kind
-    text: str
+    text: Message
     about: str
 
 
-def findings(report: Report, language: Language = ENGLISH) -> list[Finding]:
+def findings(report: Report) -> list[Finding]:
     """The sentences that the measured parts of a report allow, in reading order.
 
     Args:
-      report: `Report.model_dump(mode="json")`.
+      report: `Report.model_dump()`.
     """
     return [
-        *_impossible(report, language),
-        *_columns(report, language),
-        *_together(report, language),
-        *_significant_sets(report, language),
-        *_learning(report, language),
-        *_people(report, language),
+        *_impossible(report),
+        *_columns(report),
+        *_relationships(report),
+        *_significant_sets(report),
+        *_learning(report),
+        *_people(report),
     ]
 
 
-def _impossible(report: Report, language: Language) -> Iterator[Finding]:
-    say = language.say
-    broken = report.get("broken_rules", ())  # reports of earlier versions lack it
+def _impossible(report: Report) -> Iterator[Finding]:
+    broken = report["broken_rules"]
     share = next((s["value"] for s in report["scores"] if s["key"] == "impossible_rows"), None)
     if not broken or share is None:
         return
-    rules = [f"{language.said(one['text'])} ({say('{n:,} rows', n=one['rows'])})" for one in broken]
-    words = _listed(rules, language)
-    text = (
-        say(
-            "{share:.0%} of synthetic rows contradict what every real row keeps: {words}.",
-            share=share,
-            words=words,
-        )
-        if share >= 0.01
-        else say(
-            "Fewer than 1% of synthetic rows contradict what every real row keeps: {words}.",
-            words=words,
-        )
+    rules = _listed(
+        [
+            plural(one["rows"], "{rule} (1 row)", "{rule} ({n:,} rows)", rule=one["text"])
+            for one in broken
+        ]
     )
+    text = Message(
+        "{share:.0%} of the synthetic rows break rules that every real row keeps: {rules}.",
+        share=share,
+        rules=rules,
+    )
+    if share < 0.01:
+        text = Message(
+            "Fewer than 1% of the synthetic rows break rules that every real row keeps: {rules}.",
+            rules=rules,
+        )
     yield Finding("lost", text, "rules")
 
 
-def _columns(report: Report, language: Language) -> Iterator[Finding]:
-    say = language.say
+def _columns(report: Report) -> Iterator[Finding]:
     hidden = _hidden(report)
     if hidden:
-        text = say(
-            "Not the real shares, on purpose: {names}. Do not quote them as real.",
-            names=_listed(hidden, language),
+        text = Message(
+            "The shares of {columns} are not the real ones, on purpose. Do not quote them as real.",
+            columns=_listed(hidden),
         )
         yield Finding("hidden", text, "columns")
     pictures = report["columns"]
@@ -103,35 +103,46 @@ def _columns(report: Report, language: Language) -> Iterator[Finding]:
         for name, p in pictures.items()
         if p["tvd"] is not None and name not in hidden
     }
-    if not distances:
-        return
-    # Where noise alone would show as much, nearness is not seen, though nothing stands out.
+    # Where noise alone would show as much, nearness is not seen, though nothing is significant.
     near = [name for name, distance in distances.items() if distance <= CLOSE]
     close = [n for n in near if min(pictures[n]["tvd"], _noise_alone(pictures[n])) <= CLOSE]
-    drowned = [name for name in near if name not in close]
+    uncertain = [name for name in near if name not in close]
     rows = report["rows_real"], report["rows_synthetic"]
-    unlike = [n for n, distance in distances.items() if distance - _luck(pictures[n], *rows) > FAR]
+    unlike = [
+        n for n, distance in distances.items() if distance - _sampling(pictures[n], *rows) > FAR
+    ]
     far = sorted(unlike, key=lambda name: -distances[name])
     if close:
-        close_n, n = len(close), len(distances)
-        text = (
-            say("All {n} columns have nearly the real shares.", n=n)
-            if close_n == n
-            else say("{close} of {n} columns have nearly the real shares.", close=close_n, n=n)
-        )
-        if any(pictures[name].get("shifted") for name in close):
-            text += " " + say("These are real shares as the released table shifts them.")
+        text = _close(len(close), len(distances))
+        if any(pictures[name]["shifted"] for name in close):
+            text = joined([text, Message("The real shares are shifted like the released table.")])
         yield Finding("kept", text, "columns")
-    if drowned:
-        text = say(
-            "Whether shares are near the real ones cannot be said for the noise: {names}.",
-            names=_listed(drowned, language),
+    if uncertain:
+        text = Message(
+            "The noise is too large to tell whether the shares of {columns} are close to the real "
+            "ones.",
+            columns=_listed(uncertain),
         )
         yield Finding("unseen", text, "columns")
     if far:
-        each = [f"{n} {say('({part:.0%} of rows elsewhere)', part=distances[n])}" for n in far]
-        text = say("Shares differ clearly in {words}.", words=_listed(each, language))
+        each = [
+            Message("{column} (in {share:.0%} of rows)", column=n, share=distances[n]) for n in far
+        ]
+        text = Message(
+            "Shares differ clearly from the real ones: {columns}.", columns=_listed(each)
+        )
         yield Finding("lost", text, "columns")
+
+
+def _close(close: int, n: int) -> Message:
+    """How many of n columns have nearly the real shares."""
+    if close < n:
+        return Message("{close} of {n} columns have nearly the real shares.", close=close, n=n)
+    return plural(
+        n,
+        "The only column has nearly the real shares.",
+        "All {n} columns have nearly the real shares.",
+    )
 
 
 def _distance(picture: Mapping[str, Any]) -> float:
@@ -148,7 +159,7 @@ def _noise_alone(picture: Mapping[str, Any]) -> float:
     return 0.5 * bins * float(picture["noise"]) / 1.96 * math.sqrt(2.0 / math.pi)
 
 
-def _luck(picture: Mapping[str, Any], real: int, synthetic: int) -> float:
+def _sampling(picture: Mapping[str, Any], real: int, synthetic: int) -> float:
     """The distance that two draws of so many rows from the same column show in the mean."""
     missing = picture["missing_real"] or 0.0, picture["missing_synthetic"]
     sides = zip((*picture["real"], missing[0]), (*picture["synthetic"], missing[1]), strict=True)
@@ -163,104 +174,123 @@ def _hidden(report: Report) -> list[str]:
     return [name for check in report["protection"] if check["differs"] for name in check["columns"]]
 
 
-def _together(report: Report, language: Language) -> Iterator[Finding]:
-    say = language.say
+def _relationships(report: Report) -> Iterator[Finding]:
     table = report["associations"]
     if table is None or not table["real"]:
         return
-    pairs = list(_pairs(table, _hidden(report), language))
-    strong = [pair for pair in pairs if pair.beyond_luck(pair.real, TOGETHER)]
-    changed = [pair for pair in pairs if pair.beyond_luck(pair.gap, CHANGED)]
+    pairs = list(_pairs(table, _hidden(report)))
+    strong = [pair for pair in pairs if pair.is_significant(pair.real, RELATED)]
+    changed = [pair for pair in pairs if pair.is_significant(pair.gap, CHANGED)]
     weaker = [pair for pair in changed if abs(pair.synthetic) < abs(pair.real)]
     gone = [pair for pair in weaker if pair in strong]
     invented = [
-        pair for pair in changed if pair.beyond_luck(pair.synthetic, TOGETHER) and pair not in gone
+        pair
+        for pair in changed
+        if pair.is_significant(pair.synthetic, RELATED) and pair not in gone
     ]
-    if len(strong) > len(gone):
-        text = say(
-            "{still} of {n} pairs of columns that belong together still do.",
-            still=len(strong) - len(gone),
-            n=len(strong),
+    about, n = "associations", len(strong)
+    if n > len(gone):
+        text = plural(
+            n,
+            "The only strong relationship between columns was kept.",
+            "{kept} of {n} strong relationships between columns were kept.",
+            kept=n - len(gone),
         )
-        yield Finding("kept", text, "associations")
+        yield Finding("kept", text, about)
     if gone:
-        text = say("Belonging together became weaker: {words}.", words=_changed(gone, language))
-        yield Finding("lost", text, "associations")
+        text = plural(
+            n,
+            "The only strong relationship between columns is weaker: {pairs}.",
+            "{weaker} of {n} strong relationships between columns are weaker: {pairs}.",
+            weaker=len(gone),
+            pairs=_changed(gone),
+        )
+        yield Finding("lost", text, about)
     if invented:
-        text = say("Belonging together was made up: {words}.", words=_changed(invented, language))
-        yield Finding("lost", text, "associations")
+        text = plural(
+            len(invented),
+            "1 relationship between columns is stronger than in the real table: {pairs}.",
+            "{n} relationships between columns are stronger than in the real table: {pairs}.",
+            pairs=_changed(invented),
+        )
+        yield Finding("lost", text, about)
 
 
-NUMBERS = {3: "Three", 4: "Four", 5: "Five", 6: "Six"}
-
-
-def _significant_sets(report: Report, language: Language) -> Iterator[Finding]:
-    """The clearest larger set that a scan found; whether synthetic rows keep it, others say."""
-    say = language.say
-    told = report.get("significant_sets", ())  # only models that scan tell
-    larger = [one for one in told if len(one["columns"]) > 2]
+def _significant_sets(report: Report) -> Iterator[Finding]:
+    """The most significant larger set of a scan; whether synthetic rows keep it, others say."""
+    larger = [one for one in report["significant_sets"] if len(one["columns"]) > 2]
     if not larger:
         return
     best = larger[0]
-    many = NUMBERS.get(len(best["columns"]), f"{len(best['columns'])}")
-    words = {"many": many, "names": ", ".join(best["columns"])}
-    if not best["target"]:
-        text = say(
-            "{many!t} columns together say something that no two of them say: {names} stood out of "
-            "the noise and were counted.",
-            **words,
+    names = ", ".join(best["columns"])
+    text = Message(
+        "{columns} are related in a way that no two of them show. The relationship is significant "
+        "despite the noise, so the model counted it.",
+        columns=names,
+    )
+    if best["target"]:
+        text = Message(
+            "{columns} together tell something about {target} that no two of them tell. The "
+            "relationship is significant despite the noise, so the model counted it.",
+            columns=names,
+            target=report["target"] or Message("the target"),
         )
-    else:
-        text = say(
-            "{many!t} columns together say something about {target} that no two of them say: "
-            "{names} stood out of the noise and were counted.",
-            target=report["target"] or say("the target"),
-            **words,
-        )
-    if len(larger) > 1:
-        text += " " + say("So did {n} more such sets.", n=len(larger) - 1)
+    if more := len(larger) - 1:
+        others = plural(more, "The same holds for 1 more set.", "The same holds for {n} more sets.")
+        text = joined([text, others])
     yield Finding("counted", text, "interactions")
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two columns, how strongly they belong together in either table, and may by luck alone."""
+    """Two columns and how strongly they are related in either table.
 
-    names: str
+    Attributes:
+      chance: how strongly columns of so many rows seem related by chance alone.
+    """
+
+    first: str
+    second: str
     real: float
     synthetic: float
-    luck: float
+    chance: float
 
     @property
     def gap(self) -> float:
         return abs(self.real - self.synthetic)
 
-    def beyond_luck(self, strength: float, least: float) -> bool:
-        """Whether a strength is worth naming, and more than columns of such rows show by luck."""
-        return abs(strength) >= least and abs(strength) > self.luck
+    def is_significant(self, strength: float, least: float) -> bool:
+        """Whether a strength is worth naming, and more than columns of such rows show by chance."""
+        return abs(strength) >= least and abs(strength) > self.chance
 
 
-def _changed(pairs: Sequence[_Pair], language: Language) -> str:
+def _changed(pairs: Sequence[_Pair]) -> Message:
     """Pairs with both strengths, the largest change first."""
-    worst = sorted(pairs, key=lambda pair: -pair.gap)
-    change = language.number
-    words = [f"{p.names} ({change(f'{p.real:.2f} → {p.synthetic:.2f}')})" for p in worst]
-    return _listed(words, language)
+    return _listed(
+        [
+            Message(
+                "{first} with {second} ({real:.2f} → {synthetic:.2f})",
+                first=p.first,
+                second=p.second,
+                real=p.real,
+                synthetic=p.synthetic,
+            )
+            for p in sorted(pairs, key=lambda pair: -pair.gap)
+        ]
+    )
 
 
-def _pairs(table: Mapping[str, Any], hidden: Sequence[str], language: Language) -> Iterator[_Pair]:
+def _pairs(table: Mapping[str, Any], hidden: Sequence[str]) -> Iterator[_Pair]:
     """All pairs but those of two hidden columns: their joint distribution was to be hidden."""
-    names, joined = table["columns"], language.say("with")
-    luck = table.get("luck") or [[0.0] * len(names)] * len(names)  # none in older reports
+    names, real, synthetic = table["columns"], table["real"], table["synthetic"]
     for i in range(len(names)):
         for j in range(i):
             if names[i] not in hidden or names[j] not in hidden:
-                both = f"{names[j]} {joined} {names[i]}"
-                yield _Pair(both, table["real"][i][j], table["synthetic"][i][j], luck[i][j])
+                chance = table["luck"][i][j]
+                yield _Pair(names[j], names[i], real[i][j], synthetic[i][j], chance)
 
 
-def _learning(report: Report, language: Language) -> Iterator[Finding]:
-    say = language.say
+def _learning(report: Report) -> Iterator[Finding]:
     scores = {score["key"]: score for score in report["scores"]}
     for key, guess in (("tstr_auroc", 0.5), ("tstr_r2", 0.0)):
         score = scores.get(key)
@@ -270,19 +300,16 @@ def _learning(report: Report, language: Language) -> Iterator[Finding]:
         if room <= CLOSE:
             continue
         part = max(0.0, min(1.0, (score["value"] - guess) / room))
-        yield Finding(
-            "kept" if part >= MOST_OF_IT else "lost",
-            say(
-                "A model that learns {target} from synthetic rows reaches {part:.0%} of what one "
-                "reaches that learns from real rows, counted from guessing.",
-                target=report["target"],
-                part=part,
-            ),
-            "utility",
+        text = Message(
+            "A model for {target} trained on synthetic rows is {part:.0%} as good as one trained "
+            "on real rows (0%: no better than guessing).",
+            target=report["target"],
+            part=part,
         )
+        yield Finding("kept" if part >= MOST_OF_IT else "lost", text, "utility")
     points = report["dimension_prediction"]
-    # intervals hold 19 of 20 differences: of many columns some lie outside by luck
-    wide = -NormalDist().inv_cdf(LUCK / max(1, len(points))) / 1.96
+    # intervals hold 19 of 20 differences: of many columns some lie outside by chance
+    wide = -NormalDist().inv_cdf(FALSE_ALARMS / max(1, len(points))) / 1.96
     weak = [
         (p["real"] - p["synthetic"], p["column"])
         for p in points
@@ -291,37 +318,38 @@ def _learning(report: Report, language: Language) -> Iterator[Finding]:
         and p["real"] - p["synthetic"] > max(FAR, wide * (p["half_width"] or 0.0))
     ]
     if weak:
-        words = _listed([name for _, name in sorted(weak, reverse=True)], language)
-        text = say("Other columns say less than they should about {words}.", words=words)
+        text = Message(
+            "Harder to predict from the other columns than in the real table: {columns}.",
+            columns=_listed([name for _, name in sorted(weak, reverse=True)]),
+        )
         yield Finding("lost", text, "prediction")
 
 
-def _people(report: Report, language: Language) -> Iterator[Finding]:
-    say = language.say
+def _people(report: Report) -> Iterator[Finding]:
     if report["view"] == "outside" or not (report["complete"] or report["attacks"]):
         return
     if not report["attacks"]:
-        text = say(
-            "Attacks were not tried: too few rows, or none, were kept out of training to compare "
-            "with."
+        text = Message(
+            "No attacks were tried, because too few rows were kept out of training to compare with."
         )
         yield Finding("unknown", text, "exposure")
         return
-    found = exposure(report["attacks"], language)
+    found = exposure(report["attacks"])
     yield Finding(found.grade, found.text, "exposure")
 
 
-def _listed(words: Sequence[str], language: Language) -> str:
-    """The first few, and how many more.
+def _listed(words: Sequence[str]) -> Message:
+    """The first few, and how many more; plain strings are names.
 
-    >>> _listed(["a", "b", "c", "d", "e"], ENGLISH)
+    >>> _listed(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
     """
-    say, rest = language.say, len(words) - NAMED
-    return ", ".join(words[:NAMED]) + (say(" and {n} more", n=rest) if rest > 0 else "")
+    first = joined([Message("{name}", name=word) for word in words[:NAMED]], ", ")
+    rest = len(words) - NAMED
+    return Message("{names} and {n} more", names=first, n=rest) if rest > 0 else first
 
 
-def boosting_words(score: Mapping[str, Any]) -> str:
+def boosting_words(score: Mapping[str, Any]) -> Message:
     """What boosting did to a score that was measured before and after it.
 
     Args:
@@ -331,6 +359,6 @@ def boosting_words(score: Mapping[str, Any]) -> str:
     ['closer to real', 'no difference', 'further away']
     """
     gain = (score["value"] - score["before"]) * (1 if score["goal"] == "higher" else -1)
-    if abs(gain) < NOTHING:
-        return "no difference"
-    return "closer to real" if gain > 0 else "further away"
+    if abs(gain) < NEGLIGIBLE:
+        return Message("no difference")
+    return Message("closer to real") if gain > 0 else Message("further away")

@@ -21,6 +21,7 @@ from core.figures.column import column_figure, describe_column
 from core.figures.report_figure import report_figures
 from core.language.catalogue import ENGLISH, Language
 from core.language.figures import say_figure
+from core.message import Message
 
 __all__ = ["page"]
 
@@ -28,27 +29,31 @@ Report = Mapping[str, Any]
 
 STAMPS = {
     "inside": (
-        "INSIDE ONLY",
-        "Figures and numbers were computed from real records without noise. Do not share this "
-        "file outside the organisation.",
+        Message("INSIDE ONLY"),
+        Message(
+            "Figures and numbers were computed from real records without noise. Do not share this "
+            "file outside the organisation."
+        ),
     ),
     "outside": (
-        "MAY BE SHOWN OUTSIDE",
-        "Nothing here was computed from real records but through the synthetic table itself, what "
-        "ε paid for and what was declared public.",
+        Message("MAY BE SHOWN OUTSIDE"),
+        Message(
+            "Everything here was computed from the synthetic table, from what ε paid for and from "
+            "what was declared public."
+        ),
     ),
 }
 WORDS = {
-    "kept": "Kept",
-    "lost": "Lost",
-    "counted": "Counted",
-    "hidden": "Hidden on purpose",
-    "safe": "People",
-    "edge": "People, at the edge of chance",
-    "works": "People, an attack works",
-    "exposed": "People are exposed",
-    "unknown": "People",
-    "unseen": "Hidden by noise",
+    "kept": Message("Kept"),
+    "lost": Message("Lost"),
+    "counted": Message("Counted"),
+    "hidden": Message("Hidden on purpose"),
+    "safe": Message("People"),
+    "edge": Message("People, at the edge of chance"),
+    "works": Message("People, an attack works"),
+    "exposed": Message("People are exposed"),
+    "unknown": Message("People"),
+    "unseen": Message("Hidden by noise"),
 }
 STYLE = """
 :root{color-scheme:light dark;--ink:#17242c;--paper:#fff;--soft:#f3f6f8;--line:#d5dee4}
@@ -109,7 +114,7 @@ def page(
     """The report as one HTML document.
 
     Args:
-      report: `Report.model_dump(mode="json")`; its `view` decides the stamp.
+      report: `Report.model_dump()`; its `view` decides the stamp.
       claim: what is claimed of the synthetic table's privacy, in English.
       remarks: comments and verdicts: "author", "time", "about", "text".
       limits: what must not be taken for real, a sentence each, in English.
@@ -180,10 +185,10 @@ def _limits(limits: Sequence[str], language: Language) -> str:
 
 def _findings(report: Report, language: Language) -> str:
     """What was kept and lost, a sentence each."""
-    say = language.say
+    say, said = language.say, language.said
     rows = "".join(
-        f"<li class='{one.kind}'><b>{_e(language.said(WORDS[one.kind]))}.</b> {_e(one.text)}</li>"
-        for one in findings(report, language)
+        f"<li class='{one.kind}'><b>{_e(said(WORDS[one.kind]))}.</b> {_e(said(one.text))}</li>"
+        for one in findings(report)
     )
     return _heading("findings", say("In short")) + f"<ul>{rows}</ul>" if rows else ""
 

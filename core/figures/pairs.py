@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.figures.elements import Dumped, Figure, axis, figure, heatmap, name_ticks
 from core.figures.report_figure import ReportFigure
-from core.message import Message
+from core.message import Message, plural
 
 __all__ = ["FIGURE", "describe_pairs", "pairs_figure"]
 
@@ -51,10 +51,12 @@ def describe_pairs(report: Dumped) -> Message:
     names = pairs["columns"]
     distances = [(pairs["tvd"][i][j], i, j) for i in range(len(names)) for j in range(i)]
     worst, i, j = max(distances)
-    return Message(
+    return plural(
+        len(distances),
+        "The distance between real and synthetic is {distance:.3f} for the only pair of columns, "
+        "{first} with {second} (0: equal).",
         "Distances between real and synthetic for {n} pairs of columns. The largest is "
         "{distance:.3f}, for {first} with {second} (0: equal).",
-        n=len(distances),
         distance=worst,
         first=names[j],
         second=names[i],

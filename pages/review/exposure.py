@@ -19,7 +19,7 @@ from pages.review import report_scores
 from pages.server import guard, routes
 from pages.shared import glossary
 from pages.shared import widgets as shared
-from pages.shared.language import said, say, spoken, to_say
+from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
 
 NEXT = to_say(
@@ -104,8 +104,8 @@ def seen(run: RunRecord) -> bool:
 
 def _verdict(run: RunRecord, tried: Attacks) -> None:
     """What was found, by how much, and what to do where it is not good."""
-    found = exposure(tried, spoken())
-    text = plain(found.text)
+    found = exposure(tried)
+    text = plain(said(found.text))
     if found.grade == "safe":
         proof = say("This shows no leak; only ε proves there is none to find.")
         st.success(f"{text} {proof}", icon=":material/shield_person:")

@@ -11,7 +11,7 @@ from core.export.findings import boosting_words, findings
 from core.figures.column import column_figure, describe_column
 from pages.shared import glossary
 from pages.shared import widgets as shared
-from pages.shared.language import number, said, say, spoken, to_say
+from pages.shared.language import number, said, say, to_say
 from pages.shared.plain import plain
 
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
@@ -32,13 +32,13 @@ CARDS = {
 
 def summary(report: dict[str, Any]) -> None:
     """What was kept, what was lost, who is exposed: a sentence each."""
-    sentences = findings(report, spoken())
+    sentences = findings(report)
     if not sentences:
         return
     with st.container(border=True):
         for finding in sentences:
             icon, colour, word = CARDS[finding.kind]
-            st.markdown(f":{colour}-badge[{icon} {said(word)}] {plain(finding.text)}")
+            st.markdown(f":{colour}-badge[{icon} {said(word)}] {plain(said(finding.text))}")
 
 
 def scores(report: dict[str, Any]) -> None:

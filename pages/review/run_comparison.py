@@ -150,7 +150,7 @@ def _curve(reports: Reports) -> None:
 
 def _pictures(reports: Reports, labels: dict[str, str]) -> None:
     st.subheader(say("Side by side"), anchor=False)
-    pictures = {figure.name: figure for figure in report_figures() if figure.compared}
+    pictures = {str.__str__(figure.name): figure for figure in report_figures() if figure.compared}
     columns = {f"Column: {name}": name for name in reports[0][1]["columns"]}
 
     def named(what: str) -> str:

@@ -346,6 +346,7 @@ def _significant_sets(run: RunRecord) -> None:
         with opened:
             figure = interactions.interactions_figure(told)
             words = said(interactions.describe_interactions(told))
+            assert figure is not None  # there are sets to draw
             st.plotly_chart(shared.drawn(figure), key="interactions", alt=words)
             st.caption(plain(words))
 

@@ -81,17 +81,19 @@ def test_findings_name_people_s_columns_as_they_are():
         "columns": ["missing", "with"],
         "real": [[1, 0.5], [0.5, 1]],
         "synthetic": [[1, 0.2], [0.2, 1]],
+        "luck": [[0, 0], [0, 0]],
     }
     report = small_report() | {"associations": table}
+    weaker = "The only strong relationship between columns is weaker: {pairs}."
+    pair = "{first} with {second} ({real:.2f} → {synthetic:.2f})"
     language = german(**{
-        "Belonging together became weaker: {words}.": "Schwächer: {words}.",
-        "with": "mit",
+        weaker: "Schwächer: {pairs}.", pair: pair.replace("with", "mit"),
     })  # fmt: skip
     assert "Schwächer: missing mit with (0,50 → 0,20)." in [
-        one.text for one in findings(report, language)
+        language.said(one.text) for one in findings(report)
     ]
     english = [one.text for one in findings(report)]
-    assert "Belonging together became weaker: missing with with (0.50 → 0.20)." in english
+    assert weaker.format(pairs="missing with with (0.50 → 0.20)") in english
 
 
 def test_english_is_what_nobody_asked_for():

@@ -218,7 +218,7 @@ def test_descriptions_name_the_largest_difference(report):
     assert "score is 0.910" in sentences["pca"]
     assert "“a” in word: 75.0% of real and 50.0%" in sentences["probability"]
     assert "word: F1 0.90 and 0.60" in sentences["prediction"]
-    assert "0.300, for amount with word" in sentences["pairs"]
+    assert "is 0.300 for the only pair of columns, amount with word" in sentences["pairs"]
     assert "is 30.0% of rows in one cell" in sentences["density"]
     assert "most is that of amount and word: 0.50" in sentences["associations"]
 

@@ -104,7 +104,7 @@ def test_english_is_what_the_code_says():
 
 
 def test_messages_are_collected_from_the_code():
-    source = "Message('{n} rows', n=n) if n else plural(k, 'one', 'many {n}'); joined(x, ' and ')"
+    source = "Message('{n} rows', n=n), Message('<b>{n:,}</b>'), plural(k, 'one', 'many {n}')"
     assert list(make_catalogue.texts_of_calls(source)) == ["{n} rows", "one", "many {n}"]
 
 

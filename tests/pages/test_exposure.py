@@ -31,10 +31,10 @@ def attacked(store, run, lead, **more):
     ("lead", "said"),
     [
         (GRAVE, "People may be exposed"),
-        (WORKS, "nearer to the table (55.0%, where 50.0% is expected without a leak)"),
-        (EDGE, "At the edge of chance: nearer"),
-        (NONE, "None of 1 attacks works better"),
-        (NONE, "Tried on 100 rows of the table and 50 of strangers: a lead below 4.0%"),
+        (WORKS, "earer to the table” (55.0%; 50.0% is expected without a leak)"),
+        (EDGE, "At the edge of chance: “Nearer"),
+        (NONE, "The attack that was tried works no better"),
+        (NONE, "Tried on 100 rows of the table and 50 rows of strangers. A difference below 4.0%"),
     ],
 )
 def test_review_says_how_sure_it_is_and_what_to_do(store, start, show, gone, lead, said):
@@ -84,7 +84,7 @@ def test_a_run_with_noisy_scores_opens_inside_only_on_request(store, start, show
     assert not at.get("download_button") and not viewed_runs(store, run.account_id)
     assert "expos" not in words(at) and "approve" not in words(at)
     at = whole(press(at, "Show what attacks reached"))
-    assert "Works better on people of the table" in words(at) and viewed_runs(
+    assert "Works better on people in the table" in words(at) and viewed_runs(
         store, run.account_id
     ) == {run.id}
 

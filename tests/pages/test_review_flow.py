@@ -79,7 +79,9 @@ def test_rules_that_are_broken_are_declared_by_a_press(store, table, show, start
     run = start()
     finish(store, run, report=report, outside=outside_report())
     at = whole(show("review", run=run.id))
-    assert "25% of synthetic rows contradict what every real row keeps: age <= cost" in words(at)
+    assert "25% of the synthetic rows break rules that every real row keeps: age <= cost" in words(
+        at
+    )
     at = whole(at.button(key=f"declare_{run.id}_age <= cost").click().run())
     assert [rule.text for rule in store.table(table.id).schema.rules] == ["age <= cost"]
     assert "Declared since" in words(at) and not store.attested(table.id)
@@ -123,7 +125,7 @@ def test_an_inside_file_goes_with_the_right_to_look_inside(
     whole(show("review", run=done.id))
     (name,) = downloads
     assert name.endswith("review-inside.html") and b"stamp inside" in downloads[name]()
-    assert b"<td>two main axes</td>" in downloads[name]()  # as the page calls it, not "pca"
+    assert b"<td>two principal axes</td>" in downloads[name]()  # as the page calls it, not "pca"
     notes.set_rule(store, table_id=done.table_id, author="S", rule=Rule(inside=False))
     with pytest.raises(PermissionError):  # the page was left open
         downloads[name]()
@@ -211,7 +213,7 @@ def test_comments_stand_beside_their_figure_until_settled(store, show, done):
     at = in_tab(show("review", run=done.id), "The whole table")
     assert "**Bob**: two clouds are one" in words(at) and "Comment (1)" in buttons(at)
     at = in_tab(at, "Discussion")
-    assert "on **two main axes**" in words(at)
+    assert "on **two principal axes**" in words(at)
     whole(press(at, "Settled"))
     assert "Settled by" in words(at)
     assert "**Bob**: two clouds are one" not in words(in_tab(at, "The whole table"))
@@ -243,7 +245,7 @@ def test_runs_stand_side_by_side_and_one_is_picked(store, start, show, done):
     (table,) = [frame.value for frame in at.dataframe if "Model" in frame.value]
     assert sorted(table["ε"]) == [0.5, 1.0] and len(table) == 2
     assert "↓ Single columns: distance" in table
-    assert "the best is" in words(at) and "at ε 0.5: 0.01" in words(at)
+    assert "The best is" in words(at) and "at ε 0.5: 0.01" in words(at)
     assert len(at.get("plotly_chart")) == 3  # the curve and a picture a run
     text_of(at, "Your name").set_value("Cy")
     next(r for r in at.radio if r.label == "Pick a run").set_value(other.id)

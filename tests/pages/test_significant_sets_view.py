@@ -19,7 +19,7 @@ TOLD = SignificantSets(
         Interaction(columns=("age", "cost"), score=30.0),
     )
 )
-SENTENCE = "most clearly age with ward with days, 80 standard deviations"
+SENTENCE = "The clearest is that of age × ward × days, 80 standard deviations"
 
 
 def tell(store, run):
@@ -48,7 +48,7 @@ def test_review_shows_it_in_both_views_and_the_file_too(store, start, show):
     tell(store, run)
     for view in ("inside", "outside"):
         at = in_tab(show("review", run=run.id, view=view), "Pairs")
-        assert SENTENCE in words(at) and "Three columns together say something" in words(at)
+        assert SENTENCE in words(at) and "together tell something" in words(at)
         assert len(Report.model_validate(reviews.report(store, run.id, view)).significant_sets) == 2
         file = page(reviews.report(store, run.id, view), "t")
-        assert SENTENCE in file and "Three columns together say something" in file
+        assert SENTENCE in file and "together tell something" in file

@@ -134,7 +134,7 @@ def test_it_is_the_first_sentence_inside_and_nothing_outside() -> None:
     wrong = int((real(1)["grade"] != "poor").sum())
     assert first.kind == "lost" and f"grade <- score ({wrong:,} rows)" in first.text
     assert first.text.startswith(
-        f"{wrong / N:.0%} of synthetic rows contradict what every real row"
+        f"{wrong / N:.0%} of the synthetic rows break rules that every real row"
     )
     outside = outside_report(synthetic, SCHEMA)
     assert outside.broken_rules == [] and score_of(outside, "impossible_rows") is None

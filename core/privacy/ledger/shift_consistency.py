@@ -155,7 +155,9 @@ def _after_untagged(
             "An earlier release about these people shows {columns} without a shift.", columns=which
         )
     elif unknown:
-        why = "An earlier release about these people may show the tagged columns without a shift."
+        why = Message(
+            "An earlier release about these people may show the tagged columns without a shift."
+        )
     else:
         why = Message(
             "Earlier releases about these people have no tags. They show the real shares of other "
