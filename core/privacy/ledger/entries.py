@@ -176,4 +176,4 @@ class Left(BaseModel):
     def words(self, delta: float) -> str:
         """For a sentence: "about ε 0.31" or "nothing"."""
         value = self.epsilon(delta)
-        return Message("about ε {value:.2f}", value=value) if value >= 0.005 else "nothing"
+        return Message("about ε {value:.2f}", value=value) if value >= 0.005 else Message("nothing")
