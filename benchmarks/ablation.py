@@ -37,13 +37,14 @@ limit_threads()
 from benchmarks.named_tables import NamedTable, load  # noqa: E402
 from benchmarks.utility import TREES  # noqa: E402
 from core.encoding.codec import Codec  # noqa: E402
+from core.models.base_sampler import BaseSampler  # noqa: E402
 from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.planning import plan_fit  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
-from core.models.saved_model import FittedModel  # noqa: E402
+from core.models.saved_model import Sampler, SavedModel  # noqa: E402
+from core.models.step import FitContext  # noqa: E402
 from core.models.steps.calibration.calibrated import SHARE  # noqa: E402
 from core.models.steps.calibration.calibration import calibrate, count  # noqa: E402
-from core.models.synthesizer import FitContext  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget, Plan  # noqa: E402
 from core.quality.aligned_tables import Features  # noqa: E402
@@ -94,7 +95,7 @@ class Trial:
         rows = len(self.table.train)
         return plan_fit(one, self.table.schema.domain(), rows, budget, settings | {SHARE: share})
 
-    def fits(self, model: str, share: float) -> Iterator[tuple[str, FittedModel]]:
+    def fits(self, model: str, share: float) -> Iterator[tuple[str, Sampler]]:
         """The model that a plan with counts leaves, change by change.
 
         Args:
@@ -109,14 +110,15 @@ class Trial:
             context = FitContext(on_event=_quiet, folder=Path(folder), seed=self.seed)
             counts = count(rows, plan, context) if share else None
             inner = synthesizer(model).trainer().fit(rows, plan, context)
-        assert isinstance(inner, FittedModel)
+        assert isinstance(inner, BaseSampler)
         if counts is None:
             yield OFF, inner
             return
         yield ALONE, inner
         candidates = synthesizer(model).candidates
         for name, (pairs, fine) in CHANGES.items():
-            yield name, calibrate(inner, counts, pairs=pairs, fine=fine, candidates=candidates)
+            weights = calibrate(inner, counts, pairs=pairs, fine=fine, candidates=candidates)
+            yield name, SavedModel(inner, (weights,))
 
     def judge(self, synthetic: pd.DataFrame) -> Figures:
         """Figures by key of `HEADS`."""

@@ -47,10 +47,11 @@ from core.encoding.codec import Codec  # noqa: E402
 from core.encoding.holdout import split_rows  # noqa: E402
 from core.encoding.layout.layout import Layout  # noqa: E402
 from core.models.events import FitEvent, Signal  # noqa: E402
-from core.models.laid_out import laid_out  # noqa: E402
+from core.models.layout_rows import laid_out  # noqa: E402
 from core.models.planning import plan_fit  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
-from core.models.synthesizer import FitContext  # noqa: E402
+from core.models.saved_model import SavedModel  # noqa: E402
+from core.models.step import FitContext  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget, default_delta  # noqa: E402
 from core.proposing.propose import infer_schema  # noqa: E402
@@ -149,7 +150,7 @@ def fitted_trial(
     with tempfile.TemporaryDirectory() as folder:
         context = FitContext(on_event=_go_on, folder=Path(folder), seed=seed)
         fitted = synthesizer(model).fit(table, altered(plan, noise=noise), context)
-    synthetic = laid_out(fitted, layout).sample(n, seed=seed)
+    synthetic = laid_out(SavedModel.of(fitted), layout).sample(n, seed=seed)
     return Trial(trial.train, trial.holdout, synthetic, trial.schema, trial.target)
 
 
@@ -238,12 +239,12 @@ def _auroc_error(auroc: float, n: int) -> float:
 def _exchanged_errors(synthetic: Floats, train: Floats, holdout: Floats) -> tuple[float, float]:
     """Standard errors of both shares over draws of who was learnt from."""
     real = np.concatenate([train, holdout])
-    distance, index = nearest(synthetic, real, NEIGHBOURS)
+    distance, place = nearest(synthetic, real, NEIGHBOURS)
     rng = np.random.default_rng(0)
     shares = np.empty((EXCHANGES, 2))
     for draw in shares:
         learnt = rng.permutation(len(real)) < len(train)
-        sides = [_first_two(distance, side) for side in (learnt[index], ~learnt[index])]
+        sides = [_first_two(distance, side) for side in (learnt[place], ~learnt[place])]
         draw[0] = _below(*(two[:, 0] for two in sides)).mean()
         draw[1] = _below(*(_distance_ratio(two) for two in sides)).mean()
     errors = np.sqrt(((shares - 0.5) ** 2).mean(axis=0))

@@ -29,7 +29,7 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.models.planning import plan_fit
-from core.models.synthesizer import FitContext
+from core.models.step import FitContext
 from core.runs.execution.threads import limit_threads
 
 limit_threads()

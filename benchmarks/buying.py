@@ -37,7 +37,7 @@ from utility import Bench, read, schema_of  # noqa: E402 - threads are set befor
 from core.encoding.codec import Codec  # noqa: E402
 from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
-from core.models.synthesizer import FitContext  # noqa: E402
+from core.models.step import FitContext  # noqa: E402
 from core.privacy.discovery.release import release_schema  # noqa: E402
 from core.privacy.discovery.unbought import as_bought, unbought  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402

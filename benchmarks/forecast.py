@@ -45,7 +45,8 @@ from core.encoding.codec import Codec
 from core.models.events import FitEvent, PhaseStarted, Signal
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
-from core.models.synthesizer import FitContext, Fitted
+from core.models.saved_model import Fitted
+from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget, default_delta
 from core.quality.aligned_tables import AlignedTable, Features

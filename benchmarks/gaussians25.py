@@ -29,7 +29,7 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.models.planning import plan_fit
-from core.models.synthesizer import FitContext
+from core.models.step import FitContext
 from core.runs.execution.threads import limit_threads
 
 limit_threads()
@@ -106,7 +106,8 @@ def fit(epsilon: float, seed: int, settings: dict[str, Any]) -> BoostedFitted:
     plan = plan_fit(Pgb(), DOMAIN, len(frame), budget, {"count_share": 0.0, **settings})
     table = PrivateTable(Codec(DOMAIN).encode(frame), DOMAIN, plan)
     with tempfile.TemporaryDirectory() as folder:
-        return Pgb().fit(table, plan, FitContext(on_event=_quiet, folder=Path(folder), seed=seed))
+        context = FitContext(on_event=_quiet, folder=Path(folder), seed=seed)
+        return Pgb().trainer().fit(table, plan, context)
 
 
 def _quiet(event: FitEvent) -> Signal:

@@ -28,7 +28,7 @@ from core.encoding.codec import Codec
 from core.models.events import FitEvent, PhaseStarted, Progress, Signal
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
-from core.models.synthesizer import FitContext
+from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
 from core.proposing.propose import infer_schema

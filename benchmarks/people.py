@@ -34,10 +34,11 @@ from core.encoding.holdout import people_trained_on, split_rows
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
 from core.models.events import FitEvent, Signal
-from core.models.laid_out import laid_out
+from core.models.layout_rows import laid_out
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
-from core.models.synthesizer import FitContext
+from core.models.saved_model import SavedModel
+from core.models.step import FitContext
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget, Plan, default_delta
@@ -124,7 +125,7 @@ def fitted_table(
     with tempfile.TemporaryDirectory() as folder:
         context = FitContext(on_event=_go_on, folder=Path(folder), seed=options.seed)
         fitted = synthesizer(model).fit(table, plan, context)
-    return laid_out(fitted, layout).sample(len(trained), seed=options.seed), plan
+    return laid_out(SavedModel.of(fitted), layout).sample(len(trained), seed=options.seed), plan
 
 
 def _go_on(_: FitEvent) -> Signal:

@@ -29,7 +29,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.models.synthesizer import FitContext
+from core.models.step import FitContext
 from core.runs.execution.threads import limit_threads
 from core.services.planning import RunRequest  # noqa: E402
 
@@ -39,9 +39,10 @@ from utility import Bench, read, schema_of  # noqa: E402 - threads are set befor
 
 from core.encoding.codec import Codec, Codes  # noqa: E402
 from core.lmdp.inside import inside_check  # noqa: E402
-from core.lmdp.shift import Shift, Shifted  # noqa: E402
+from core.lmdp.shift import Shift  # noqa: E402
 from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
+from core.models.saved_model import SavedModel  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Plan  # noqa: E402
 from core.proposing.propose import infer_schema  # noqa: E402
@@ -122,10 +123,10 @@ class Trial:
             groups = plan.protection.groups
             key = f"benchmark {seed}".encode()
             power = plan.protection.shift
-            fitted = Shifted(fitted, Shift.find(fitted, groups, power=power, key=key))
+            fitted = SavedModel.of(fitted).then(Shift.find(fitted, groups, power=power, key=key))
             released = fitted.sample(rows, seed=seed)
             row["shift_seconds"] = time.perf_counter() - start
-            row["strength"] = [round(tilt.strength, 2) for tilt in fitted.shift.tilts]
+            row["strength"] = [round(tilt.strength, 2) for tilt in fitted.transforms[-1].tilts]
             row |= self._judged(released, "shifted ")
             row |= self._checked(codec, codes, released, plan, seed, "")
         if plan.added:

@@ -40,10 +40,10 @@ from core.lmdp.recovery import (  # noqa: E402
     measure,
     recovered_shares,
 )
-from core.lmdp.shift import Shift, Shifted  # noqa: E402
+from core.lmdp.shift import Shift  # noqa: E402
 from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.registry import cards, synthesizer  # noqa: E402
-from core.models.synthesizer import FitContext  # noqa: E402
+from core.models.step import FitContext  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.mechanisms import noise  # noqa: E402
 from core.privacy.mechanisms.histograms import Histograms, Weight  # noqa: E402
@@ -120,12 +120,13 @@ def trial(model: str, options: argparse.Namespace) -> dict[str, Any]:
     assert plan.protection is not None and plan.shift is not None
     groups = plan.protection.groups
     key = f"benchmark {options.seed}".encode()
-    shifted = Shifted(fitted, Shift.find(fitted, groups, power=plan.shift, key=key))
+    shift = Shift.find(fitted, groups, power=plan.shift, key=key)
+    shifted = fitted.then(shift)
     released = codec.encode(shifted.sample(RELEASED, seed=options.seed))
     cells = HiddenCells.of(codec, (HIDDEN,), released)
     true = cells.shares(real)
     shares: dict[str, Any] = {
-        "report, counts shifted": outside(codec, real, plan, shifted.shift.kept_share),
+        "report, counts shifted": outside(codec, real, plan, shift.kept_share),
         "report, counts real": outside(codec, real, plan, None),
         "exact real shares": column_shares(codec, OTHERS, real),
     }
@@ -137,7 +138,7 @@ def trial(model: str, options: argparse.Namespace) -> dict[str, Any]:
             for name, given in shares.items()
         },
         "model to real": distance(true, cells.shares(codec.encode(fitted.sample(RELEASED)))),
-        "undone, as said": measure(shifted, groups)["hidden"].undone,
+        "undone, as said": measure(fitted, shift, groups)["hidden"].undone,
         "fit seconds": seconds,
     }
 

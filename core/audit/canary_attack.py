@@ -36,7 +36,7 @@ from core.encoding.codec import Codec, Codes
 from core.encoding.person_rows import PersonRows
 from core.models.events import FitEvent, Signal
 from core.models.registry import synthesizer
-from core.models.synthesizer import FitContext
+from core.models.step import FitContext
 from core.privacy.plan import Plan
 from core.schema.person import Person
 from core.schema.schema import Domain, Kind, Schema, SchemaColumn

@@ -9,8 +9,8 @@ from typing import Any
 
 from core.cli.common import print_json
 from core.models.registry import load_fitted
+from core.models.saved_model import Fitted
 from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
-from core.models.synthesizer import Fitted
 from core.runs.execution.threads import limit_threads
 from core.services.export import pack
 from core.services.shaping import DrawnTable, certificate_of, table_name

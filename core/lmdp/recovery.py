@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from core.encoding.codec import Codec, Codes
 from core.encoding.marginals import groups_of_bins
-from core.lmdp.shift import Shifted
+from core.lmdp.shift import Sampler, Shift
 from core.privacy.mechanisms.histograms import bins_of
 
 __all__ = ["HiddenCells", "Recovery", "column_shares", "distance", "measure", "recovered_shares"]
@@ -162,16 +162,23 @@ class Recovery:
 
 
 def measure(
-    model: Shifted, groups: Mapping[str, Sequence[str]], *, records: int = RECORDS
+    model: Sampler,
+    shift: Shift,
+    groups: Mapping[str, Sequence[str]],
+    *,
+    records: int = RECORDS,
 ) -> dict[str, Recovery]:
-    """Attack a shifted model with the exact shares that its records have before the shift.
+    """Attack a shift of a model with the exact shares that records have before it.
+
+    Args:
+      model: without the shift.
 
     Returns:
       By group, where there are columns without a tag; nothing else.
     """
     codec = Codec(model.domain)
-    before = codec.encode(model.inner.sample(records))
-    after = codec.encode(model.sample(records))
+    before = codec.encode(model.sample(records))
+    after = codec.encode(shift.sample(model, records))
     tagged = [name for names in groups.values() for name in names]
     others = [c.name for c in model.domain.modelled if c.name not in tagged]
     if not others:

@@ -21,8 +21,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
@@ -39,7 +38,7 @@ from core.lmdp.two_sample import rbf
 from core.message import Message
 from core.schema.schema import Domain
 
-__all__ = ["Shift", "Shifted", "Tilt", "find_tilts", "with_tilts"]
+__all__ = ["Sampler", "Shift", "Tilt", "find_tilts"]
 
 LARGEST = 4.0  # ρ: no record is made likelier or rarer by more
 WAVES = 12  # random cosines a tilt is made of
@@ -51,23 +50,18 @@ _MOST = 12.0  # strength beyond which nothing more happens
 _ATTEMPTS = 4  # functions tried before giving up
 CERTAIN = 0.995  # records whose weight is above this quantile are always kept
 MOST_AT_ONCE = 100_000  # records asked of the model at a time
-FILE = "shift.json"
-
-
-Inner = TypeVar("Inner", bound="Sampler")
 
 
 class Sampler(Protocol):
     """What draws records: a fitted model."""
 
-    domain: Domain
-
-    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
-        """See `core.models.synthesizer.Fitted`."""
+    @property
+    def domain(self) -> Domain:
+        """Of the records."""
         ...
 
-    def save(self, folder: Path) -> None:
-        """See `core.models.synthesizer.Fitted`."""
+    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
+        """See `core.models.saved_model.Fitted`."""
         ...
 
 
@@ -230,7 +224,7 @@ class _PowerEstimate:
 
 @dataclass(frozen=True)
 class Shift:
-    """What shifts records: the tilts of all groups, and the weight from which on all are kept.
+    """What shifts records, a row transform: each is kept with a chance that its tagged columns say.
 
     Attributes:
       largest: product of weights from which on every record is kept.
@@ -238,6 +232,7 @@ class Shift:
 
     tilts: tuple[Tilt, ...]
     largest: float
+    kind: ClassVar[str] = "shift"  # in a saved model
 
     @classmethod
     def find(
@@ -256,52 +251,49 @@ class Shift:
 
     def to_json(self) -> str:
         """The whole function, which is as secret as its key."""
-        return json.dumps({"largest": self.largest, "tilts": [_to_json(t) for t in self.tilts]})
+        return json.dumps(self._values())
 
     @classmethod
-    def from_json(cls, text: str | bytes, codec: Codec) -> Shift:
-        """What `to_json` wrote."""
-        saved = json.loads(text)
-        return cls(tuple(_from_json(tilt, codec) for tilt in saved["tilts"]), saved["largest"])
+    def from_json(cls, text: str | bytes, domain: Domain) -> Shift:
+        """What `to_json` wrote, for a domain with the same tagged columns."""
+        return cls.restored(domain, json.loads(text), {})
 
+    def output(self, domain: Domain) -> Domain:
+        """See `core.models.saved_model.RowTransform`."""
+        return domain
 
-class Shifted:
-    """A fitted model whose records pass through a shift; itself a `Fitted`.
-
-    Attributes:
-      baseline: none; what the model would make without a shift is what it is there to hide.
-    """
-
-    baseline: None = None
-
-    def __init__(self, inner: Sampler, shift: Shift):
-        self.domain = inner.domain
-        self.shift = shift
-        self.inner = inner
-        self._codec = Codec(inner.domain)
-
-    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
-        """See `Fitted.sample`: records of the model, each kept with the shift's chance."""
+    def sample(self, before: Sampler, rows: int, seed: int | None = None) -> pd.DataFrame:
+        """See `RowTransform`: records of the model, each kept with `kept_share`'s chance."""
         if rows < 1:
             raise ValueError(f"At least one row must be asked for, got {rows}.")
-        random = np.random.default_rng(seed)
+        random, codec = np.random.default_rng(seed), Codec(before.domain)
         batches: list[Codes] = []
         drawn, share = 0, 0.5
         while drawn < rows:
             count = min(MOST_AT_ONCE, int((rows - drawn) / share * 1.1) + 64)
             inner_seed = None if seed is None else int(random.integers(2**62))
-            codes = self._codec.encode(self.inner.sample(count, seed=inner_seed))
-            odds = self.shift.kept_share(codes).numpy()
+            codes = codec.encode(before.sample(count, seed=inner_seed))
+            odds = self.kept_share(codes).numpy()
             accepted = codes.take(np.flatnonzero(random.random(count) < odds))
             batches.append(accepted)
             drawn += len(accepted)
             share = max(0.01, len(accepted) / count)
-        return self._codec.decode_codes(concat_codes(batches).slice(0, rows))
+        return codec.decode_codes(concat_codes(batches).slice(0, rows))
 
-    def save(self, folder: Path) -> None:
-        """See `Fitted.save`; the shift is secret and goes beside the model."""
-        self.inner.save(folder)
-        (folder / FILE).write_text(self.shift.to_json(), encoding="utf-8")
+    def saved(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """See `RowTransform`; as secret as the key."""
+        return self._values(), {}
+
+    @classmethod
+    def restored(
+        cls, domain: Domain, values: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    ) -> Shift:
+        """See `RowTransform`."""
+        codec = Codec(domain)
+        return cls(tuple(_from_json(tilt, codec) for tilt in values["tilts"]), values["largest"])
+
+    def _values(self) -> dict[str, Any]:
+        return {"largest": self.largest, "tilts": [_to_json(t) for t in self.tilts]}
 
 
 def _product(tilts: Sequence[Tilt], codes: Any) -> Tensor:
@@ -330,11 +322,3 @@ def _from_json(saved: dict[str, Any], codec: Codec) -> Tilt:
 
 _ARRAYS = ("frequencies", "phases", "amplitudes")
 _PLAIN = ("group", "centre", "spread", "strength", "power")
-
-
-def with_tilts(inner: Inner, folder: Path) -> Inner | Shifted:
-    """A loaded model with the shift that `Shifted.save` left in its folder, if there is one."""
-    file = folder / FILE
-    if not file.exists():
-        return inner
-    return Shifted(inner, Shift.from_json(file.read_text(encoding="utf-8"), Codec(inner.domain)))

@@ -15,7 +15,7 @@ from contextlib import closing
 import numpy as np
 import pandas as pd
 
-from core.models.synthesizer import Fitted
+from core.models.saved_model import Fitted
 from core.privacy.summation import in_threads
 from core.schema.schema import Domain
 from core.schema.surrogates import surrogate

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from core.models.registry import cards
+from core.models.step import planned_phases
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Budget, Phase, Plan
 from core.privacy.planning import planned
@@ -56,11 +57,12 @@ def plan_fit(
       ValueError: δ ≥ 1/n, an unknown setting, or a budget that no noise can meet.
     """
     chosen = model.configure(settings or {}, private=budget.private)
+    steps = model.steps(domain, chosen)
     plan = planned(
         model.card.id,
         n,
         budget,
-        lambda scale: model.phases(domain, n, chosen, scale),
+        lambda scale: planned_phases(steps, domain, n, scale),
         fixed=model.fixed_phases(budget, chosen),
         added=added,
         attempts=attempts,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from core.models.card import Card
-from core.models.laid_out import with_layout
-from core.models.synthesizer import Fitted, Synthesizer
+from core.models.saved_model import SavedModel
+from core.models.synthesizer import Synthesizer
 
 __all__ = ["cards", "load_fitted", "register", "synthesizer"]
 
@@ -51,8 +51,6 @@ def synthesizer(model_id: str) -> Synthesizer[Any]:
     return _registry[model_id]()
 
 
-def load_fitted(model_id: str, folder: Path) -> Fitted:
-    """The saved model in `folder`, with the shift and the layout that were saved beside it."""
-    from core.lmdp.shift import with_tilts  # torch: cards and plans do without
-
-    return with_layout(with_tilts(synthesizer(model_id).load(folder), folder), folder)
+def load_fitted(model_id: str, folder: Path) -> SavedModel:
+    """The saved model in `folder`."""
+    return synthesizer(model_id).load(folder)

@@ -1,153 +1,217 @@
-"""Trained models: how records are drawn, previewed and saved."""
+"""A trained model as runs keep it: a base sampler, and row transforms that its rows pass in turn.
+
+Whatever is done to a model after training is a transform: weights that agree with counts, the shift
+of tagged columns, the layout of the table. All read synthetic rows alone. Needs no torch.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
-import secrets
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
-import pandas as pd
-import torch
-from safetensors.torch import load_file, save_file
-from torch import Tensor
-
-from core.encoding.codec import Codec, Codes, concat_codes
-from core.models.synthesizer import Fitted
 from core.schema.schema import Domain
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import Tensor
+
 __all__ = [
-    "FittedGenerator",
-    "FittedModel",
-    "read_generator",
-    "chunks",
-    "write_json",
-    "write_tensors",
+    "LAYOUT",
+    "REWEIGH",
+    "SHIFT",
+    "Fitted",
+    "RowTransform",
+    "SavedModel",
+    "Sampler",
+    "preview_of",
 ]
 
-ROWS_AT_ONCE = 8192
+REWEIGH, SHIFT, LAYOUT = "reweigh", "shift", "layout"
+KINDS = {
+    REWEIGH: ("core.models.steps.calibration.reweighing", "Reweigh"),
+    SHIFT: ("core.lmdp.shift", "Shift"),
+    LAYOUT: ("core.models.layout_rows", "LayoutRows"),
+}
+VALUES, TENSORS = "transforms.json", "transforms.safetensors"
 
 
-class FittedModel(ABC):
-    """A trained model; what it draws touches no private data.
+class Sampler(Protocol):
+    """What draws rows."""
+
+    @property
+    def domain(self) -> Domain:
+        """Of the rows."""
+        ...
+
+    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
+        """See `Fitted`."""
+        ...
+
+
+class Fitted(Protocol):
+    """A trained model: sampling from it touches no private data.
 
     Attributes:
-      codec: of the declared domain that it writes.
-      domain: that domain.
+      domain: the declared domain it writes.
+      baseline: the model it was made from, to be compared with on Review; None without one.
     """
 
-    def __init__(self, codec: Codec):
-        self.codec = codec
-        self.domain = codec.domain
+    @property
+    def domain(self) -> Domain:
+        """See the class."""
+        ...
 
     @property
     def baseline(self) -> Fitted | None:
-        """See `Fitted`."""
-        return None
+        """See the class."""
+        ...
+
+    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
+        """`rows` ≥ 1 synthetic records with the domain's columns, order and dtypes."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write weights (safetensors) and a JSON description; no pickled code."""
+        ...
+
+
+class RowTransform(Protocol):
+    """Makes rows from the rows of what comes before it; post-processing.
+
+    Attributes:
+      kind: its name in a saved model, one of `KINDS`.
+    """
+
+    kind: ClassVar[str]
+
+    def output(self, domain: Domain) -> Domain:
+        """Of the rows that it makes, for that of the rows it takes."""
+        ...
+
+    def sample(self, before: Any, rows: int, seed: int | None) -> pd.DataFrame:
+        """`rows` ≥ 1 records, drawn from what comes before."""
+        ...
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """JSON values and tensors from which `restored` makes the same again."""
+        ...
+
+    @classmethod
+    def restored(
+        cls, domain: Domain, values: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    ) -> RowTransform:
+        """What was `saved`, for rows of a domain."""
+        ...
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A trained model; itself a `Fitted`.
+
+    Attributes:
+      base: draws rows as its training left it.
+      transforms: of its rows, first to last.
+    """
+
+    base: Fitted
+    transforms: tuple[RowTransform, ...] = ()
+
+    @classmethod
+    def of(cls, fitted: Fitted) -> SavedModel:
+        """A trained model in this form."""
+        return fitted if isinstance(fitted, SavedModel) else cls(fitted)
+
+    @property
+    def domain(self) -> Domain:
+        """Of the rows it makes."""
+        domain = self.base.domain
+        for transform in self.transforms:
+            domain = transform.output(domain)
+        return domain
+
+    @property
+    def _before(self) -> Fitted:
+        """What comes before the last transform; the base where there is none or one."""
+        if len(self.transforms) < 2:
+            return self.base
+        return SavedModel(self.base, self.transforms[:-1])
+
+    @property
+    def baseline(self) -> Fitted | None:
+        """See `Fitted`: without weights; none where a shift hides what it would make."""
+        if self.transform(SHIFT) is not None:
+            return None
+        kept = tuple(one for one in self.transforms if one.kind != REWEIGH)
+        base = self.base.baseline
+        if base is None and len(kept) < len(self.transforms):
+            base = self.base
+        return None if base is None else SavedModel(base, kept)
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
         """See `Fitted.sample`."""
-        if rows < 1:
-            raise ValueError(f"At least one row must be asked for, got {rows}.")
-        random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
-        with torch.no_grad():
-            codes = self.draw(rows, random)
-        return self.codec.decode_codes(codes)
+        if not self.transforms:
+            return self.base.sample(rows, seed)
+        return self.transforms[-1].sample(self._before, rows, seed)
 
-    @abstractmethod
-    def draw(self, rows: int, random: torch.Generator) -> Codes:
-        """NumPy codes of `rows` ≥ 1 records, from data-free randomness on the CPU."""
+    def then(self, transform: RowTransform) -> SavedModel:
+        """This model with one more transform."""
+        return SavedModel(self.base, (*self.transforms, transform))
 
-    @abstractmethod
-    def save(self, folder: Path) -> None:
-        """See `Fitted.save`."""
+    def transform(self, kind: str) -> RowTransform | None:
+        """That of a kind, if there is one."""
+        return next((one for one in self.transforms if one.kind == kind), None)
 
-    def preview(self, rows: int = 8) -> list[dict[str, Any]]:
-        """A few synthetic records with JSON values, for people to watch."""
-        text = self.sample(rows).to_json(orient="records", date_format="iso")
-        records: list[dict[str, Any]] = json.loads(text)
-        return records
-
-
-class FittedGenerator(FittedModel):
-    """A trained generator network.
-
-    Args:
-      settings: JSON values needed to build the network again.
-      weights: all that `draw_chunk` reads, by name; stored as safetensors.
-      draw_chunk: (rows, generator on the CPU) → NumPy codes of that many records.
-      history: further tensors that go to a file of their own, or nothing.
-
-    Attributes:
-      settings, weights, history: as given.
-    """
-
-    def __init__(
-        self,
-        codec: Codec,
-        *,
-        model: str,
-        settings: dict[str, Any],
-        weights: dict[str, Tensor],
-        draw_chunk: Callable[[int, torch.Generator], Codes],
-        history: dict[str, Tensor] | None = None,
-        file: str = "model.json",
-        constants: Mapping[str, Any] | None = None,
-    ):
-        super().__init__(codec)
-        self.settings = settings
-        self.weights = weights
-        self.history = history or {}
-        self._draw_chunk = draw_chunk
-        self._file = file
-        self._description = {
-            "model": model,
-            "domain": codec.domain.model_dump(mode="json"),
-            "settings": settings,
-            **(constants or {}),
-        }
-
-    def draw(self, rows: int, random: torch.Generator) -> Codes:
-        """See `FittedModel.draw`."""
-        return concat_codes([self._draw_chunk(b, random) for b in chunks(rows)])
+    def without(self, kind: str) -> SavedModel:
+        """The model up to the transform of a kind, which has one."""
+        kinds = [one.kind for one in self.transforms]
+        return SavedModel(self.base, self.transforms[: kinds.index(kind)])
 
     def save(self, folder: Path) -> None:
-        """See `Fitted.save`: weights.safetensors, history.safetensors (if any) and a JSON file."""
+        """See `Fitted.save`: the base, and beside it JSON values and tensors of all transforms."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_tensors(self.weights, folder / "weights.safetensors")
-        if self.history:
-            write_tensors(self.history, folder / "history.safetensors")
-        write_json(self._description, folder / self._file)
+        self.base.save(folder)
+        described: list[dict[str, Any]] = []
+        tensors: dict[str, Tensor] = {}
+        for number, transform in enumerate(self.transforms):
+            values, own = transform.saved()
+            described.append({"kind": transform.kind, **values})
+            tensors |= {f"{number}.{name}": tensor for name, tensor in own.items()}
+        text = json.dumps(described, ensure_ascii=False)
+        (folder / VALUES).write_text(text, encoding="utf-8")
+        if tensors:
+            from safetensors.torch import save_file  # torch
+
+            save_file({name: one.contiguous() for name, one in tensors.items()}, folder / TENSORS)
+
+    @classmethod
+    def load(cls, folder: Path, base: Fitted) -> SavedModel:
+        """What `save` wrote, around its base.
+
+        Raises:
+          OSError: the folder does not say which transforms the model has.
+        """
+        tensors: dict[str, Tensor] = {}
+        if (folder / TENSORS).exists():
+            from safetensors.torch import load_file  # torch
+
+            tensors = load_file(folder / TENSORS)
+        model = cls(base)
+        described = json.loads((folder / VALUES).read_text(encoding="utf-8"))
+        for number, values in enumerate(described):
+            module, name = KINDS[values["kind"]]
+            kind = cast("type[RowTransform]", getattr(importlib.import_module(module), name))
+            start = f"{number}."
+            own = {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
+            model = model.then(kind.restored(model.domain, values, own))
+        return model
 
 
-def read_generator(
-    folder: Path, file: str = "model.json"
-) -> tuple[Codec, dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
-    """What `FittedGenerator.save` wrote: codec, JSON values, weights and history, {} when none."""
-    values = json.loads((folder / file).read_text(encoding="utf-8"))
-    codec = Codec(Domain.model_validate(values["domain"]))
-    history = folder / "history.safetensors"
-    snapshots = load_file(history) if history.exists() else {}
-    return codec, values, load_file(folder / "weights.safetensors"), snapshots
-
-
-def chunks(rows: int, size: int = ROWS_AT_ONCE) -> Iterator[int]:
-    """Sizes of parts of `rows` that are drawn at once.
-
-    >>> list(chunks(20_000))
-    [8192, 8192, 3616]
-    """
-    for start in range(0, rows, size):
-        yield min(size, rows - start)
-
-
-def write_tensors(tensors: Mapping[str, Tensor], file: Path) -> None:
-    """Tensors by name, from any device, as safetensors."""
-    save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, file)
-
-
-def write_json(values: dict[str, Any], file: Path) -> None:
-    """JSON values as UTF-8."""
-    file.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
+def preview_of(model: Sampler, rows: int = 8) -> list[dict[str, Any]]:
+    """A few synthetic records with JSON values, for people to watch."""
+    text = model.sample(rows).to_json(orient="records", date_format="iso")
+    records: list[dict[str, Any]] = json.loads(text)
+    return records

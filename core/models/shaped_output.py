@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from core.models.card import Frozen
 from core.models.filling import complete_rows, fill_gaps
 from core.models.in_parts import sampled
-from core.models.synthesizer import Fitted
+from core.models.saved_model import Fitted
 from core.schema.conditions import ConditionError, parse_conditions, parse_shares
 from core.schema.rules.steps import rewritten
 from core.schema.schema import Domain

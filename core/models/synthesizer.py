@@ -1,4 +1,4 @@
-"""Synthesizer and Fitted: all that the rest of the house knows of a model.
+"""Synthesizer: all that the other rooms know of a model before it is trained.
 
 Nothing here imports torch, nor do `settings.py` and `plan.py` of a model's folder, so that cards
 and plans are cheap to show. Its `trainer.py` does, and is imported when a fit starts.
@@ -7,67 +7,24 @@ and plans are cheap to show. Its `trainer.py` does, and is imported when a fit s
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from pydantic import BaseModel
 
 from core.models.card import Card
-from core.models.events import OnEvent
+from core.models.saved_model import Fitted, SavedModel
+from core.models.step import FitContext, State, Step, run_steps
 from core.privacy.plan import Budget, Phase, Plan
 from core.schema.schema import Domain
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from core.privacy.guarded import PrivateTable
 
-__all__ = ["FitContext", "Fitted", "Settings", "Synthesizer", "Trainer"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitContext:
-    """What a fit is told beside the table and the plan.
-
-    Attributes:
-      on_event: hears of events and brings signals back.
-      folder: where checkpoints go; with `resume`, where one lies.
-      seed: seeds data-free randomness only (initial weights, latents), never noise; None draws one.
-      device: "cpu" or "cuda".
-      resume: whether to go on from the checkpoint in the folder.
-    """
-
-    on_event: OnEvent
-    folder: Path
-    seed: int | None = None
-    device: str = "cpu"
-    resume: bool = False
-
-
-class Fitted(Protocol):
-    """A trained model: sampling from it touches no private data.
-
-    Attributes:
-      domain: the declared domain it writes.
-      baseline: the model it was made from, to be compared with on Review; None without one.
-    """
-
-    domain: Domain
-
-    @property
-    def baseline(self) -> Fitted | None:
-        """See the class."""
-        ...
-
-    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
-        """`rows` ≥ 1 synthetic records with the domain's columns, order and dtypes."""
-        ...
-
-    def save(self, folder: Path) -> None:
-        """Write weights (safetensors) and a JSON description; no pickled code."""
-        ...
+__all__ = ["Settings", "Synthesizer", "Trainer", "Training"]
 
 
 class Settings(Protocol):
@@ -82,11 +39,11 @@ class Trainer(Protocol):
     """The module `trainer` of a model's folder."""
 
     def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> Fitted:
-        """See `Synthesizer.fit`."""
+        """Execute the plan on the table; returns the base sampler of a `SavedModel`."""
         ...
 
     def load(self, folder: Path) -> Fitted:
-        """See `Synthesizer.load`."""
+        """What the base sampler's `save` wrote."""
         ...
 
 
@@ -115,13 +72,19 @@ class Synthesizer(Generic[S]):
         fitting = {} if private else self.without_privacy
         return cast("S", self.settings_class(**{**fitting, **settings}))
 
-    def phases(self, domain: Domain, n: int, settings: S, scale: float) -> tuple[Phase, ...]:
-        """The private accesses of a fit. Touches no data.
+    def training_phases(
+        self, domain: Domain, n: int, settings: S, scale: float
+    ) -> tuple[Phase, ...]:
+        """The private accesses of training, as if it had the whole budget. Touches no data.
 
         Args:
           scale: multiplies every noise multiplier, ≥ 0; 0 for no noise.
         """
         raise NotImplementedError
+
+    def steps(self, domain: Domain, settings: S) -> tuple[Step, ...]:
+        """What a fit does, in order; training alone unless a model says otherwise."""
+        return (Training(self, settings),)
 
     def fixed_phases(self, budget: Budget, settings: S) -> tuple[Phase, ...]:
         """Further accesses of a fit whose noise follows from the budget and no scale changes."""
@@ -142,14 +105,41 @@ class Synthesizer(Generic[S]):
         Raises:
           FitCancelled, FitPaused: the observer's signal was followed.
         """
-        return self.trainer().fit(table, plan, context)
+        settings = self.configure(plan.settings, private=plan.budget.private)
+        return run_steps(self.steps(table.domain, settings), table, State(), context).trained
 
-    def load(self, folder: Path) -> Fitted:
-        """The model that `Fitted.save` wrote."""
-        return self.trainer().load(folder)
+    def load(self, folder: Path) -> SavedModel:
+        """The model that `SavedModel.save` wrote."""
+        return SavedModel.load(folder, self.trainer().load(folder))
 
     def trainer(self) -> Trainer:
         """The module `trainer` of the model's folder; imports torch."""
         # tensors: cards and plans must not wait for them, nor pages hold them in memory
         package = type(self).__module__.rpartition(".")[0]
         return cast("Trainer", importlib.import_module(f"{package}.trainer"))
+
+
+@dataclass(frozen=True)
+class Training(Generic[S]):
+    """A `Step`: a model's own training.
+
+    Attributes:
+      share: of the budget, in (0, 1].
+    """
+
+    model: Synthesizer[S]
+    settings: S
+    share: float = 1.0
+
+    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
+        """See `Step`."""
+        own = scale / math.sqrt(self.share)
+        phases = self.model.training_phases(domain, n, self.settings, own)
+        if self.share == 1.0:
+            return phases
+        return tuple(p.model_copy(update={"share": p.share * self.share}) for p in phases)
+
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`."""
+        fitted = self.model.trainer().fit(table, table.plan, context)
+        return replace(state, model=SavedModel(fitted))

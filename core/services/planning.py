@@ -14,10 +14,11 @@ from core.lmdp.level import GROUP, GROUP_LEVEL
 from core.models.card import Card
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
+from core.models.step import planned_phases
 from core.privacy.discovery.unbought import unbought
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
-from core.runs.execution.noisy_scores import SCORE
-from core.runs.execution.review_histograms import REVIEW
+from core.runs.execution.noisy_scores import ScoreCounts
+from core.runs.execution.review_histograms import ReviewHistograms
 from core.runs.request import RunRequest
 from core.schema.schema import Domain, Schema, SchemaError
 from core.schema.surrogates import check_room
@@ -55,7 +56,7 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
             n,
             budget,
             {**alpha, **request.settings},
-            added=_added(domain, budget, protection, request),
+            added=_added(domain, n, budget, protection, request),
             attempts=request.attempts,
             unit=schema.person,
         )
@@ -120,18 +121,19 @@ def _check_shift(request: RunRequest, card: Card) -> None:
 
 
 def _added(
-    domain: Domain, budget: Budget, protection: Protection | None, request: RunRequest
+    domain: Domain,
+    n: int,
+    budget: Budget,
+    protection: Protection | None,
+    request: RunRequest,
 ) -> tuple[Phase, ...]:
     """The private accesses beside the model's own; none where no privacy is claimed."""
     if not budget.private:
         return ()
-    bought = ((REVIEW, request.review), (SCORE, request.score))
-    phases = [
-        counts.phase(domain, budget, share, attempts=request.attempts)
-        for counts, share in bought
-        if share
-    ]
-    return (*phases, *(protection.phases(budget.epsilon) if protection else ()))
+    bought = ((ReviewHistograms, request.review), (ScoreCounts, request.score))
+    steps = [kind(budget, share, request.attempts) for kind, share in bought if share]
+    certificates = protection.phases(budget.epsilon) if protection else ()
+    return (*planned_phases(steps, domain, n), *certificates)
 
 
 def _plain(model: str, error: ValidationError) -> str:

@@ -20,8 +20,8 @@ from core.runs.accounts.spending import epsilon_text, kept_spent
 from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import State
 from core.runs.execution.launching.launcher import Launcher, SampleRequest
-from core.runs.execution.noisy_scores import SCORE
-from core.runs.execution.review_histograms import REVIEW
+from core.runs.execution.noisy_scores import ScoreCounts
+from core.runs.execution.review_histograms import ReviewHistograms
 from core.runs.records import RunRecord, TableRecord
 from core.runs.request import RunRequest
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL
@@ -298,7 +298,10 @@ def epsilon_so_far(store: RunStore, run_id: str) -> float | None:
     begun = _since_last(told, run.plan.phases[0].name) if earlier else told
     executed = []
     for phase in run.plan.phases:
-        once = phase.name in (REVIEW.name, SCORE.name)  # released in the first attempt alone
+        once = phase.name in (
+            ReviewHistograms.name,
+            ScoreCounts.name,
+        )
         event = CERTIFICATE if phase.name.startswith(certificate_phase("")) else phase.name
         count = 0 if once else earlier * phase.count
         if [event] == told[-1:] and phase.count > 1:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from core.cluster import ray_summation
-from core.models.synthesizer import FitContext
+from core.models.step import FitContext
 from core.privacy import summation
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Rows

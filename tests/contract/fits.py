@@ -12,7 +12,8 @@ from typing import Any
 from core.models.events import OnEvent
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
-from core.models.synthesizer import FitContext, Fitted
+from core.models.saved_model import Fitted
+from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter

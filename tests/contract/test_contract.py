@@ -11,8 +11,8 @@ import pytest
 from core.models.events import FitCancelled, FitPaused, Signal
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
+from core.models.saved_model import Fitted
 from core.models.steps.training import training_loop
-from core.models.synthesizer import Fitted
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
 from core.privacy.meter import Meter

@@ -13,6 +13,7 @@ import pytest
 
 from core.models.events import Emitter, FitEvent, Signal
 from core.models.planning import plan_fit
+from core.models.saved_model import SavedModel
 from core.privacy.plan import Budget, Plan, Protection
 from core.runs.accounts.account import set_limit
 from core.runs.errors import RunStoreError
@@ -81,10 +82,10 @@ class TwoPartFitted(toy.ToyFitted):
             half.replace(folder / f"{name}.json")
 
 
-def load(_model: str, folder: Path) -> TwoPartFitted:
+def load(_model: str, folder: Path) -> SavedModel:
     (attempt, domain), other = (json.loads((folder / f"{n}.json").read_text()) for n in "ab")
     assert attempt == other[0], "half of one model and half of another"
-    return TwoPartFitted(toy.Domain.model_validate_json(domain), attempt)
+    return SavedModel.load(folder, TwoPartFitted(toy.Domain.model_validate_json(domain), attempt))
 
 
 def plan_of(table: TableRecord, made: int) -> Plan:
@@ -193,7 +194,7 @@ def test_dying_between_the_second_release_and_its_checkpoint(store, table, refus
     assert paper is not None and paper["lmdp"]["attempts_made"] == 3
     counts = {phase["name"]: phase["count"] for phase in paper["phases"]}
     assert counts == {"sum": 3, "certificate: ages": 2}, "the lost release is counted, not redone"
-    assert load("", store.artefacts(run.id).path("model")).attempt == "attempt-3"
+    assert load("", store.artefacts(run.id).path("model")).base.attempt == "attempt-3"
     notes = [e.data["text"] for e in store.journal.events(run.id, kind="note")]
     assert any("Attempt 2 lost a release" in note for note in notes)
 
@@ -205,7 +206,7 @@ def test_dying_there_in_the_last_attempt_keeps_the_one_before(store, table, refu
     assert done.state is State.DONE and releases(store, table) == 1
     paper = reviews.privacy_certificate(store, run.id)
     assert paper is not None and paper["lmdp"]["granted"] is False
-    assert load("", store.artefacts(run.id).path("model")).attempt == "checkpoint"
+    assert load("", store.artefacts(run.id).path("model")).base.attempt == "checkpoint"
 
 
 def test_a_crash_in_the_first_attempt_restarts_at_a_stated_price(store, table, refused, kills):

@@ -15,7 +15,8 @@ from core.lmdp.recovery import (
     measure,
     recovered_shares,
 )
-from core.lmdp.shift import Shift, Shifted
+from core.lmdp.shift import Shift
+from core.models.saved_model import SavedModel
 from core.privacy.mechanisms.histograms import Histograms
 from core.schema.schema import Column, Domain, Kind
 
@@ -70,7 +71,7 @@ def attacked(request):
     """A shifted model, its released records, and the real ones."""
     key = request.param
     shift = Shift.find(Renters(), {"g": ("income",)}, power=0.95, key=key)
-    model = Shifted(Renters(), shift)
+    model = SavedModel(Renters(), (shift,))
     released, real = CODEC.encode(model.sample(60_000, seed=5)), Renters().sample(N, seed=77)
     return model, released, CODEC.encode(real)
 
@@ -87,7 +88,7 @@ def found_with(attacked, shares) -> tuple[float, float]:
 def outside(attacked, *, shifted: bool) -> dict[str, list[float]]:
     """Counts of the other columns as a review budget buys them."""
     model, _, real = attacked
-    weight = model.shift.kept_share if shifted else None
+    weight = model.transforms[0].kept_share if shifted else None
     mechanism = Histograms.of(CODEC, OTHERS, weight)
     exact = mechanism.statistic(real, torch.ones(N)).numpy()
     return mechanism.split(exact + np.random.default_rng(3).normal(0.0, NOISE, len(exact)))
@@ -117,7 +118,7 @@ def test_true_shares_reveal_them_and_the_certificate_says_so(attacked):
     model, _, real = attacked
     released, back = found_with(attacked, column_shares(CODEC, OTHERS, real))
     assert back < 0.15 * released
-    told = measure(model, {"g": ("income",)})["g"]
+    told = measure(model.base, model.transforms[0], {"g": ("income",)})["g"]
     assert told.columns == ("income",) and told.undone > 0.8
     # what is measured on the model alone is near what happens with real rows
     assert told.undone == pytest.approx(1.0 - back / released, abs=0.15)
@@ -132,4 +133,4 @@ def test_columns_that_tell_nothing_undo_nothing(attacked):
 def test_without_other_columns_there_is_nothing_to_attack_with():
     tags = {"g": ("income", *OTHERS)}
     shift = Shift.find(Renters(), {"g": ("income",)}, power=0.5, key=b"k")
-    assert measure(Shifted(Renters(), shift), tags, records=500) == {}
+    assert measure(Renters(), shift, tags, records=500) == {}

@@ -1,7 +1,6 @@
 """The marginal shift: strong enough, bounded, leaves the rest alone, and keeps its secret."""
 
 import hashlib
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +12,8 @@ from core.lmdp import shift
 from core.lmdp.errors import ShiftError
 from core.lmdp.inside import inside_check
 from core.lmdp.kernel_points import KernelPoints
-from core.lmdp.shift import FILE, LARGEST, Tilt, find_tilts, with_tilts
+from core.lmdp.shift import LARGEST, Tilt, find_tilts
+from core.models.saved_model import SavedModel
 from tests.lmdp.worlds import CODEC, People, coded, shifted_people
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ def shifted():
 
 def test_every_group_is_told_apart_as_often_as_asked(shifted):
     released = CODEC.encode(shifted.sample(8000, seed=1))
-    for tilt in shifted.shift.tilts:
+    for tilt in shifted.transforms[0].tilts:
         assert tilt.power >= 0.75
         names, real = tilt.points.names, coded(4000, 3)
         check = inside_check(CODEC, names, real=real, released=released, permutations=199)
@@ -47,7 +47,7 @@ def test_strength_is_no_more_than_needed():
 
 def test_no_record_becomes_much_rarer_or_commoner(shifted):
     codes = coded(5000, 9)
-    for tilt in shifted.shift.tilts:
+    for tilt in shifted.transforms[0].tilts:
         weights = tilt.weights(codes)
         assert float(weights.max()) <= LARGEST * (1 + 1e-9)
         assert float(weights.min()) >= 1 / LARGEST * (1 - 1e-9)
@@ -114,15 +114,16 @@ def test_two_releases_of_one_table_do_not_average_out():
 
 def test_saved_shift_comes_back_and_keeps_seeds(shifted, tmp_path):
     shifted.save(tmp_path)
-    again = with_tilts(People(), tmp_path)
+    again = SavedModel.load(tmp_path, People())
     pd.testing.assert_frame_equal(again.sample(500, seed=4), shifted.sample(500, seed=4))
-    assert "frequencies" in json.loads((tmp_path / FILE).read_text())["tilts"][0]
-    assert with_tilts(People(), tmp_path / "elsewhere").__class__ is People
+    with pytest.raises(FileNotFoundError):  # no model comes back without its shift
+        SavedModel.load(tmp_path / "elsewhere", People())
 
 
 def test_no_real_row_is_ever_asked_for(shifted):
     """It holds a sampler and tilts; nothing it is made from knows the real table."""
-    assert set(vars(shifted)) == {"domain", "shift", "inner", "_codec"}
+    assert set(vars(shifted)) == {"base", "transforms"}
+    assert set(vars(shifted.transforms[0])) == {"tilts", "largest"}
 
 
 def test_what_cannot_be_shifted_is_refused_in_plain_words():

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.lmdp.shift import Shift, Shifted
+from core.lmdp.shift import Shift
+from core.models.saved_model import SavedModel
 from core.schema.schema import Column, Domain, Kind
 
 # The paper's mixture: five equal components, appendix C.1 of Tillman, Balch and Veloso, 2023.
@@ -82,6 +83,6 @@ class People:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def shifted_people(groups: dict[str, tuple[str, ...]], *, power: float, key: bytes) -> Shifted:
+def shifted_people(groups: dict[str, tuple[str, ...]], *, power: float, key: bytes) -> SavedModel:
     """A sampler of the table whose tagged columns are shifted."""
-    return Shifted(People(), Shift.find(People(), groups, power=power, key=key))
+    return SavedModel(People(), (Shift.find(People(), groups, power=power, key=key),))

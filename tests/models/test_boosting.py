@@ -21,9 +21,9 @@ from core.models.planning import plan_fit
 from core.models.ppem.energy import as_critics
 from core.models.ppem.settings import PpemSettings
 from core.models.ppem.tagged_first import TaggedFirst
+from core.models.step import FitContext
 from core.models.steps.training.heads import Heads
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble, unpacked
-from core.models.synthesizer import FitContext
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.guarded import PrivateTable
@@ -271,7 +271,7 @@ def test_any_adversarial_model_can_be_boosted(base, tags, tmp_path):
     assert {phase.name: table.meter.runs(phase.name) for phase in plan.phases} == {
         phase.name: phase.count for phase in plan.phases
     }
-    assert len(fitted.critics.ensemble) == 2
+    assert len(fitted.base.critics.ensemble) == 2
     fitted.save(tmp_path / "saved")
     again = Pgb().load(tmp_path / "saved").sample(50, seed=3)
     assert again.equals(fitted.sample(50, seed=3))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import math
 import tempfile
 from pathlib import Path
@@ -18,15 +17,20 @@ from core.encoding.codec import Codec, Codes
 from core.models.events import SignificantSets
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
+from core.models.saved_model import REWEIGH, SavedModel
+from core.models.step import FitContext, planned_phases
 from core.models.steps.calibration import calibration
 from core.models.steps.calibration.calibrated import SHARE
 from core.models.steps.calibration.calibration import Counts, calibrate, count
 from core.models.steps.calibration.coupling import carried, coupling, goal_of
-from core.models.steps.calibration.reweighing import CalibratedModel
-from core.models.steps.calibration.row_weights import CellTable, cells_of, fit_tilt, systematic
+from core.models.steps.calibration.row_weights import (
+    CellTable,
+    cells_of,
+    fit_row_weights,
+    systematic,
+)
 from core.models.steps.counting.design import PAIRS, SCALES
 from core.models.steps.counting.releases import Releases
-from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget, Plan
@@ -60,12 +64,12 @@ def guarded(plan: Plan, where: Domain | None = None, seed: int = 0) -> PrivateTa
 
 
 @functools.cache
-def fitted(model: str = "p3gm", epsilon: float = 1.0) -> tuple[Plan, PrivateTable, CalibratedModel]:
+def fitted(model: str = "p3gm", epsilon: float = 1.0) -> tuple[Plan, PrivateTable, SavedModel]:
     plan = planned(model, epsilon=epsilon)
     table = guarded(plan)
     with tempfile.TemporaryDirectory() as folder:
         made = fit(table, plan, Path(folder))
-    assert isinstance(made, CalibratedModel)
+    assert isinstance(made, SavedModel) and made.transform(REWEIGH)
     return plan, table, made
 
 
@@ -95,7 +99,7 @@ def test_record_left_out_moves_no_access_beyond_sensitivity(model, tmp_path, mon
     assert {p.name: table.meter.runs(p.name) for p in plan.phases} == {
         p.name: p.count for p in plan.phases
     }
-    assert isinstance(made, CalibratedModel)
+    assert isinstance(made, SavedModel) and made.transform(REWEIGH)
 
 
 def test_tagged_columns_that_training_bends_are_never_counted():
@@ -104,7 +108,9 @@ def test_tagged_columns_that_training_bends_are_never_counted():
         one = synthesizer(model)
         settings = one.configure({**base, SHARE: 0.4}, private=True)
         for where in (domain(), untagged()):
-            counted = COUNTING & {phase.name for phase in one.phases(where, N, settings, 1.0)}
+            counted = COUNTING & {
+                phase.name for phase in planned_phases(one.steps(where, settings), where, N)
+            }
             bent = model != "p3gm" and where.sensitive  # P3GM's output is shifted afterwards
             assert counted == (set() if bent else COUNTING)
     assert planned("ppem", "tagged").settings[SHARE] == 0.0  # as the certificate tells
@@ -113,14 +119,13 @@ def test_tagged_columns_that_training_bends_are_never_counted():
 def test_a_bent_model_stays_as_it_trained(tmp_path):
     plan = planned("ppem", "tagged")
     made = fit(guarded(plan, domain()), plan, tmp_path)
-    assert not isinstance(made, CalibratedModel) and made.baseline is None
+    assert made.transforms == () and made.baseline is None
 
 
 def test_a_base_that_is_boosted_is_not_calibrated_inside():
     _, _, made = fitted("pgb")
-    assert type(made.inner).__name__ == "BoostedFitted"
-    assert made.baseline is made.inner.baseline  # what the review compares with
-    assert not isinstance(made.baseline, CalibratedModel)
+    assert type(made.base).__name__ == "BoostedFitted"
+    assert made.baseline == SavedModel(made.base.baseline)  # what the review compares with
 
 
 # -- what is read ----------------------------------------------------------------------------------
@@ -134,8 +139,7 @@ def factors_after(folder: Path, seed: int, *, leak: bool = False) -> np.ndarray:
     counts = count(table, plan, context)
     if leak:
         counts = from_true_counts(counts, coded(N, seed)[1])
-    made = calibrate(fitted()[2].inner, counts)
-    return np.concatenate(made.calibration.factors)
+    return np.concatenate(calibrate(fitted()[2].base, counts).factors)
 
 
 def from_true_counts(counts: Counts, codes: Codes) -> Counts:
@@ -201,9 +205,9 @@ def test_two_cells_by_hand():
     """Half of the pool in each cell, .8 was released, so q = .65 and .35."""
     cells = [np.repeat([0, 1], 500)]
     table = CellTable((0,), (2,), np.array([0.8, 0.2]), np.full(2, 0.1))
-    (free,) = fit_tilt([table], cells, trust=0.0)
+    (free,) = fit_row_weights([table], cells, trust=0.0)
     assert free[0] - free[1] == pytest.approx(math.log(4.0), abs=1e-3)
-    (held,) = fit_tilt([table], cells, trust=10.0)
+    (held,) = fit_row_weights([table], cells, trust=10.0)
     share = 1.0 / (1.0 + math.exp(held[1] - held[0]))
     assert share == pytest.approx(0.8 - 10.0 * 0.01 / 0.65 * held[0], abs=1e-3)
     assert 1.0 - share == pytest.approx(0.2 - 10.0 * 0.01 / 0.35 * held[1], abs=1e-3)
@@ -212,7 +216,7 @@ def test_two_cells_by_hand():
 
 def test_cells_that_the_model_never_fills_get_no_factor():
     table = CellTable((0,), (3,), np.array([0.5, 0.3, 0.2]), np.full(3, 0.01))
-    (factors,) = fit_tilt([table], [np.repeat([0, 1], 50)], trust=1.0)
+    (factors,) = fit_row_weights([table], [np.repeat([0, 1], 50)], trust=1.0)
     assert factors[2] == 0.0 and np.isfinite(factors).all()
 
 
@@ -221,7 +225,7 @@ def test_weighted_rows_agree_with_a_pair_that_the_pool_lacks():
     cells = [random.integers(0, 3, 6000) for _ in range(2)]
     goal = np.array([0.3, 0.02, 0.02, 0.02, 0.3, 0.02, 0.02, 0.02, 0.28])
     table = CellTable((0, 1), (3, 3), goal, np.full(9, 1e-3))
-    (factors,) = fit_tilt([table], cells, trust=1.0)
+    (factors,) = fit_row_weights([table], cells, trust=1.0)
     joint = cells_of((0, 1), (3, 3), cells)
     weights = np.exp(factors[joint])
     shares = np.bincount(joint, weights) / weights.sum()
@@ -286,21 +290,11 @@ def test_what_is_saved_draws_the_same_rows(tmp_path):
     )
 
 
-def test_plans_and_models_of_earlier_versions_have_no_counts(tmp_path):
-    """They name no such setting, whatever it is by default today."""
+def test_without_a_share_nothing_is_counted_or_weighed(tmp_path):
     plan = planned("p3gm", share=0.0)
     assert not COUNTING & {phase.name for phase in plan.phases}
-    old = {name: value for name, value in plan.settings.items() if name != SHARE}
-    older = plan.model_copy(update={"settings": old})
-    made = fit(guarded(older), older, tmp_path)
-    assert not isinstance(made, CalibratedModel)
-    assert made.settings[SHARE] == 0.0
-    made.save(tmp_path / "m")
-    description = json.loads((tmp_path / "m" / "model.json").read_text())
-    del description["settings"][SHARE]
-    (tmp_path / "m" / "model.json").write_text(json.dumps(description))
-    again = load_fitted("p3gm", tmp_path / "m")
-    pd.testing.assert_frame_equal(again.sample(30, seed=1), made.sample(30, seed=1))
+    made = fit(guarded(plan), plan, tmp_path)
+    assert made.transforms == () and made.base.settings[SHARE] == 0.0
 
 
 def test_without_privacy_rows_come_close_to_the_counts():
@@ -309,7 +303,7 @@ def test_without_privacy_rows_come_close_to_the_counts():
     real = Codec(untagged()).decode_codes(coded(N)[1])
     gaps = [
         abs(one.sample(4000, seed=1)["ill"].mean() - real["ill"].mean())
-        for one in (made.inner, made)
+        for one in (made.base, made)
     ]
     assert gaps[1] < 0.5 * gaps[0]
 
@@ -349,17 +343,17 @@ def test_the_pool_is_small_where_there_are_few_records():
     sizes = []
     _, _, made = fitted()
 
-    class Counting(type(made.inner)):  # type: ignore[misc]
+    class Counting(type(made.base)):  # type: ignore[misc]
         def draw(self, rows, random):
             sizes.append(rows)
             return super().draw(rows, random)
 
     inner = object.__new__(Counting)
-    inner.__dict__.update(made.inner.__dict__)
-    one = CellTable((0,), (made.calibration.scales[0].size,), np.zeros(0), np.zeros(0))
+    inner.__dict__.update(made.base.__dict__)
+    one = CellTable((0,), (made.transforms[0].scales[0].size,), np.zeros(0), np.zeros(0))
     share = np.full(one.sizes[0], 1.0 / one.sizes[0])
     table = dataclasses.replace(one, shares=share, noise=np.full(len(share), 0.1))
-    counts = Counts(N, made.calibration.scales[:1], (table,), (), (), (), seed=1)
+    counts = Counts(N, made.transforms[0].scales[:1], (table,), (), (), (), seed=1)
     calibrate(inner, counts)
     few = calibration.FEWEST_POOL
     assert sizes == [few, calibration.SETTLING * few]

@@ -17,8 +17,8 @@ from core.models.registry import synthesizer
 from core.models.scan_focus import plan as plan_module
 from core.models.scan_focus.discrepancy import more_to_learn, of_pairs, of_sets
 from core.models.scan_focus.matching import SetTarget, Targets
+from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget
-from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 import torch
 
+from core.models.base_sampler import read_generator
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
-from core.models.saved_model import read_generator
 from core.models.scan_focus import trainer
 from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE
 from core.models.scan_focus.matching import MixtureMatcher, SetTarget, Targets
 from core.models.scan_focus.mixture import LatentMixture
 from core.models.scan_focus.settings import ScanFocusSettings
+from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import Design
-from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget

@@ -12,7 +12,8 @@ import torch
 from core.encoding.layout.layout import Layout
 from core.models import in_parts
 from core.models.in_parts import sample_parts, sampled
-from core.models.laid_out import LaidOut
+from core.models.layout_rows import laid_out
+from core.models.saved_model import SavedModel
 from core.models.shaped_output import Shape, draw_shaped
 from core.schema.person import Person
 from core.schema.schema import Column, Kind, Schema
@@ -43,10 +44,9 @@ def schema(person: Person | None = None) -> Schema:
     )
 
 
-def model(person: Person | None = None) -> LaidOut | ToyFitted:
+def model(person: Person | None = None) -> SavedModel:
     layout = Layout(schema(person).domain())
-    inner = ToyFitted(layout.domain)
-    return inner if layout.same else LaidOut(inner, layout)
+    return laid_out(SavedModel(ToyFitted(layout.domain)), layout)
 
 
 def test_few_rows_are_the_models_own() -> None:

@@ -12,7 +12,7 @@ from core.models.planning import plan_fit
 from core.models.ppem.plan import CONDITIONAL, CRITICAL, MARGINAL, STATISTIC, Ppem
 from core.models.ppem.settings import PpemSettings
 from core.models.ppem.tagged_first import TaggedFirst
-from core.models.synthesizer import FitContext
+from core.models.step import FitContext
 from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.guarded import PrivateTable

@@ -20,6 +20,7 @@ from core.models.registry import synthesizer
 from core.models.scan_focus.fitted import _stratified
 from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.releases import FocusedReleases
+from core.models.step import FitContext
 from core.models.steps.counting.counts import (
     PairTarget,
     Query,
@@ -39,7 +40,6 @@ from core.models.steps.counting.scales import (
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs
-from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget

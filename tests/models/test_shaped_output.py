@@ -13,9 +13,9 @@ from scipy.stats import binom
 from core.encoding.layout.layout import Layout
 from core.models import shaped_output
 from core.models.filling import fill_gaps
-from core.models.laid_out import laid_out
+from core.models.layout_rows import laid_out
+from core.models.saved_model import Fitted, SavedModel
 from core.models.shaped_output import Shape, draw_shaped
-from core.models.synthesizer import Fitted
 from core.schema.column import SchemaError
 from core.schema.conditions import ConditionError, parse_conditions, parse_shares
 from core.schema.form import Form
@@ -44,7 +44,7 @@ class Ignorant:
 
 def model(*, person: bool = False, rules: tuple = RULES) -> Fitted:
     layout = Layout(schema(rules, PERSON if person else None).domain())
-    return laid_out(Ignorant(layout.domain), layout)
+    return laid_out(SavedModel(Ignorant(layout.domain)), layout)
 
 
 CONDITIONS = {

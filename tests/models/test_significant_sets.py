@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from core.encoding.codec import Codec
+from core.models.base_sampler import read_generator
 from core.models.events import FitEvent, PhaseStarted, Signal, SignificantSets
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
-from core.models.saved_model import read_generator
+from core.models.step import FitContext
 from core.models.steps.counting.scan import normal_score
-from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget, Protection

@@ -16,7 +16,7 @@ from core.encoding.codec import Codes
 from core.encoding.public_order import public_order
 from core.encoding.stored_codes import StoredCodes, store_codes
 from core.models.pearl.characteristic_function import PairDistance
-from core.models.synthesizer import Fitted
+from core.models.saved_model import Fitted
 from core.privacy import guarded, summation
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise

@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from core.cluster.objects import bucket as bucket_module
 from core.cluster.objects.artefacts import _ObjectWorkplace
 from core.cluster.objects.bucket import AWAY, Bucket
-from core.models.synthesizer import FitContext
+from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 from core.runs.errors import StorageError
@@ -62,7 +62,7 @@ def test_an_import_that_loses_the_store_keeps_nothing(store, bucket, s3_server, 
             upload(self, file, key)
 
     monkeypatch.setattr(Bucket, "upload", lost)
-    with pytest.raises(StorageError, match="does not answer.*Nothing of the table was saved"):
+    with pytest.raises(StorageError, match="does not answer.*Nothing was kept of the table"):
         imports.import_frame(store, sample_table(50), name="t", source="test")
     assert store.tables() == [] and kept_of_people(store) == 0
     assert [key for key in s3_server.keys(bucket) if "secrets" not in key] == []

@@ -11,7 +11,7 @@ import pytest
 
 from core.cluster.objects.artefacts import _ObjectWorkplace
 from core.cluster.objects.bucket import Bucket
-from core.models.synthesizer import FitContext
+from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 from core.runs.accounts.account import set_limit

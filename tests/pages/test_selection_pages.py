@@ -49,7 +49,7 @@ def scored(store, pair):
     sizes, n = (10, 10), pair[0].plan.n
     real = np.full(20, n / 10)
     cells = NoisyCells(key=key, n=n, noise_std=0.5, sizes=sizes, counts=tuple(real + 0.3))
-    released = store.artefacts(pair[0].id).path(noisy_scores.SCORE.artefact)
+    released = store.artefacts(pair[0].id).path(noisy_scores.ScoreCounts.artefact)
     released.write_text(cells.model_dump_json())
     for run, off in zip(pair, (20.0, 1.0), strict=True):
         counts = real + off * np.tile([1, -1], 10)
@@ -212,10 +212,10 @@ def test_the_switch_adds_a_phase_once_for_a_table(store, table, show):
     assert "Comparing runs without looking" in words(at)
     whole(button(at, "Train — spends ε = 1 of this table's budget").click().run())
     (run,) = store.runs(table.id)
-    assert run.plan.phase(noisy_scores.SCORE.name).share == noisy_scores.DEFAULT_SHARE
+    assert run.plan.phase(noisy_scores.ScoreCounts.name).share == noisy_scores.DEFAULT_SHARE
     key = noisy_scores.cells_key(run.schema.domain(), run.plan.n)
     cells = NoisyCells(key=key, n=400, noise_std=1.0, sizes=(1,), counts=(1.0,))
-    released = store.artefacts(run.id).path(noisy_scores.SCORE.artefact)
+    released = store.artefacts(run.id).path(noisy_scores.ScoreCounts.artefact)
     released.parent.mkdir(parents=True, exist_ok=True)
     released.write_text(cells.model_dump_json())
     at = whole(show("plan", table=table.id))

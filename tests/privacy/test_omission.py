@@ -13,11 +13,11 @@ from core.models.p3gm.decoder import ElboGradient
 from core.models.planning import plan_fit
 from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
 from core.models.registry import cards, synthesizer
+from core.models.step import FitContext
 from core.models.steps.counting import pair_queries, releases
 from core.models.steps.counting.counts import SetCounts
 from core.models.steps.counting.pair_queries import select_pairs
 from core.models.steps.training import training_loop
-from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import NotAdditiveError

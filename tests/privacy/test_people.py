@@ -15,7 +15,7 @@ from core.models.pearl.design import Design
 from core.models.pearl.private_embedding import OCTAVES, unconditional_bins
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
-from core.models.synthesizer import FitContext
+from core.models.step import FitContext
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.dpsgd.stream import Draws

@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict
 from core.encoding.codec import Codec, Codes
 from core.models.card import Card
 from core.models.events import Emitter, Metrics, Progress
-from core.models.synthesizer import FitContext, Synthesizer
+from core.models.step import FitContext
+from core.models.synthesizer import Synthesizer
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Phase, Plan
 from core.runs.execution import worker
@@ -55,7 +56,7 @@ class Toy(Synthesizer[ToySettings]):
         id="toy", name="Toy", summary="s", good_at="tests", weak_at="all else", source="none"
     )
 
-    def phases(
+    def training_phases(
         self, domain: Domain, n: int, settings: ToySettings, scale: float
     ) -> tuple[Phase, ...]:
         return (Phase(name="sum", title="Sum", what="w", share=1.0, noise_multiplier=scale),)

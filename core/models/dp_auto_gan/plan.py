@@ -98,10 +98,10 @@ class DpAutoGan(Calibrated[DpAutoGanSettings]):
         settings=settings_of(DpAutoGanSettings),
     )
 
-    def own_phases(
+    def training_phases(
         self, domain: Domain, n: int, settings: DpAutoGanSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Calibrated.own_phases`."""
+        """See `Synthesizer.training_phases`."""
         share = settings.encoder_share
         counts = {
             AUTOENCODER: (share, settings.encoder_steps),

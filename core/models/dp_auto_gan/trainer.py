@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Codec
+from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.dp_auto_gan.autoencoder import AutoEncoder
 from core.models.dp_auto_gan.plan import AUTOENCODER, DpAutoGan
 from core.models.dp_auto_gan.settings import DpAutoGanSettings
-from core.models.saved_model import FittedGenerator, read_generator
+from core.models.step import FitContext
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.dp_optimizer import DPAdam
 from core.models.steps.training.gan_trainer import Generator, gan_ensemble, train_gan
@@ -19,7 +20,6 @@ from core.models.steps.training.heads import Heads
 from core.models.steps.training.phases import CRITIC
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 from core.models.steps.training.training_loop import Checkpoint, private, train
-from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan

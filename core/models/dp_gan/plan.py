@@ -78,10 +78,10 @@ class DpGan(Calibrated[DpGanSettings]):
         settings=settings_of(DpGanSettings),
     )
 
-    def own_phases(
+    def training_phases(
         self, domain: Domain, n: int, settings: DpGanSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Calibrated.own_phases`."""
+        """See `Synthesizer.training_phases`."""
         count = settings.steps * settings.critic_steps
         return (
             gradient_phase(

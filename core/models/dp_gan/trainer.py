@@ -8,15 +8,15 @@ from pathlib import Path
 from torch import Tensor
 
 from core.encoding.codec import Codec
+from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.dp_gan.plan import DpGan
 from core.models.dp_gan.settings import DpGanSettings
-from core.models.saved_model import FittedGenerator, read_generator
+from core.models.step import FitContext
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.gan_trainer import Generator, gan_ensemble, train_gan
 from core.models.steps.training.heads import Heads
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 from core.models.steps.training.training_loop import Checkpoint
-from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 

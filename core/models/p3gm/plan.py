@@ -105,10 +105,10 @@ class P3gm(Calibrated[P3gmSettings]):
         }
         return chosen.model_copy(update=automatic)
 
-    def own_phases(
+    def training_phases(
         self, domain: Domain, n: int, settings: P3gmSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Calibrated.own_phases`; a table that is no wider than a point is not projected.
+        """See `Synthesizer`; a table that is no wider than a point is not projected.
 
         The decoder then gets the projection's share.
         """

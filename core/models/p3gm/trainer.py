@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
+from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import Emitter, Progress
 from core.models.p3gm.centred_records import CentredRecords
 from core.models.p3gm.decoder import SPREAD, ElboGradient, Projection
 from core.models.p3gm.plan import DECODER, EM, PCA, P3gm
 from core.models.p3gm.settings import P3gmSettings
-from core.models.saved_model import FittedGenerator, read_generator
+from core.models.step import FitContext
 from core.models.steps.training.dp_optimizer import DPAdam
 from core.models.steps.training.heads import Heads
 from core.models.steps.training.training_loop import Checkpoint, private, train
-from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.guarded import PrivateTable

@@ -89,10 +89,10 @@ class Pearl(Synthesizer[PearlSettings]):
         settings=settings_of(PearlSettings),
     )
 
-    def phases(
+    def training_phases(
         self, domain: Domain, n: int, settings: PearlSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Synthesizer.phases`; shares are of the composed Gaussian's 1/σ²."""
+        """See `Synthesizer.training_phases`; shares are of the composed Gaussian's 1/σ²."""
         codec = Codec(domain)
         share = settings.distance_share if domain.numeric else 0.0
         embedding = Phase(

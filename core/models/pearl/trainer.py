@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
+from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import Emitter, PhaseStarted, Signal
 from core.models.pearl.design import condition_block
 from core.models.pearl.matching import EmbeddingMatcher
@@ -21,11 +22,10 @@ from core.models.pearl.private_embedding import (
     unconditional_bins,
 )
 from core.models.pearl.settings import PearlSettings
-from core.models.saved_model import FittedGenerator, read_generator
+from core.models.step import FitContext
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.column_bins import draw_codes
 from core.models.steps.training.training_loop import Checkpoint, train
-from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 

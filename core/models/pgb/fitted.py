@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from core.encoding.codec import Codes
+from core.models.base_sampler import BaseSampler, FittedGenerator, write_json, write_tensors
 from core.models.pgb.marginal_queries import MarginalQueries
 from core.models.pgb.multiplicative_weights import (
     BoostedMixture,
@@ -16,13 +17,12 @@ from core.models.pgb.multiplicative_weights import (
     WeightsState,
 )
 from core.models.pgb.settings import PgbSettings
-from core.models.saved_model import FittedGenerator, FittedModel, write_json, write_tensors
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 
 __all__ = ["BoostedFitted", "queries_for", "read_boosted"]
 
 
-class BoostedFitted(FittedModel):
+class BoostedFitted(BaseSampler):
     """What boosting leaves behind.
 
     Args:

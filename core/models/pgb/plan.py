@@ -121,11 +121,11 @@ class Pgb(Calibrated[BoostedSettings]):
         own, rest = split_settings({**fitting, **settings})
         return BoostedSettings(own, BASES[own.base].configure(rest, private=private))
 
-    def own_phases(
+    def training_phases(
         self, domain: Domain, n: int, settings: BoostedSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Calibrated.own_phases`: those of the base."""
-        return BASES[settings.own.base].own_phases(domain, n, settings.base, scale)
+        """See `Synthesizer.training_phases`: those of the base."""
+        return BASES[settings.own.base].training_phases(domain, n, settings.base, scale)
 
     def protects_sensitive(self, settings: BoostedSettings) -> bool:
         """See `Calibrated.protects_sensitive`: whether its base does."""

@@ -9,6 +9,7 @@ from typing import Protocol, cast
 
 import torch
 
+from core.models.base_sampler import FittedGenerator
 from core.models.events import Emitter
 from core.models.pgb.fitted import BoostedFitted, queries_for, read_boosted
 from core.models.pgb.multiplicative_weights import (
@@ -18,10 +19,9 @@ from core.models.pgb.multiplicative_weights import (
 )
 from core.models.pgb.plan import BASES, BOOST
 from core.models.pgb.settings import PgbSettings, split_settings
-from core.models.saved_model import FittedGenerator
+from core.models.step import FitContext
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 from core.models.steps.training.training_loop import Checkpoint, private, train
-from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 

@@ -104,10 +104,10 @@ class Ppem(Calibrated[PpemSettings]):
         settings=settings_of(PpemSettings),
     )
 
-    def own_phases(
+    def training_phases(
         self, domain: Domain, n: int, settings: PpemSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Calibrated.own_phases`."""
+        """See `Synthesizer.training_phases`."""
         tagged, others = column_groups(domain)
 
         def phase(name: str, what: Message, share: float, steps: int) -> Phase:

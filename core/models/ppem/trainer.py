@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.encoding.codec import Codec
+from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
 from core.models.ppem.plan import CONDITIONAL, MARGINAL
 from core.models.ppem.settings import PpemSettings
 from core.models.ppem.tagged_first import TaggedFirst
-from core.models.saved_model import FittedGenerator, read_generator
+from core.models.step import FitContext
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 from core.models.steps.training.training_loop import Checkpoint, private, train
-from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.models.saved_model import FittedGenerator
+from core.models.base_sampler import FittedGenerator
 from core.models.scan_focus.plan import ScanFocus
 from core.models.scan_focus.settings import ScanFocusSettings
 from core.models.steps.counting.counts import PairTarget

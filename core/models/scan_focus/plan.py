@@ -67,10 +67,10 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         settings=settings_of(ScanFocusSettings),
     )
 
-    def phases(
+    def training_phases(
         self, domain: Domain, n: int, settings: ScanFocusSettings, scale: float
     ) -> tuple[Phase, ...]:
-        """See `Synthesizer.phases`; shares are of the composed Gaussian's 1/σ²."""
+        """See `Synthesizer.training_phases`; shares are of the composed Gaussian's 1/σ²."""
         design = Design.of(Codec(domain), settings.most_together)
         return counting_phases(design.shares(n, scale), scale)
 

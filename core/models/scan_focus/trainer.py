@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 
 from core.encoding.codec import Codec
+from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import Emitter, PhaseStarted, SignificantSets
-from core.models.saved_model import FittedGenerator, read_generator
 from core.models.scan_focus.discrepancy import more_to_learn
 from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
@@ -16,10 +16,10 @@ from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixture, anchors
 from core.models.scan_focus.releases import FocusedReleases
 from core.models.scan_focus.settings import ScanFocusSettings
+from core.models.step import FitContext
 from core.models.steps.counting.design import Design
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.training_loop import Checkpoint, train
-from core.models.synthesizer import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 

@@ -14,31 +14,32 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from core.encoding.codec import Codec, Codes
+from core.encoding.codec import Codes
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import PersonRows
 from core.encoding.stored_codes import StoredCodes
 from core.models.events import Note, OnEvent
-from core.models.laid_out import laid_out, previewed
+from core.models.layout_rows import ApplyLayout, previewed
 from core.models.registry import load_fitted
-from core.models.synthesizer import FitContext, Fitted, Synthesizer
+from core.models.saved_model import SavedModel
+from core.models.step import FitContext, State, Step, planned_phases
+from core.models.synthesizer import Synthesizer
 from core.privacy.guarded import PrivateTable, UnplannedReleaseError
 from core.privacy.meter import Meter
-from core.privacy.plan import Phase
+from core.privacy.plan import Phase, Plan, Protection
 from core.privacy.summation import InThreads
 from core.runs.accounts.settled_shift import SettledShift
 from core.runs.errors import RunStoreError
 from core.runs.execution.job import Job, LmdpOutcome, LmdpResult
 from core.runs.execution.launching.launchers import configured_summation
-from core.runs.execution.noisy_scores import release_cells
-from core.runs.execution.review_histograms import release_histograms
-from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, METER, MODEL
+from core.runs.execution.noisy_scores import ScoreCounts
+from core.runs.execution.review_histograms import ReviewHistograms
+from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, METER, MODEL, save_json
 from core.runs.workspace import private_folder
+from core.schema.schema import Domain
 from core.writing.whole_files import replacing
 
 __all__ = ["Attempts", "fit_attempts"]
-
-MOST_CHECKED = 40_000  # released records that an inside check looks at
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Attempts:
       lmdp: what was found of tagged columns.
     """
 
-    fitted: Fitted
+    fitted: SavedModel
     executed: tuple[Phase, ...]
     private: bool
     lmdp: LmdpOutcome
@@ -136,14 +137,14 @@ class _Attempt:
         self, job: Job, model: Synthesizer[Any], layout: Layout, number: int, shift: SettledShift
     ) -> None:
         self._job, self._model, self._number = job, model, number
-        self._layout, self._codec = layout, Codec(layout.domain)
+        self._layout, self._domain = layout, layout.domain
         self._shift = shift
         base = private_folder(job.folder / CHECKPOINT)
         self._folder = base if number == 1 else private_folder(base / f"{ATTEMPT}{number}")
         self._results = self._folder / "verdict.json"
         place = job.folder if number == 1 else self._folder
         self.meter = _meter(place / METER, job)
-        self.fitted: Fitted | None = None
+        self.fitted: SavedModel | None = None
 
     def run(
         self, codes: Codes | StoredCodes, people: PersonRows | None, on_event: OnEvent
@@ -163,11 +164,9 @@ class _Attempt:
         if job.resume and self._results.exists():
             results: list[LmdpResult] = json.loads(self._results.read_text(encoding="utf-8"))
             return results
-        from core.runs.execution.lmdp_certificate import shifted, weight_of  # torch comes last
-
         table = PrivateTable(
             codes,
-            self._codec.domain,
+            self._domain,
             job.plan,
             people=people,
             meter=self.meter,
@@ -180,53 +179,73 @@ class _Attempt:
             device=job.device,
             resume=job.resume,
         )
-        fitted = self._fit(table, context)
-        fitted = shifted(fitted, job.plan, self._shift, on_event=on_event)
-        if self._number == 1:  # later attempts are shifted by the same function
-            weight, artefacts = weight_of(fitted), job.artefacts
-            release_histograms(table, self._codec, artefacts, weight=weight, on_event=on_event)
-            release_cells(table, self._codec, artefacts, weight=weight, on_event=on_event)
-        self.fitted = laid_out(fitted, self._layout)
+        state = State()
+        for step in self._steps():
+            before = state.releases
+            state = step.run(table, state, context)
+            for name in state.releases.keys() - before.keys():
+                save_json(job.artefacts, name, state.releases[name])
+        self.fitted = state.trained
         with job.artefacts.filling(MODEL) as folder:
             self.fitted.save(private_folder(folder))
         if job.plan.protection is None:
             return []
-        results = self._test(table, fitted, codes, on_event)
+        state = self._check(job.plan.protection, codes).run(table, state, context)
         with replacing(self._results) as file:
-            file.write(json.dumps(results).encode())
+            file.write(json.dumps(state.verdicts).encode())
         job.artefacts.publish()
-        return results
+        return list(state.verdicts)
 
-    def _fit(self, table: PrivateTable, context: FitContext) -> Fitted:
-        """Fit; on the processor from the checkpoint on where a graphics card runs out of memory.
+    def _steps(self) -> tuple[Step, ...]:
+        """All steps up to the model that is kept."""
+        from core.runs.execution.lmdp_certificate import ShiftRows  # torch comes last
 
-        As after a crash: what was charged stays charged and is not charged again.
-        """
         plan = self._job.plan
+        paid: tuple[Step, ...] = ()
+        if self._number == 1:  # later attempts are shifted by the same function
+            paid = (*ReviewHistograms.bought(plan), *ScoreCounts.bought(plan))
+        fit = _Fit(self._model, plan, self.meter)
+        return (fit, ShiftRows(self._shift), *paid, ApplyLayout(self._layout))
+
+    def _check(self, protection: Protection, codes: Codes | StoredCodes) -> Step:
+        """The step that tests what was kept."""
+        # torch comes after `limit_threads`
+        from core.runs.execution.lmdp_certificate import Certify, CheckInside
+
+        budget = self._job.plan.budget
+        return Certify(protection, budget) if budget.private else CheckInside(codes)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A `Step`: the model's own; on the processor where a graphics card runs out of memory.
+
+    It then goes on from the checkpoint, as after a crash: what was charged stays charged and is not
+    charged again.
+    """
+
+    model: Synthesizer[Any]
+    plan: Plan
+    meter: Meter
+
+    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
+        """See `Step`: those of the model's own steps."""
+        settings = self.model.configure(self.plan.settings, private=self.plan.budget.private)
+        return planned_phases(self.model.steps(domain, settings), domain, n, scale)
+
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`."""
         try:
-            return self._model.fit(table, plan, context)
+            fitted = self.model.fit(table, self.plan, context)
         except RuntimeError as error:
             # by its name: models without torch must not load it
             if type(error).__name__ != "OutOfMemoryError" or context.device == "cpu":
                 raise
-        self.meter.settle()
-        context.on_event(Note(text=_NO_ROOM))
-        return self._model.fit(table, plan, replace(context, device="cpu", resume=True))
-
-    def _test(
-        self, table: PrivateTable, fitted: Fitted, codes: Codes | StoredCodes, on_event: OnEvent
-    ) -> list[LmdpResult]:
-        # torch comes after `limit_threads`
-        from core.runs.execution.lmdp_certificate import certify, check_inside
-
-        plan, protection = self._job.plan, self._job.plan.protection
-        assert protection is not None
-        if not plan.budget.private:
-            released = self._codec.encode(fitted.sample(min(len(codes), MOST_CHECKED)))
-            return check_inside(self._codec, plan, real=codes, released=released)
-        if protection.certificate is None:
-            return []  # looking would reveal; the steward's page checks for itself
-        return certify(table, fitted, plan, on_event=on_event)
+            self.meter.settle()
+            context.on_event(Note(text=_NO_ROOM))
+            again = replace(context, device="cpu", resume=True)
+            fitted = self.model.fit(table, self.plan, again)
+        return replace(state, model=SavedModel.of(fitted))
 
 
 def _meter(path: Path, job: Job) -> Meter:

@@ -7,6 +7,7 @@ that claims none is checked directly.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 from core.encoding.codec import Codec, Codes
 from core.encoding.stored_codes import StoredCodes
@@ -14,46 +15,106 @@ from core.lmdp.certificate import NEEDED, GroupTest, RejectionCount
 from core.lmdp.inside import inside_check
 from core.lmdp.level import GROUP, groups_of, threshold
 from core.lmdp.recovery import measure
-from core.lmdp.shift import Shift, Shifted
+from core.lmdp.shift import Shift
 from core.models.events import Emitter, OnEvent, Signal
-from core.models.laid_out import LaidOut
-from core.models.synthesizer import Fitted
+from core.models.saved_model import LAYOUT, SHIFT, Sampler, SavedModel
+from core.models.step import FitContext, State
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.histograms import Weight
-from core.privacy.plan import Plan, certificate_phase
+from core.privacy.plan import Budget, Phase, Plan, Protection, certificate_phase
 from core.runs.accounts.settled_shift import SettledShift
 from core.runs.execution.job import LmdpResult, Undone
+from core.schema.schema import Domain
 
-__all__ = ["attack", "certify", "check_inside", "shifted", "weight_of"]
+__all__ = ["Certify", "CheckInside", "ShiftRows", "attack", "certify", "modelled"]
+
+MOST_CHECKED = 40_000  # released records that an inside check looks at
 
 
-def shifted(fitted: Fitted, plan: Plan, settled: SettledShift, *, on_event: OnEvent) -> Fitted:
-    """The model with its marginal shift; itself where none is planned.
+@dataclass(frozen=True)
+class ShiftRows:
+    """A `Step`: the marginal shift of tagged columns, where one is planned; reads no real row.
 
     Later attempts and later releases use the function that the first one found, also where their
     own records would have given another strength.
+
+    Attributes:
+      settled: keeps the function.
     """
-    protection = plan.protection
-    if protection is None or not protection.shift:
-        return fitted
-    _say(on_event, "shift", "Shifting the tagged columns")
-    groups, power = protection.groups, protection.shift
 
-    def find() -> bytes:
-        return Shift.find(fitted, groups, power=power, key=settled.key).to_json().encode()
+    settled: SettledShift
 
-    return Shifted(fitted, Shift.from_json(settled.settle(find), Codec(fitted.domain)))
+    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
+        """See `Step`."""
+        return ()
+
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`."""
+        protection, model = table.plan.protection, state.trained
+        if protection is None or not protection.shift:
+            return state
+        _say(context.on_event, "shift", "Shifting the tagged columns")
+        groups, power = protection.groups, protection.shift
+
+        def find() -> bytes:
+            return Shift.find(model, groups, power=power, key=self.settled.key).to_json().encode()
+
+        shift = Shift.from_json(self.settled.settle(find), model.domain)
+        return replace(state, model=model.then(shift))
 
 
-def weight_of(fitted: Fitted) -> Weight | None:
-    """How much a real record counts where it is shown beside what a model releases.
+@dataclass(frozen=True)
+class Certify:
+    """A `Step`: each tagged group's private certificate, where one is planned.
 
-    As much as the shift keeps of such records; whole where there is none.
+    Attributes:
+      protection: of the plan.
+      budget: of the plan, with ε < ∞.
     """
-    return fitted.shift.kept_share if isinstance(fitted, Shifted) else None
+
+    protection: Protection
+    budget: Budget
+
+    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
+        """See `Step`: one for each group."""
+        return self.protection.phases(self.budget.epsilon)
+
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`; without a certificate nothing is looked at, since looking would reveal."""
+        if self.protection.certificate is None:
+            return state
+        verdicts = certify(table, modelled(state), table.plan, on_event=context.on_event)
+        return replace(state, verdicts=tuple(verdicts))
 
 
-def attack(fitted: Fitted, plan: Plan) -> list[Undone]:
+@dataclass(frozen=True)
+class CheckInside:
+    """A `Step`: each tagged group tested directly; only where no differential privacy is claimed.
+
+    Attributes:
+      codes: the real records.
+    """
+
+    codes: Codes | StoredCodes
+
+    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
+        """See `Step`."""
+        return ()
+
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`."""
+        codec = Codec(table.domain)
+        released = codec.encode(modelled(state).sample(min(len(self.codes), MOST_CHECKED)))
+        verdicts = check_inside(codec, table.plan, real=self.codes, released=released)
+        return replace(state, verdicts=tuple(verdicts))
+
+
+def modelled(state: State) -> SavedModel:
+    """The model of a state before its layout: its rows are as models see them."""
+    model = state.trained
+    return model if model.transform(LAYOUT) is None else model.without(LAYOUT)
+
+
+def attack(model: SavedModel, plan: Plan) -> list[Undone]:
     """How much of the shift can be undone with true shares of the other columns, by group.
 
     Computed from records that the model makes before and after its shift, so it costs nothing and
@@ -63,17 +124,18 @@ def attack(fitted: Fitted, plan: Plan) -> list[Undone]:
     Returns:
       Nothing where no column is shifted or none is left without a tag.
     """
-    inner = fitted.inner if isinstance(fitted, LaidOut) else fitted
-    if plan.protection is None or not isinstance(inner, Shifted):
+    shift = model.transform(SHIFT)
+    if plan.protection is None or not isinstance(shift, Shift):
         return []
+    found = measure(model.without(SHIFT), shift, plan.protection.groups)
     return [
         {"group": group, "columns": list(one.columns), "undone": math.floor(20 * one.undone) / 20}
-        for group, one in measure(inner, plan.protection.groups).items()
+        for group, one in found.items()
     ]
 
 
 def certify(
-    table: PrivateTable, fitted: Fitted, plan: Plan, *, on_event: OnEvent
+    table: PrivateTable, fitted: Sampler, plan: Plan, *, on_event: OnEvent
 ) -> list[LmdpResult]:
     """Release each group's certificate of one attempt and say whether it is granted.
 

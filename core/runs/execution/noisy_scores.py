@@ -13,18 +13,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from core.encoding.codec import Codec
 from core.encoding.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
 from core.encoding.person_rows import votes
-from core.models.events import OnEvent
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells, combined
 from core.runs.execution.paid_release import PaidCounts, shown_columns
 from core.runs.records import RunRecord
-from core.runs.storage.artefacts import ArtefactStore, load_json
+from core.runs.storage.artefacts import load_json
 from core.schema.schema import Domain
 
 if TYPE_CHECKING:
@@ -34,12 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_SHARE",
-    "SCORE",
+    "ScoreCounts",
     "SYNTHETIC_CELLS",
     "cells_key",
     "count_synthetic",
     "synthetic_cells",
-    "release_cells",
     "released_cells",
 ]
 
@@ -48,23 +46,42 @@ DEFAULT_SHARE = 0.05
 _BINS = ("name", "kind", "missing", "low", "high", "step", "scale", "spikes", "categories", "other")
 
 
-def _what(names: list[str], domain: Domain) -> str:
-    pairs = len(pairs_of(names, domain.target))
-    return (
-        f"Counts of public cells of {len(names)} columns and {pairs} pairs of columns, all at "
-        "once, with Gaussian noise. Runs of this table are scored by them."
-    )
+class ScoreCounts(PaidCounts):
+    """The release of counts that runs are scored by."""
 
+    name = "score"
+    title = "Comparing runs without looking"
+    label = "share for comparing runs must be"
+    purpose = "compare runs by"
+    counting = "Counting rows to compare runs by, with noise"
+    artefact = "cells.json"
 
-SCORE = PaidCounts(
-    name="score",
-    title="Comparing runs without looking",
-    what=_what,
-    label="share for comparing runs must be",
-    purpose="compare runs by",
-    counting="Counting rows to compare runs by, with noise",
-    artefact="cells.json",
-)
+    def what(self, names: Sequence[str], domain: Domain) -> str:
+        """See `PaidCounts`."""
+        pairs = len(pairs_of(names, domain.target))
+        return (
+            f"Counts of public cells of {len(names)} columns and {pairs} pairs of columns, all at "
+            "once, with Gaussian noise. Runs of this table are scored by them."
+        )
+
+    def mechanism(self, codec: Codec, names: Sequence[str], weight: Weight | None) -> Any:
+        """See `PaidCounts`."""
+        from core.privacy.mechanisms.marginals import Marginals  # needs torch, as the fit does
+
+        return Marginals.of(codec, names, codec.domain.target, weight)
+
+    def value(
+        self, mechanism: Any, counts: list[float], noise_std: float, table: PrivateTable
+    ) -> NoisyCells:
+        """See `PaidCounts`."""
+        return NoisyCells(
+            key=cells_key(table.domain, table.n, table.plan.shift),
+            n=table.n,
+            noise_std=noise_std,
+            sizes=mechanism.sizes,
+            counts=tuple(counts),
+            shifted=mechanism.weight is not None,
+        )
 
 
 def cells_key(domain: Domain, n: int, shift: float | None = None) -> str:
@@ -85,38 +102,6 @@ def cells_key(domain: Domain, n: int, shift: float | None = None) -> str:
         *(([sorted(domain.sensitive.values()), shift],) if domain.sensitive else ()),
     ]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def release_cells(
-    table: PrivateTable,
-    codec: Codec,
-    artefacts: ArtefactStore,
-    *,
-    weight: Weight | None,
-    on_event: OnEvent,
-) -> None:
-    """Release the counts that a plan bought; see `PaidCounts.release`.
-
-    Args:
-      weight: what a record counts, as for `release_histograms`.
-    """
-    from core.privacy.mechanisms.marginals import Marginals  # needs torch, as the fit does
-
-    domain, n, shift = codec.domain, table.plan.n, table.plan.shift
-    SCORE.release(
-        table,
-        lambda: Marginals.of(codec, shown_columns(domain), domain.target, weight),
-        lambda mechanism, counts, noise_std: NoisyCells(
-            key=cells_key(domain, n, shift),
-            n=n,
-            noise_std=noise_std,
-            sizes=mechanism.sizes,
-            counts=tuple(counts),
-            shifted=weight is not None,
-        ),
-        artefacts=artefacts,
-        on_event=on_event,
-    )
 
 
 def count_synthetic(
@@ -160,7 +145,7 @@ def released_cells(store: RunStore, table_id: str, key: str) -> NoisyCells | Non
       key: of the cells, see `cells_key`.
     """
     releases = [
-        load_json(store.artefacts(run.id), SCORE.artefact, NoisyCells)
+        load_json(store.artefacts(run.id), ScoreCounts.artefact, NoisyCells)
         for run in store.runs(table_id)
         if run.private
     ]

@@ -1,26 +1,27 @@
-"""Counts of real records that a plan buys: a phase, released once, kept as a run's artefact."""
+"""Counts of real records that a plan buys: a step of a run, released once, kept as an artefact."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel
 
-from core.models.events import Emitter, OnEvent, Signal
+from core.encoding.codec import Codec
+from core.models.events import Emitter, Signal
+from core.models.saved_model import SHIFT
+from core.models.step import FitContext, State
 from core.privacy.accounting.split import noise_for_share
-from core.privacy.plan import Budget, Phase
-from core.runs.storage.artefacts import ArtefactStore, save_json
+from core.privacy.plan import Budget, Phase, Plan
 from core.schema.schema import Domain
 
 if TYPE_CHECKING:  # both need torch, and pages read through the modules that import this one
     from core.privacy.guarded import PrivateTable
-    from core.privacy.mechanisms.additive import Mechanism
+    from core.privacy.mechanisms.histograms import Weight
 
 __all__ = ["PaidCounts", "shown_columns"]
-
-Counted = TypeVar("Counted", bound="Mechanism")
 
 
 def shown_columns(domain: Domain) -> list[str]:
@@ -29,80 +30,92 @@ def shown_columns(domain: Domain) -> list[str]:
     return [column.name for column in domain.modelled if column.name not in hidden]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PaidCounts:
-    """Counts of all columns that may be shown, as a plan may buy them.
+@dataclass(frozen=True)
+class PaidCounts(ABC):
+    """A `Step`: counts of all columns that may be shown, as a plan may buy them.
 
     Attributes:
       name, title: of the phase.
-      what: what is released, for the names of the columns and their domain.
       label, purpose: what the share and the columns are for, in refusals.
       counting: what people read while rows are counted.
       artefact: name of the one that keeps them.
+      budget: of the whole plan, with ε < ∞.
+      share: of it, in (0, ½].
+      attempts: of the plan; the release is made once but all attempts are paid for.
     """
 
-    name: str
-    title: str
-    what: Callable[[list[str], Domain], str]
-    label: str
-    purpose: str
-    counting: str
-    artefact: str
+    name: ClassVar[str]
+    title: ClassVar[str]
+    label: ClassVar[str]
+    purpose: ClassVar[str]
+    counting: ClassVar[str]
+    artefact: ClassVar[str]
 
-    def phase(self, domain: Domain, budget: Budget, share: float, *, attempts: int = 1) -> Phase:
-        """The phase that releases them.
+    budget: Budget
+    share: float
+    attempts: int = 1
+
+    @classmethod
+    def bought(cls, plan: Plan) -> tuple[Self, ...]:
+        """The step where a plan holds it; else nothing."""
+        shares = [phase.share for phase in plan.phases if phase.name == cls.name]
+        return tuple(cls(plan.budget, share, plan.attempts) for share in shares)
+
+    @abstractmethod
+    def what(self, names: Sequence[str], domain: Domain) -> str:
+        """What is released of the named columns, in words."""
+
+    @abstractmethod
+    def mechanism(self, codec: Codec, names: Sequence[str], weight: Weight | None) -> Any:
+        """What counts the rows; needs torch, as the fit does.
+
+        Args:
+          weight: what a record counts: as much as the shift of tagged columns keeps of such
+            records, since real shares of other columns would undo it; None without a shift.
+        """
+
+    @abstractmethod
+    def value(
+        self, mechanism: Any, counts: list[float], noise_std: float, table: PrivateTable
+    ) -> BaseModel:
+        """What is kept of released counts."""
+
+    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
+        """See `Step`.
 
         Args:
           domain: whose columns; tagged ones are left out.
-          budget: of the whole plan, with ε < ∞.
-          share: of it, in (0, ½].
-          attempts: of the plan; the release is made once but all attempts are paid for.
 
         Raises:
           ValueError: a share out of range, or every column is tagged.
         """
-        if not 0.0 < share <= 0.5:
-            raise ValueError(f"The {self.label} in 0 to 0.5, not {share:g}.")
+        if not 0.0 < self.share <= 0.5:
+            raise ValueError(f"The {self.label} in 0 to 0.5, not {self.share:g}.")
         names = shown_columns(domain)
         if not names:
             raise ValueError(f"Every column is hidden, so there is none to {self.purpose}.")
         from dp_accounting.gaussian_mechanism import get_sigma_gaussian  # costs 65 MB
 
-        whole = float(get_sigma_gaussian(budget.epsilon, budget.delta))
-        return Phase(
+        whole = float(get_sigma_gaussian(self.budget.epsilon, self.budget.delta))
+        phase = Phase(
             name=self.name,
             title=self.title,
             what=self.what(names, domain),
-            share=share,
-            noise_multiplier=noise_for_share(whole, share, count=attempts),
+            share=self.share,
+            noise_multiplier=noise_for_share(whole, self.share, count=self.attempts),
         )
+        return (phase,)
 
-    def release(
-        self,
-        table: PrivateTable,
-        mechanism: Callable[[], Counted],
-        value: Callable[[Counted, list[float], float], BaseModel],
-        *,
-        artefacts: ArtefactStore,
-        on_event: OnEvent,
-    ) -> None:
-        """Release the counts and keep them; nothing where the plan holds no such phase.
-
-        A release that was charged before a crash and not written is not made again.
-
-        Args:
-          table: with the plan; charged for the release.
-          mechanism: makes what counts the rows; called only when they are counted.
-          value: what is kept, from the mechanism, its counts and the noise's standard deviation.
-
-        Raises:
-          FitCancelled: the observer's signal was followed.
-        """
-        plan = table.plan
-        if all(phase.name != self.name for phase in plan.phases) or table.meter.runs(self.name):
-            return
-        Emitter(on_event, obeys=(Signal.CANCEL,)).phase(self.name, self.counting, private=True)
-        counted = mechanism()
-        counts = table.release(self.name, counted).tolist()
-        noise_std = plan.phase(self.name).noise_multiplier * counted.sensitivity
-        save_json(artefacts, self.artefact, value(counted, counts, noise_std))
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`; a release that was charged before a crash and lost is not made again."""
+        if table.meter.runs(self.name):
+            return state
+        emitter = Emitter(context.on_event, obeys=(Signal.CANCEL,))
+        emitter.phase(self.name, self.counting, private=True)
+        shift: Any = state.trained.transform(SHIFT)
+        weight = None if shift is None else shift.kept_share
+        mechanism = self.mechanism(Codec(table.domain), shown_columns(table.domain), weight)
+        counts = table.release(self.name, mechanism).tolist()
+        noise_std = table.plan.phase(self.name).noise_multiplier * mechanism.sensitivity
+        value = self.value(mechanism, counts, noise_std, table)
+        return replace(state, releases={**state.releases, self.artefact: value})

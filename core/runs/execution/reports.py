@@ -21,7 +21,7 @@ from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.noisy_scores import SYNTHETIC_CELLS, count_synthetic
 from core.runs.execution.privacy_certificate import VERSION
 from core.runs.execution.report_rows import Side, real_sides, synthetic_side
-from core.runs.execution.review_histograms import REVIEW
+from core.runs.execution.review_histograms import ReviewHistograms
 from core.runs.records import RunRecord
 from core.runs.storage.artefacts import (
     BASELINE_TABLE,
@@ -133,7 +133,7 @@ def _report_outside(
     # measuring is heavy: a worker imports it when its fit is done
     from core.quality.report.outside import outside_report
 
-    histograms = load_json(artefacts, REVIEW.artefact, ReleasedHistograms)
+    histograms = load_json(artefacts, ReviewHistograms.artefact, ReleasedHistograms)
     report = outside_report(
         synthetic.rows, run.schema, released=histograms, modelled=modelled, rows=synthetic.of
     )

@@ -5,56 +5,48 @@ Where tagged columns are hidden, every record counts as much as the shift keeps 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from core.encoding.codec import Codec
-from core.models.events import OnEvent
 from core.quality.report.types import ReleasedHistograms
-from core.runs.execution.paid_release import PaidCounts, shown_columns
-from core.runs.storage.artefacts import ArtefactStore
+from core.runs.execution.paid_release import PaidCounts
+from core.schema.schema import Domain
 
 if TYPE_CHECKING:
     from core.privacy.guarded import PrivateTable
     from core.privacy.mechanisms.histograms import Weight
 
-__all__ = ["REVIEW", "release_histograms"]
-
-REVIEW = PaidCounts(
-    name="review",
-    title="Pictures for people outside",
-    what=lambda names, _: f"Histograms of {len(names)} columns, all at once, with Gaussian noise.",
-    label="review budget must be a share",
-    purpose="show to people outside",
-    counting="Counting rows for people outside, with noise",
-    artefact="overlay.json",
-)
+__all__ = ["ReviewHistograms"]
 
 
-def release_histograms(
-    table: PrivateTable,
-    codec: Codec,
-    artefacts: ArtefactStore,
-    *,
-    weight: Weight | None,
-    on_event: OnEvent,
-) -> None:
-    """Release the histograms that a plan bought; see `PaidCounts.release`.
+class ReviewHistograms(PaidCounts):
+    """See the module."""
 
-    Args:
-      weight: what a record counts: as much as the shift of tagged columns keeps of such records,
-        since real shares of other columns would undo it; None where nothing is shifted.
-    """
-    from core.privacy.mechanisms.histograms import Histograms  # needs torch, as the fit does
+    name = "review"
+    title = "Pictures for people outside"
+    label = "review budget must be a share"
+    purpose = "show to people outside"
+    counting = "Counting rows for people outside, with noise"
+    artefact = "overlay.json"
 
-    REVIEW.release(
-        table,
-        lambda: Histograms.of(codec, shown_columns(codec.domain), weight),
-        lambda mechanism, counts, noise_std: ReleasedHistograms(
-            n=table.plan.n,
+    def what(self, names: Sequence[str], domain: Domain) -> str:
+        """See `PaidCounts`."""
+        return f"Histograms of {len(names)} columns, all at once, with Gaussian noise."
+
+    def mechanism(self, codec: Codec, names: Sequence[str], weight: Weight | None) -> Any:
+        """See `PaidCounts`."""
+        from core.privacy.mechanisms.histograms import Histograms  # needs torch, as the fit does
+
+        return Histograms.of(codec, names, weight)
+
+    def value(
+        self, mechanism: Any, counts: list[float], noise_std: float, table: PrivateTable
+    ) -> ReleasedHistograms:
+        """See `PaidCounts`."""
+        return ReleasedHistograms(
+            n=table.n,
             noise_std=noise_std,
             counts=mechanism.split(counts),
-            shifted=weight is not None,
-        ),
-        artefacts=artefacts,
-        on_event=on_event,
-    )
+            shifted=mechanism.weight is not None,
+        )

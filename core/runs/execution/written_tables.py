@@ -10,8 +10,7 @@ import pandas as pd
 
 from core.models.events import Emitter, OnEvent, Signal
 from core.models.in_parts import PART_ROWS, sample_parts
-from core.models.laid_out import LaidOut
-from core.models.synthesizer import Fitted
+from core.models.saved_model import LAYOUT, Fitted, SavedModel
 from core.runs.storage.artefacts import (
     BASELINE_TABLE,
     MODELLED_TABLE,
@@ -56,7 +55,7 @@ class WrittenTables:
 
 
 def write_tables(
-    fitted: Fitted,
+    fitted: SavedModel,
     rows: int,
     seed: int | None,
     artefacts: ArtefactStore,
@@ -94,9 +93,10 @@ def write_tables(
 
     if fitted.baseline is not None:
         write(fitted.baseline, BASELINE_TABLE)
-    inner = write(fitted.inner, MODELLED_TABLE) if isinstance(fitted, LaidOut) else None
+    apart = fitted.transform(LAYOUT) is not None
+    modelled = write(fitted.without(LAYOUT), MODELLED_TABLE) if apart else None
     synthetic = write(fitted, SYNTHETIC_TABLE, tick)
-    modelled = inner if isinstance(fitted, LaidOut) else synthetic
+    modelled = modelled if apart else synthetic
     return WrittenTables(artefacts=artefacts, few=synthetic, modelled_few=modelled)
 
 

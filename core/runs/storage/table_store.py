@@ -17,7 +17,6 @@ from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
 from core.encoding.holdout import people_trained_on, split_rows
-from core.message import Message
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.reading.raw_cells import batch_rows
@@ -116,7 +115,7 @@ class TableStore:
         if not rows.num_rows:
             raise RunStoreError(NO_RECORDS)
         if tuple(rows.column_names) != schema.names:
-            raise RunStoreError("The schema's columns do not match the table's. Nothing was saved.")
+            raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
         table_id = table_id or secrets.token_hex(5)
         with self.unfinished.begun(table_id) as (artefacts, _):
             with artefacts.replacing(ROWS) as file:
@@ -203,9 +202,7 @@ class TableStore:
         """
         table = self.table(table_id)
         if schema.names != table.columns:
-            raise RunStoreError(
-                "The schema's columns do not match the table's. Nothing was changed."
-            )
+            raise RunStoreError("The schema's columns are not the table's. It was not changed.")
         values: dict[str, Any] = {"schema": schema.model_dump_json()}
         known = {key: table.profile[key] for key in (NEWEST, PEOPLE) if key in table.profile}
         counted = {**table.profile, **known} if profile is None else {**profile, **known}
@@ -327,17 +324,13 @@ class TableStore:
         trained = replace(table, schema=schema, profile=counted).training_n
         if plan.n != trained:
             raise RunStoreError(
-                Message(
-                    "The plan is for {planned:,} records, but the table has {present:,} to train "
-                    "on. Make a new plan.",
-                    planned=plan.n,
-                    present=trained,
-                )
+                f"The plan is for {plan.n} records, the table has {trained} to train on. Make a "
+                "new plan."
             )
         if plan.unit != schema.person:
             raise RunStoreError(
-                "The plan and the table's schema disagree about which rows belong to one person. "
-                "Make a new plan."
+                "The plan protects other rows together than the table's schema says. Make a new "
+                "plan."
             )
 
 

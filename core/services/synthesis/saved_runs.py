@@ -17,7 +17,7 @@ from core.quality.report.types import ReleasedHistograms
 from core.runs.events import State
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import Outcome
-from core.runs.execution.review_histograms import REVIEW
+from core.runs.execution.review_histograms import ReviewHistograms
 from core.runs.storage.artefacts import MODEL, load_json
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace, private_folder
@@ -96,7 +96,7 @@ def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, An
         model=job.plan.model, private=job.plan.budget.private, delimiter=job.schema.delimiter
     )
     (folder / FILE).write_text(told.model_dump_json(), encoding="utf-8")
-    released = load_json(job.artefacts, REVIEW.artefact, ReleasedHistograms)
+    released = load_json(job.artefacts, ReviewHistograms.artefact, ReleasedHistograms)
     if released is not None:
         tables = outcome.tables
         laid_out = None if Layout(job.schema.domain()).same else tables.modelled

@@ -22,7 +22,7 @@ from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
 from core.runs.accounts.account import limited
 from core.runs.accounts.spending import left_words
 from core.runs.execution.job import Job
-from core.runs.execution.noisy_scores import SCORE, count_synthetic
+from core.runs.execution.noisy_scores import ScoreCounts, count_synthetic
 from core.runs.execution.pipeline import Outcome, choose_device, execute
 from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import FrameRows
@@ -216,7 +216,7 @@ def _score(outcome: Outcome, job: Job) -> NoisyScore | None:
     """How near the table is by noisy counts, where the plan bought some; opens no real row."""
     domain = Layout(job.schema.domain()).domain
     synthetic = count_synthetic(outcome.tables.modelled, domain, job.plan.n, job.plan.shift)
-    released = load_json(job.artefacts, SCORE.artefact, NoisyCells)
+    released = load_json(job.artefacts, ScoreCounts.artefact, NoisyCells)
     return None if synthetic is None or released is None else score(released, synthetic)
 
 

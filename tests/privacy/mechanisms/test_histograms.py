@@ -17,7 +17,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.histograms import Histograms
 from core.privacy.plan import Budget, Plan
 from core.runs.execution.paid_release import shown_columns
-from core.runs.execution.review_histograms import REVIEW
+from core.runs.execution.review_histograms import ReviewHistograms
 from core.runs.request import RunRequest
 from core.schema.schema import Column, Domain, Kind
 from core.services.planning import make_plan
@@ -136,13 +136,15 @@ def test_the_bins_do_not_depend_on_any_row():
 def test_hidden_columns_are_not_shown_and_share_is_of_precision():
     assert shown_columns(DOMAIN) == ["cost", "ill"]
     budget = Budget(epsilon=1.0, delta=1e-5)
-    half, tenth = (REVIEW.phase(DOMAIN, budget, share) for share in (0.4, 0.1))
+    half, tenth = (
+        ReviewHistograms(budget, share).phases(DOMAIN, 1, 1.0)[0] for share in (0.4, 0.1)
+    )
     assert tenth.noise_multiplier == pytest.approx(2 * half.noise_multiplier)
     with pytest.raises(ValueError, match="share"):
-        REVIEW.phase(DOMAIN, budget, 0.9)
+        ReviewHistograms(budget, 0.9).phases(DOMAIN, 1, 1.0)[0]
     hidden = DOMAIN.model_copy(update={"sensitive": {"all": tuple(NAMES)}})
     with pytest.raises(ValueError, match="Every column is hidden"):
-        REVIEW.phase(hidden, budget, 0.05)
+        ReviewHistograms(budget, 0.05).phases(hidden, 1, 1.0)[0]
 
 
 def plan_of(**more) -> Plan:

@@ -16,7 +16,7 @@ from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.plan import Budget
-from core.runs.execution.noisy_scores import SCORE, cells_key, count_synthetic
+from core.runs.execution.noisy_scores import ScoreCounts, cells_key, count_synthetic
 from core.runs.execution.paid_release import shown_columns
 from core.runs.request import RunRequest
 from core.schema.schema import Column, Domain, Kind
@@ -182,7 +182,7 @@ def test_tagged_columns_are_in_no_cell():
     hidden = DOMAIN.model_copy(update={"sensitive": {"all": tuple(NAMES)}})
     assert count_synthetic(frame, hidden, 300) is None
     with pytest.raises(ValueError, match="Every column is hidden"):
-        SCORE.phase(hidden, Budget(epsilon=1.0, delta=1e-5), 0.05)
+        ScoreCounts(Budget(epsilon=1.0, delta=1e-5), 0.05).phases(hidden, 1, 1.0)[0]
 
 
 def test_a_key_names_cells_and_nothing_that_was_read_from_rows():
@@ -204,20 +204,20 @@ def test_every_plan_pays_for_it_and_keeps_its_epsilon(model):
     plan = make_plan(
         PLAIN, 2000, RunRequest(model=model, epsilon=1.0, delta=1e-6, review=0.05, score=0.05)
     )
-    assert [p.name for p in plan.phases[-2:]] == ["review", SCORE.name]
-    assert plan.phase(SCORE.name).share == 0.05
+    assert [p.name for p in plan.phases[-2:]] == ["review", ScoreCounts.name]
+    assert plan.phase(ScoreCounts.name).share == 0.05
     assert plan.guarantee.epsilon == guarantee(plan.charged, 1e-6).epsilon
     assert 0.99 < plan.guarantee.epsilon <= 1.0
     for phase in without.phases:  # what is bought is missing elsewhere
         if phase.rho is None:
             assert plan.phase(phase.name).noise_multiplier > phase.noise_multiplier
     never = make_plan(PLAIN, 2000, RunRequest(model=model, epsilon=math.inf, score=0.05))
-    assert all(p.name != SCORE.name for p in never.phases)
+    assert all(p.name != ScoreCounts.name for p in never.phases)
 
 
 def test_a_share_out_of_range_is_refused():
     with pytest.raises(ValueError, match="share for comparing"):
-        SCORE.phase(DOMAIN, Budget(epsilon=1.0, delta=1e-5), 0.6)
+        ScoreCounts(Budget(epsilon=1.0, delta=1e-5), 0.6).phases(DOMAIN, 1, 1.0)[0]
 
 
 def test_the_release_carries_the_planned_noise():
@@ -227,9 +227,9 @@ def test_the_release_carries_the_planned_noise():
     encoded = codec.encode(rows(400, 9))
     exact = mechanism.statistic(encoded, everybody(400)).numpy()
     errors = np.concatenate([
-        PrivateTable(encoded, codec.domain, plan).release(SCORE.name, mechanism).numpy() - exact
+        PrivateTable(encoded, codec.domain, plan).release("score", mechanism).numpy() - exact
         for _ in range(20)
     ])  # fmt: skip
-    std = plan.phase(SCORE.name).noise_multiplier * mechanism.sensitivity
+    std = plan.phase(ScoreCounts.name).noise_multiplier * mechanism.sensitivity
     assert np.std(errors) == pytest.approx(std, rel=5 / math.sqrt(2 * len(errors)))
     assert abs(np.mean(errors)) < 5 * std / math.sqrt(len(errors))

@@ -6,17 +6,20 @@ import json
 import math
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from core.lmdp.shift import Shift
 from core.models.events import Signal
+from core.models.saved_model import SavedModel
+from core.models.step import State
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan, Protection
 from core.runs.accounts.settled_shift import SettledShift
 from core.runs.errors import RunStoreError
-from core.runs.execution.lmdp_certificate import shifted
+from core.runs.execution.lmdp_certificate import ShiftRows
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from tests.lmdp.worlds import DOMAIN, People, coded, people
@@ -56,8 +59,16 @@ def settled(store: RunStore, account: str = "p", **of) -> SettledShift:
 
 
 def function_of(store: RunStore, model: People, account: str = "p", **of) -> Shift:
-    keeper = settled(store, account, **of)
-    return shifted(model, plan(**of), keeper, on_event=lambda event: Signal.GO_ON).shift
+    (shift,) = shifted(model, plan(**of), settled(store, account, **of)).transforms
+    assert isinstance(shift, Shift)
+    return shift
+
+
+def shifted(model: People, plan: Plan, keeper: SettledShift) -> SavedModel:
+    """What the step leaves of a model."""
+    table, context = SimpleNamespace(plan=plan), SimpleNamespace(on_event=lambda _: Signal.GO_ON)
+    before = State(model=SavedModel(model))
+    return ShiftRows(keeper).run(table, before, context).trained  # type: ignore[arg-type]
 
 
 def weights(shift: Shift) -> torch.Tensor:
@@ -126,8 +137,7 @@ def test_a_crash_before_the_ledger_knows_keeps_the_function(store, monkeypatch):
 def test_without_a_shift_nothing_is_kept(store):
     keeper = settled(store, shift=0.0)
     assert keeper.kept() is None and keeper.conditions() == ()
-    model = People()
-    assert shifted(model, plan(0.0), keeper, on_event=lambda event: Signal.GO_ON) is model
+    assert shifted(People(), plan(0.0), keeper).transforms == ()
     assert not (store.workspace.home / "shifts").exists()
 
 

@@ -16,7 +16,7 @@ from core.runs.events import State
 from core.runs.execution import reports as reporting
 from core.runs.execution import worker
 from core.runs.execution.reports import content_key
-from core.runs.execution.review_histograms import REVIEW
+from core.runs.execution.review_histograms import ReviewHistograms
 from core.services import reviews
 from tests.requests_for import request_for
 from tests.runs import toy
@@ -47,7 +47,7 @@ def queued(store, table, schema, *, review=None, share=0.0):
     budget = Budget(epsilon=1.0, delta=1e-6)
     plan = plan_fit(toy.Toy(), schema.domain(), table.training_n, budget)
     if review is not None:
-        bought = REVIEW.phase(schema.domain(), budget, review)
+        bought = ReviewHistograms(budget, review).phases(schema.domain(), 1, 1.0)[0]
         plan = plan.model_copy(update={"phases": (*plan.phases, bought)})
     return store.create_run(
         table.id, plan, request_for(plan, rows=25, seed=1, device="cpu"), schema=schema
@@ -113,15 +113,15 @@ def test_what_was_bought_is_released_once_and_shown_outside(store, table, schema
     run = queued(store, table, schema, review=0.5)
     _, done = work(store, run, Seen())
     assert done.state is State.DONE
-    overlay = json.loads(store.artefacts(run.id).path(REVIEW.artefact).read_text())
-    std = run.plan.phase(REVIEW.name).noise_multiplier * 2**0.5
+    overlay = json.loads(store.artefacts(run.id).path(ReviewHistograms.artefact).read_text())
+    std = run.plan.phase(ReviewHistograms.name).noise_multiplier * 2**0.5
     assert overlay["noise_std"] == pytest.approx(std) and overlay["n"] == 40
     counts = overlay["counts"]["sex"]
     assert counts != [20, 20] and all(abs(count - 20) < 8 * std for count in counts)
     executed = json.loads(
         store.artefacts(run.id).path("certificate.json").read_text(), object_hook=from_json
     )["phases"]
-    assert {p["name"]: p["count"] for p in executed} == {"sum": 1, REVIEW.name: 1}
+    assert {p["name"]: p["count"] for p in executed} == {"sum": 1, ReviewHistograms.name: 1}
     outside = reviews.report(store, run.id, "outside")
     assert outside["view"] == "outside" and outside["columns"]["sex"]["real"]
     assert outside["rows_real"] == 40
@@ -131,7 +131,7 @@ def test_an_outside_report_without_budget_has_nothing_real(store, table, schema)
     _, done = work(store, queued(store, table, schema), Seen())
     outside = reviews.report(store, done.id, "outside")
     assert all(picture["real"] == [] for picture in outside["columns"].values())
-    assert not store.artefacts(done.id).exists(REVIEW.artefact)
+    assert not store.artefacts(done.id).exists(ReviewHistograms.artefact)
 
 
 def test_a_run_without_privacy_gets_no_outside_report(store, table, schema):
@@ -171,6 +171,6 @@ def test_a_charged_release_is_not_made_again_after_a_crash(store, table, schema,
     monkeypatch.setattr(toy.PrivateTable, "release", real_release)
     assert store.set_state(run.id, State.QUEUED, expect=(State.FAILED,))
     status, done = work(store, store.run(run.id), Seen())
-    assert status == 0 and done.state is State.DONE and made == [REVIEW.name]
-    assert not store.artefacts(run.id).exists(REVIEW.artefact)
+    assert status == 0 and done.state is State.DONE and made == [ReviewHistograms.name]
+    assert not store.artefacts(run.id).exists(ReviewHistograms.artefact)
     assert done.guarantee.epsilon > 0

@@ -19,8 +19,8 @@ from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.execution import worker
 from core.runs.execution.noisy_scores import (
-    SCORE,
     SYNTHETIC_CELLS,
+    ScoreCounts,
     released_cells,
 )
 from core.runs.storage.reviews import notes
@@ -44,7 +44,7 @@ def queued(store, table, schema, *, epsilon=1.0, score=None):
     budget = Budget(epsilon=epsilon, delta=1e-6)
     plan = plan_fit(toy.Toy(), schema.domain(), table.n, budget)
     if score is not None:
-        bought = SCORE.phase(schema.domain(), budget, score)
+        bought = ScoreCounts(budget, score).phases(schema.domain(), 1, 1.0)[0]
         plan = plan.model_copy(update={"phases": (*plan.phases, bought)})
     if not budget.private:
         endless = {"epsilon": math.inf, "epsilon_replace": math.inf}
@@ -248,22 +248,22 @@ def test_a_pick_by_eye_is_no_pick_by_scores(store, done):
 
 def test_counts_bought_once_score_every_run_of_the_table(store, table, schema, done):
     earlier, buyer, later = done(), done(score=0.5), done()
-    released = store.artefacts(buyer.id).path(SCORE.artefact)
+    released = store.artefacts(buyer.id).path(ScoreCounts.artefact)
     cells = NoisyCells.model_validate_json(released.read_text())
     assert cells.noise_std == pytest.approx(
-        buyer.plan.phase(SCORE.name).noise_multiplier * math.sqrt(3)  # two columns and their pair
+        buyer.plan.phase(ScoreCounts.name).noise_multiplier * math.sqrt(3)
     )
     assert sum(cells.counts[: cells.sizes[0]]) != table.n
     assert abs(sum(cells.counts[: cells.sizes[0]]) - table.n) < 8 * cells.noise_std * 4
     executed = json.loads(
         store.artefacts(buyer.id).path("certificate.json").read_text(), object_hook=from_json
     )["phases"]
-    assert {p["name"]: p["count"] for p in executed} == {"sum": 1, SCORE.name: 1}
+    assert {p["name"]: p["count"] for p in executed} == {"sum": 1, ScoreCounts.name: 1}
     assert released_cells(store, table.id, cells.key) == cells
     ranked = reviews.ranking(store, [earlier, buyer, later])
     assert ranked is not None and set(ranked.scores) == {earlier.id, buyer.id, later.id}
     kept = store.artefacts(later.id)
-    assert not kept.exists(SCORE.artefact) and kept.exists(SYNTHETIC_CELLS)
+    assert not kept.exists(ScoreCounts.artefact) and kept.exists(SYNTHETIC_CELLS)
     values = [score.value for score in ranked.scores.values()]
     assert values == sorted(values) and ranked.lead.value == pytest.approx(values[1] - values[0])
 
@@ -318,9 +318,9 @@ def test_a_later_pick_by_hand_replaces_the_one_by_scores(store, done):
 def test_a_release_without_noise_is_never_used(store, table, done):
     """Counts of a run that claims nothing would be exact."""
     buyer, run = done(score=0.5), done(epsilon=math.inf)
-    source = store.artefacts(buyer.id).path(SCORE.artefact)
+    source = store.artefacts(buyer.id).path(ScoreCounts.artefact)
     key = NoisyCells.model_validate_json(source.read_text()).key
-    store.artefacts(run.id).path(SCORE.artefact).write_bytes(source.read_bytes())
+    store.artefacts(run.id).path(ScoreCounts.artefact).write_bytes(source.read_bytes())
     source.unlink()
     assert released_cells(store, table.id, key) is None
 
@@ -344,5 +344,5 @@ def test_a_charged_release_is_not_made_again_after_a_crash(store, table, schema,
         work()
     monkeypatch.setattr(toy.PrivateTable, "release", real_release)
     assert store.set_state(run.id, State.QUEUED, expect=(State.FAILED,))
-    assert work() == 0 and made == [SCORE.name]
-    assert not store.artefacts(run.id).exists(SCORE.artefact)
+    assert work() == 0 and made == [ScoreCounts.name]
+    assert not store.artefacts(run.id).exists(ScoreCounts.artefact)

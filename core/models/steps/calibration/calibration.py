@@ -10,11 +10,18 @@ import torch
 from numpy.typing import NDArray
 
 from core.encoding.codec import Codec
+from core.models.base_sampler import BaseSampler
 from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, SignificantSets
-from core.models.saved_model import FittedModel
+from core.models.saved_model import SavedModel, preview_of
+from core.models.step import FitContext
 from core.models.steps.calibration.coupling import coupling, goal_of
-from core.models.steps.calibration.reweighing import CalibratedModel, Calibration
-from core.models.steps.calibration.row_weights import ITERATIONS, CellTable, fit_tilt, inclusion
+from core.models.steps.calibration.reweighing import Reweigh
+from core.models.steps.calibration.row_weights import (
+    ITERATIONS,
+    CellTable,
+    fit_row_weights,
+    inclusion,
+)
 from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.design import PAIRS, TOGETHER, Design, SumCandidate
@@ -23,11 +30,10 @@ from core.models.steps.counting.relations import Determined, determined
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.training.training_loop import Checkpoint
-from core.models.synthesizer import FitContext, Trainer
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 
-__all__ = ["Counts", "calibrate", "count", "counts_of", "fit_calibrated"]
+__all__ = ["Counts", "calibrate", "count", "calibrated", "counts_of"]
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
@@ -88,15 +94,15 @@ def counts_of(known: Releases, counted: Sequence[PairTarget]) -> Counts:
 
 
 def calibrate(
-    inner: FittedModel,
+    inner: BaseSampler,
     counts: Counts,
     *,
     pairs: bool = True,
     fine: bool = True,
     candidates: int = MANY,
-    told: Callable[[int, dict[str, float]], None] | None = None,
-) -> CalibratedModel:
-    """A trained model behind weights that agree with released counts.
+    on_iteration: Callable[[int, dict[str, float]], None] | None = None,
+) -> Reweigh:
+    """Weights under which a trained model's rows agree with released counts.
 
     Args:
       inner: generates the pool that weights are fitted on.
@@ -104,14 +110,14 @@ def calibrate(
       fine: whether cells are carried to the released shares of single columns before that, places
         drawn from the fine counts and relations kept.
       candidates: see `Calibrated`; the pool is smaller where they are fewer.
-      told: called after each iteration with its number and distances in units of the noise.
+      on_iteration: called after each iteration with its number and distances in units of the noise.
     """
     tables = (*counts.columns, *(counts.pairs if pairs else ()))
     most = min(POOL * candidates // MANY, max(FEWEST_POOL, POOL_A_RECORD * counts.n))
     rows = max(FEWEST_POOL, min(most, POOL_CELLS // len(tables)))
     kinds = tuple((table.columns, table.sizes) for table in tables)
     placing = Placing.of(counts.scales, counts.follows, counts.sums)
-    begun = Calibration(counts.scales, kinds, (), placing, candidates=candidates)
+    begun = Reweigh(counts.scales, kinds, (), placing, candidates=candidates)
     random = torch.Generator().manual_seed(counts.seed + 11)
     with torch.no_grad():
         pool = inner.draw(rows, random)
@@ -120,10 +126,10 @@ def calibrate(
         begun = replace(begun, moves=_moves(counts, begun.cells(pool, random), even))
 
     def tell(done: int, shares: list[Floats]) -> None:
-        if told is not None:
-            told(done, _distances(tables, shares))
+        if on_iteration is not None:
+            on_iteration(done, _distances(tables, shares))
 
-    factors = fit_tilt(tables, begun.cells(pool, random), trust=TRUST, told=tell)
+    factors = fit_row_weights(tables, begun.cells(pool, random), trust=TRUST, on_iteration=tell)
     weighed = replace(begun, factors=tuple(factors))
     if fine:
         with torch.no_grad():  # rows that the weights were not fitted on
@@ -131,7 +137,7 @@ def calibrate(
         drawn = inclusion(weighed.weights(cells), max(1, SETTLING * rows // candidates))
         weighed = replace(weighed, settled=_moves(counts, cells, drawn))
     random.manual_seed(counts.seed)  # a mixture draws until rows are enough: nothing goes on there
-    return CalibratedModel(inner, weighed)
+    return weighed
 
 
 def _moves(counts: Counts, cells: Sequence[Cells], weights: Floats) -> tuple[Floats | None, ...]:
@@ -174,26 +180,24 @@ def count(table: PrivateTable, plan: Plan, context: FitContext) -> Counts:
     return counts_of(known, counted)
 
 
-def fit_calibrated(
-    model: Trainer, table: PrivateTable, plan: Plan, context: FitContext, *, candidates: int
-) -> CalibratedModel:
-    """Count, train the model, and fit its rows to the counts; see `Synthesizer.fit`.
+def calibrated(
+    model: SavedModel, counts: Counts, context: FitContext, *, candidates: int
+) -> SavedModel:
+    """The trained model with weights under which its rows agree with the counts.
 
     Args:
-      plan: holds the phases of counting and the model's own.
       candidates: see `Calibrated`.
     """
-    counts = count(table, plan, context)
-    inner = model.fit(table, plan, context)
-    assert isinstance(inner, FittedModel)
-    emitter = Emitter(context.on_event)
+    emitter, base = Emitter(context.on_event), model.base
+    assert isinstance(base, BaseSampler)
     title = "Fitting rows to the counts (touches no private data)"
     emitter.send(PhaseStarted(name=NAME, title=title))
 
-    def told(done: int, distances: dict[str, float]) -> None:
+    def on_iteration(done: int, distances: dict[str, float]) -> None:
         emitter.send(Progress(step=done, steps=ITERATIONS, phase=NAME))
         emitter.send(Metrics(step=done, values=distances))
 
-    fitted = calibrate(inner, counts, candidates=candidates, told=told)
-    emitter.send(Preview(rows=fitted.preview()))
+    weights = calibrate(base, counts, candidates=candidates, on_iteration=on_iteration)
+    fitted = model.then(weights)
+    emitter.send(Preview(rows=preview_of(fitted)))
     return fitted

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-__all__ = ["CellTable", "cells_of", "fit_tilt", "inclusion", "log_weights", "systematic"]
+__all__ = ["CellTable", "cells_of", "fit_row_weights", "inclusion", "log_weights", "systematic"]
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
@@ -84,12 +84,12 @@ def log_weights(
     return total
 
 
-def fit_tilt(
+def fit_row_weights(
     tables: Sequence[CellTable],
     cells: Sequence[Cells],
     *,
     trust: float,
-    told: Callable[[int, list[Floats]], None] | None = None,
+    on_iteration: Callable[[int, list[Floats]], None] | None = None,
 ) -> list[Floats]:
     """The factors λ of each table's cells; 0 where the pool has no row, since nothing can be drawn.
 
@@ -97,8 +97,8 @@ def fit_tilt(
       tables: what was released; at least one.
       cells: int64 [pool] of every column, of rows that the model generated.
       trust: κ ≥ 0: the model's shares are taken to be off by their √κth part or so.
-      told: called after each iteration with its number and the weighted pool's shares of each
-        table's cells; may raise to stop.
+      on_iteration: called after each iteration with its number and the weighted pool's shares of
+        each table's cells; may raise to stop.
     """
     dual = _Dual(tables, cells, trust)
     done = 0
@@ -106,8 +106,8 @@ def fit_tilt(
     def tell(scaled: Floats) -> None:
         nonlocal done
         done += 1
-        if told is not None:
-            told(done, dual.split(dual.expected(dual.unit * scaled)[0]))
+        if on_iteration is not None:
+            on_iteration(done, dual.split(dual.expected(dual.unit * scaled)[0]))
 
     best = minimize(
         dual,
@@ -124,7 +124,7 @@ class _Dual:
     """The function that is minimised, over factors in units of its curvature along each.
 
     Args:
-      tables, cells, trust: see `fit_tilt`.
+      tables, cells, trust: see `fit_row_weights`.
 
     Attributes:
       unit: float64 [all cells], what scaled factors are multiplied by.

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from core.models.saved_model import FittedGenerator
+from core.models.base_sampler import FittedGenerator
+from core.models.step import FitContext
 from core.models.steps.training.adversarial import AdversarialConfig, AdversarialTrainer
 from core.models.steps.training.draws import normals
 from core.models.steps.training.heads import Heads
@@ -15,7 +16,6 @@ from core.models.steps.training.phases import CRITIC
 from core.models.steps.training.settings import GanSettings
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble, unpacked
 from core.models.steps.training.training_loop import Checkpoint, private, train
-from core.models.synthesizer import FitContext
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.guarded import PrivateTable

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 
 from core.models.events import Emitter, Metrics, OnEvent, PhaseStarted, Preview, Progress
-from core.models.synthesizer import FitContext
+from core.models.step import FitContext
 from core.privacy.meter import Meter
 from core.privacy.plan import Phase
 from core.writing.whole_files import replacing

@@ -11,11 +11,11 @@ import pytest
 
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
-from core.lmdp.shift import Shift, Shifted
+from core.lmdp.shift import Shift
 from core.models.events import Preview
-from core.models.laid_out import LaidOut, laid_out, previewed
+from core.models.layout_rows import LayoutRows, laid_out, previewed
 from core.models.registry import load_fitted
-from core.models.synthesizer import Fitted
+from core.models.saved_model import LAYOUT, SavedModel
 from core.privacy.guarded import PrivateTable
 from core.runs.request import RunRequest
 from core.services.planning import make_plan
@@ -39,7 +39,7 @@ N = 240
 
 
 @functools.cache
-def fitted(model: str) -> tuple[LaidOut, Watcher]:
+def fitted(model: str) -> tuple[SavedModel, Watcher]:
     """A quick fit of rows that keep the rules, as a run makes it."""
     domain = SCHEMA.domain()
     layout, table = Layout(domain), made(domain, N)
@@ -50,8 +50,8 @@ def fitted(model: str) -> tuple[LaidOut, Watcher]:
     with tempfile.TemporaryDirectory() as folder:
         door = PrivateTable(codes, layout.domain, plan, people=people)
         inner = fit(door, plan, Path(folder), previewed(watcher, layout))
-    outer = laid_out(inner, layout)
-    assert isinstance(outer, LaidOut)
+    outer = laid_out(SavedModel.of(inner), layout)
+    assert outer.transform(LAYOUT)
     return outer, watcher
 
 
@@ -74,22 +74,20 @@ def test_rows_of_every_model_keep_the_rules_and_belong_to_people(
     pd.testing.assert_frame_equal(again.sample(150, seed=3), table)
 
 
-def test_the_layout_stands_around_the_marginal_shift(tmp_path: Path) -> None:
+def test_the_layout_comes_after_the_marginal_shift(tmp_path: Path) -> None:
     outer, _ = fitted("pearl")
-    groups = {"g": ("pulse", "pressure")}
-    shifted = Shifted(outer.inner, Shift.find(outer.inner, groups, power=0.2, key=b"k" * 32))
-    table = LaidOut(shifted, Layout(SCHEMA.domain()))
+    inner = outer.without(LAYOUT)
+    shift = Shift.find(inner, {"g": ("pulse", "pressure")}, power=0.2, key=b"k" * 32)
+    table = inner.then(shift).then(LayoutRows(Layout(SCHEMA.domain())))
+    assert table.baseline is None  # what the model would make without a shift is hidden
     table.save(tmp_path)
     loaded = load_fitted("pearl", tmp_path)
-    assert isinstance(loaded, LaidOut) and isinstance(loaded.inner, Shifted)
+    assert [one.kind for one in loaded.transforms] == ["shift", "layout"]
     pd.testing.assert_frame_equal(loaded.sample(20, seed=1), table.sample(20, seed=1))
 
 
-def test_models_of_tables_without_rules_are_kept_as_before(tmp_path: Path) -> None:
-    plain: Fitted = quick_fit("pearl").fitted
-    same = laid_out(plain, Layout(plain.domain))
-    assert same is plain
-    same.save(tmp_path)
-    assert not (tmp_path / "layout.json").exists()
+def test_a_table_that_models_see_as_it_is_needs_no_layout() -> None:
+    plain = SavedModel.of(quick_fit("pearl").fitted)
+    assert laid_out(plain, Layout(plain.domain)) is plain
     watcher = Watcher()
     assert previewed(watcher, Layout(plain.domain)) is watcher

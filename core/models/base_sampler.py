@@ -1,0 +1,158 @@
+"""Base samplers: what training leaves behind, how records are drawn from it and how it is saved."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from core.encoding.codec import Codec, Codes, concat_codes
+from core.models.saved_model import Fitted, preview_of
+from core.schema.schema import Domain
+
+__all__ = [
+    "FittedGenerator",
+    "BaseSampler",
+    "read_generator",
+    "chunks",
+    "sampled_by",
+    "write_json",
+    "write_tensors",
+]
+
+ROWS_AT_ONCE = 8192
+
+
+class BaseSampler(ABC):
+    """A trained model by itself, a `Fitted`; what it draws touches no private data.
+
+    Attributes:
+      codec: of the declared domain that it writes.
+      domain: that domain.
+    """
+
+    def __init__(self, codec: Codec):
+        self.codec = codec
+        self.domain = codec.domain
+
+    @property
+    def baseline(self) -> Fitted | None:
+        """See `Fitted`."""
+        return None
+
+    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
+        """See `Fitted.sample`."""
+        return sampled_by(lambda random: self.draw(rows, random), self.codec, rows, seed)
+
+    @abstractmethod
+    def draw(self, rows: int, random: torch.Generator) -> Codes:
+        """NumPy codes of `rows` ≥ 1 records, from data-free randomness on the CPU."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """See `Fitted.save`."""
+
+    def preview(self) -> list[dict[str, Any]]:
+        """See `preview_of`."""
+        return preview_of(self)
+
+
+class FittedGenerator(BaseSampler):
+    """A trained generator network.
+
+    Args:
+      settings: JSON values needed to build the network again.
+      weights: all that `draw_chunk` reads, by name; stored as safetensors.
+      draw_chunk: (rows, generator on the CPU) → NumPy codes of that many records.
+      history: further tensors that go to a file of their own, or nothing.
+
+    Attributes:
+      settings, weights, history: as given.
+    """
+
+    def __init__(
+        self,
+        codec: Codec,
+        *,
+        model: str,
+        settings: dict[str, Any],
+        weights: dict[str, Tensor],
+        draw_chunk: Callable[[int, torch.Generator], Codes],
+        history: dict[str, Tensor] | None = None,
+        file: str = "model.json",
+        constants: Mapping[str, Any] | None = None,
+    ):
+        super().__init__(codec)
+        self.settings = settings
+        self.weights = weights
+        self.history = history or {}
+        self._draw_chunk = draw_chunk
+        self._file = file
+        self._description = {
+            "model": model,
+            "domain": codec.domain.model_dump(mode="json"),
+            "settings": settings,
+            **(constants or {}),
+        }
+
+    def draw(self, rows: int, random: torch.Generator) -> Codes:
+        """See `BaseSampler.draw`."""
+        return concat_codes([self._draw_chunk(b, random) for b in chunks(rows)])
+
+    def save(self, folder: Path) -> None:
+        """See `Fitted.save`: weights.safetensors, history.safetensors (if any) and a JSON file."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_tensors(self.weights, folder / "weights.safetensors")
+        if self.history:
+            write_tensors(self.history, folder / "history.safetensors")
+        write_json(self._description, folder / self._file)
+
+
+def read_generator(
+    folder: Path, file: str = "model.json"
+) -> tuple[Codec, dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
+    """What `FittedGenerator.save` wrote: codec, JSON values, weights and history, {} when none."""
+    values = json.loads((folder / file).read_text(encoding="utf-8"))
+    codec = Codec(Domain.model_validate(values["domain"]))
+    history = folder / "history.safetensors"
+    snapshots = load_file(history) if history.exists() else {}
+    return codec, values, load_file(folder / "weights.safetensors"), snapshots
+
+
+def sampled_by(
+    draw: Callable[[torch.Generator], Codes], codec: Codec, rows: int, seed: int | None
+) -> pd.DataFrame:
+    """The records that `draw` makes of a generator seeded with `seed`; see `Fitted.sample`."""
+    if rows < 1:
+        raise ValueError(f"At least one row must be asked for, got {rows}.")
+    random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
+    with torch.no_grad():
+        return codec.decode_codes(draw(random))
+
+
+def chunks(rows: int, size: int = ROWS_AT_ONCE) -> Iterator[int]:
+    """Sizes of parts of `rows` that are drawn at once.
+
+    >>> list(chunks(20_000))
+    [8192, 8192, 3616]
+    """
+    for start in range(0, rows, size):
+        yield min(size, rows - start)
+
+
+def write_tensors(tensors: Mapping[str, Tensor], file: Path) -> None:
+    """Tensors by name, from any device, as safetensors."""
+    save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, file)
+
+
+def write_json(values: dict[str, Any], file: Path) -> None:
+    """JSON values as UTF-8."""
+    file.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
