@@ -48,7 +48,7 @@ def schema(options: argparse.Namespace) -> int:
     if options.like is not None:
         saved = read_schema(options.like)
         comparison = compare(proposed, saved)
-        print(f"like {options.like.name}: {comparison.words()}", file=sys.stderr)
+        print(f"like {options.like.name}: {comparison.words}", file=sys.stderr)
         for name, what in comparison.changed.items():
             print(
                 f"note: `{name}`: as last time, not as proposed: {', '.join(what)}", file=sys.stderr

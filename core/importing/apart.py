@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Self
 
 from core.importing.raw_table import TABLE, Progress, RawTable
+from core.message import Message, from_json
 from core.reading.address import Address, Allowed
 from core.reading.cells import TableReadError
 from core.schema.form import FileForm
@@ -86,8 +87,12 @@ def _whole(environment: Mapping[str, str], name: str, default: int, least: int) 
     text = environment.get(name, "").strip() or str(default)
     if not text.isascii() or not text.isdigit() or int(text) < least:
         raise TableReadError(
-            f"{name} must be a whole number of at least {least}. Nothing was read; correct it "
-            "where the program is started."
+            Message(
+                "{variable} must be a whole number of at least {least}. Nothing was read. Correct "
+                "it where the program is started.",
+                variable=name,
+                least=least,
+            )
         )
     return int(text)
 
@@ -95,24 +100,34 @@ def _whole(environment: Mapping[str, str], name: str, default: int, least: int) 
 def takes_too_much(memory_mb: int) -> TableReadError:
     """The error for a table whose reading would take more memory than is allowed."""
     return TableReadError(
-        f"Reading this table takes more than {memory_mb:,} MB of memory, so it was stopped. "
-        f"Nothing was kept. Keep the columns and rows you need, or set {MEMORY} higher."
+        Message(
+            "Reading this table takes more than {most:,} MB of memory, so it was stopped. Nothing "
+            "was kept. Keep only the columns and rows you need, or set {variable} higher.",
+            most=memory_mb,
+            variable=MEMORY,
+        )
     )
 
 
 def _takes_too_long(seconds: float) -> TableReadError:
-    plural = "second" if seconds == 1 else "seconds"
     return TableReadError(
-        f"Reading this table takes longer than {seconds:,.0f} {plural}, so it was stopped. Nothing "
-        f"was kept. Keep the columns and rows you need, or set {SECONDS} higher."
+        Message(
+            "Reading this table takes longer than {seconds:,.0f} s, so it was stopped. Nothing was "
+            "kept. Keep only the columns and rows you need, or set {variable} higher.",
+            seconds=seconds,
+            variable=SECONDS,
+        )
     )
 
 
 def no_room(error: OSError) -> TableReadError:
     """The error for a disk that is full, or a file that is larger than is allowed."""
     return TableReadError(
-        f"There is no room for the rows ({error.strerror}). Nothing was kept. Free some disk space "
-        "and try again."
+        Message(
+            "There is no room for the rows ({reason}). Nothing was kept. Free some disk space and "
+            "try again.",
+            reason=error.strerror,
+        )
     )
 
 
@@ -154,7 +169,7 @@ def read_apart(
     with nullcontext() if outside else _turns, tempfile.TemporaryFile() as cried:
         answer = _answer(asked, seconds, _environment(request), cried, progress)
         if "refused" in answer:
-            raise TableReadError(answer["refused"])
+            raise TableReadError(from_json(answer["refused"]))
         if "table" not in answer:
             raise _died(cried, bounds, outside)
     return TABLE.validate_python(answer["table"])
@@ -179,8 +194,11 @@ def _answer(
         )
     except OSError as error:
         raise TableReadError(
-            f"The file was not read, because no process could be started ({error.strerror}). "
-            "Nothing was kept; try again."
+            Message(
+                "The file was not read because no process could be started ({reason}). Nothing was "
+                "kept. Try again.",
+                reason=error.strerror,
+            )
         ) from None
     answer: dict[str, Any] = {}
     assert child.stdin is not None and child.stdout is not None
@@ -188,7 +206,7 @@ def _answer(
         with suppress(BrokenPipeError), child.stdin:
             child.stdin.write(asked)
         for line in _lines(child.stdout, seconds):
-            with suppress(ValueError):  # no words of ours
+            with suppress(ValueError):  # a library's own output
                 answer |= json.loads(line)
             if "read" in answer:
                 progress(answer["read"])
@@ -241,7 +259,7 @@ def _died(cried: IO[bytes], bounds: ReadBounds, outside: bool) -> TableReadError
         return _takes_too_long(bounds.seconds)
     if outside:
         return TableReadError(
-            "The table was not brought in: the process that read it ended early. Nothing was kept. "
+            "The table was not imported: the process that read it ended early. Nothing was kept. "
             "Try again, or choose fewer columns."
         )
     return TableReadError(

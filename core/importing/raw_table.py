@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pydantic import PlainSerializer, TypeAdapter
 
 from core.importing.record_stream import DrawnRows
+from core.message import Text
 from core.proposing.profile import Profile
 from core.proposing.propose import Counts, propose_table
 from core.reading.cells import TableReadError
@@ -45,7 +46,7 @@ class RawTable:
     n: int
     names: tuple[str, ...]
     form: Annotated[FileForm, PlainSerializer(SET_FIELDS)]
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[Text, ...] = ()
     sums: str = ""
     drawn: Path | None = None
     schema: Schema | None = None

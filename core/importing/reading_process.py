@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from core.importing.apart import Request, no_room, takes_too_much
 from core.importing.raw_table import TABLE, Progress, RawTable, keep_rows
+from core.message import Message, to_json, to_say
 from core.reading.cells import ReadLimits, TableReadError
 from core.reading.opening import open_address, open_path
 from core.reading.sources import Source
@@ -61,7 +62,7 @@ def restrict(memory_mb: int, seconds: float | None) -> None:
 def read_or_refuse(
     request: Request, rows: Path, memory_mb: int, progress: Progress = lambda rows: None
 ) -> RawTable | str:
-    """A table, or one sentence, whatever the libraries raise."""
+    """A table, or why there is none, whatever the libraries raise."""
     try:
         source = _opened(request, rows.parent, ReadLimits(max_bytes=memory_mb * MIB))
         return keep_rows(source, rows, proposing=request.proposing, progress=progress)
@@ -74,10 +75,12 @@ def read_or_refuse(
             return str(no_room(error))
         # Its own words may quote a value or an address, so only its name is said.
         if request.address is not None:
-            return f"The table could not be brought in ({type(error).__name__}). Nothing was kept."
-        return (
-            f"The file could not be read as a table ({type(error).__name__}). Nothing was kept. "
-            "Open it where it was made and save it again, as CSV in UTF-8."
+            words = to_say("The table could not be imported ({error}). Nothing was kept.")
+            return Message(words, error=type(error).__name__)
+        return Message(
+            "The file could not be read as a table ({error}). Nothing was kept. Open it in the "
+            "program that made it and save it again, as CSV in UTF-8.",
+            error=type(error).__name__,
         )
 
 
@@ -95,7 +98,7 @@ def main() -> None:
     restrict(bounds.memory_mb, bounds.seconds if request.address is None else None)
     result = read_or_refuse(request, rows, bounds.memory_mb, lambda n: _say({"read": n}))
     if isinstance(result, str):
-        _say({"refused": result})
+        _say({"refused": to_json(result)})
     else:
         _say({"table": TABLE.dump_python(result, mode="json")})
 

@@ -6,17 +6,14 @@ Counts depend on rows. They are for the steward alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
 
 import pandas as pd
 
-from core.proposing.rare import MERGED_NOTE, OTHER
+from core.proposing.rare import OTHER, without_merged
 from core.schema.column import Column, SchemaColumn
 from core.schema.labels import to_labels
 
 __all__ = ["count_labels", "falling", "labels_from", "merged_below"]
-
-AnyColumn = TypeVar("AnyColumn", bound=Column)
 
 
 def count_labels(
@@ -62,8 +59,11 @@ def merged_below(column: SchemaColumn, counts: pd.DataFrame, fewer: int) -> Sche
     merged = set(rows) - set(named)  # with "OTHER" where rows hold that very word
     if merged:
         named = [*(label for label in named if label != OTHER), OTHER]
-    note = MERGED_NOTE.sub("", column.note).strip()
-    change = {"categories": tuple(named), "other": OTHER if merged else None, "note": note}
+    change = {
+        "categories": tuple(named),
+        "other": OTHER if merged else None,
+        "note": without_merged(column.note),
+    }
     merged_column = column.model_copy(update=change)
     proposed = column.proposal is not None and column.proposal == column.domain_digest
     return merged_column.as_proposed() if proposed else merged_column

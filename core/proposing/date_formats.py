@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+from core.message import Message, plural
 from core.schema.date_text import date_text, parse_dates
 from core.schema.form import Form
 
@@ -67,7 +68,9 @@ def guess_date_format(labels: Series) -> DateGuess | None:
             return DateGuess(candidate, _doubt(labels, candidate))
         nearly = nearly or share >= NEARLY
     if nearly:
-        return DateGuess(None, "Nearly all values are dates, but some are not; kept as it is.")
+        return DateGuess(
+            None, "Nearly all values are dates, but some are not, so they were not read as dates."
+        )
     return None
 
 
@@ -128,20 +131,23 @@ def _share(labels: Series, date_format: str) -> float:
 def _doubt(labels: Series, date_format: str) -> str:
     """What a person should check about the format."""
     if "%f" in date_format and (finer := int(labels.str.contains(FINER).sum())):
-        return (
-            f"{finer:,} different times are finer than a microsecond; they are cut to whole "
-            "microseconds."
+        return plural(
+            finer,
+            "1 time is finer than a microsecond; it was cut to whole microseconds.",
+            "{n:,} different times are finer than a microsecond; they were cut to whole "
+            "microseconds.",
         )
     if "%z" in date_format:
         if _offset(labels) in set(labels.str.extract(r"([+-]\d{2}:?\d{2}|Z)$")[0]):
             return ""
-        return "Times carry different offsets; they are written in UTC."
+        return "Times have different UTC offsets; they will be written in UTC."
     if date_format.startswith("%d/%m") or date_format.startswith("%d-%m"):
         swapped = date_format.replace("%d", "%M_").replace("%m", "%d").replace("%M_", "%m")
         if swapped.startswith("%m") and _share(labels, swapped) == 1:
-            return (
-                "Day and month could be swapped: read as day first. "
-                f"If the month comes first, set the format to {swapped}."
+            return Message(
+                "Day and month could be swapped; dates were read with the day first. If the month "
+                "comes first, set `date_format` to {format} in a schema file.",
+                format=swapped,
             )
     if "%y" in date_format:
         return "Years have two digits: 69 to 99 are read as 1969 to 1999."

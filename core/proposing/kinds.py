@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from core.message import Message, joined, plural, to_say
 from core.proposing.date_formats import DateGuess, date_form, guess_date_format
-from core.proposing.rare import FEW_ROWS, OTHER, common_labels
+from core.proposing.rare import FEW_ROWS, MERGED, OTHER, common_labels, noted
 from core.proposing.sentinels import SENTINELS, code_note, sentinel_note, without_code
 from core.reading.tally import Tally, quantile
 from core.schema.column import BOOLEAN_PAIRS
@@ -76,6 +77,20 @@ ID_NAME = re.compile(
 ID_VALUE = re.compile(
     r"^(\S+@\S+\.\w+|https?://\S+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$"
 )
+LOOKS_LIKE_KEY = to_say(
+    "Looks like an identifier: {distinct:,} of {n:,} values are distinct. It will be replaced by "
+    "new keys."
+)
+LOOKS_LIKE_TEXT = to_say(
+    "Looks like free text: {distinct:,} of {n:,} values are distinct. It will be replaced by "
+    "made-up text."
+)
+STEPS = "Few different numbers, so they were taken as steps of a scale."
+ORDERED = "Taken as ordered; check the order."
+MOSTLY_RARE = (
+    "Most rows hold values that fewer than ten rows share. If they are categories after all, "
+    "change the kind and merge the rare ones."
+)
 RANGE_LABEL = re.compile(r"^\D{0,3}(\d+(?:\.\d+)?)\s*(?:-|–|to|\+|<|>|$)")
 
 
@@ -118,7 +133,7 @@ def _proposed(tally: Tally, name: str) -> SchemaColumn:
     missing = tally.absent > 0
     base = SchemaColumn(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
     if not tally.known:
-        note = "Every value is missing; the column is left out."
+        note = "Every value is missing, so the column is left out."
         dropped = {"missing": True, "source": DomainSource.DROP, "note": note}
         return base.model_copy(update=dropped)
     known = tally.values
@@ -157,7 +172,7 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     if few and counts.min() >= FEW_ROWS:  # else a list would name what single rows hold
         labels = to_labels(tally.values)
         ordered = labels.iloc[np.argsort(labels.astype(float).to_numpy())]
-        return _listed(base, Kind.ORDERED, list(ordered), "Few distinct numbers, taken as steps.")
+        return _listed(base, Kind.ORDERED, list(ordered), STEPS)
     code, distinct, counts = without_code(distinct, counts)
     if code:
         numbers = numbers.where(numbers.values.to_numpy() >= distinct[0])
@@ -166,7 +181,6 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     public = {0.0, low, high, *map(float, SENTINELS)}
     spikes = tuple(spike for spike in atoms if spike in public)
     atom_note = _atom_note([atom for atom in atoms if atom not in public])
-    notes = [code_note(code), sentinel_note(distinct, counts), atom_note]
     return base.model_copy(
         update={
             "kind": Kind.INTEGER if integer else Kind.NUMBER,
@@ -175,7 +189,7 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
             "step": step,
             "scale": "log" if _heavy(numbers, atoms) else "linear",
             "spikes": spikes,
-            "note": " ".join(note for note in notes if note),
+            "note": noted(code_note(code), sentinel_note(distinct, counts), atom_note),
             "form": Form(codes=(code,)) if code else None,
         }
     )
@@ -199,15 +213,11 @@ def _code(numbers: Tally, base: SchemaColumn) -> SchemaColumn | None:
 
 
 def _identifier(base: SchemaColumn, kind: Kind, distinct: int, n: int) -> SchemaColumn:
-    what = "an identifier" if kind is Kind.IDENTIFIER else "free text"
-    substitute = "fresh keys" if kind is Kind.IDENTIFIER else "made-up text"
-    note = (
-        f"Looks like {what}: {distinct:,} of {n:,} values are distinct. "
-        f"It will be replaced by {substitute}."
-    )
-    if kind is Kind.IDENTIFIER and distinct < 0.9 * n:
-        note += " If it names the person behind several rows, say so under “whose rows”."
-    return base.model_copy(update={"kind": kind, "note": note})
+    key, person = kind is Kind.IDENTIFIER, ""
+    looks = Message(LOOKS_LIKE_KEY if key else LOOKS_LIKE_TEXT, distinct=distinct, n=n)
+    if key and distinct < 0.9 * n:
+        person = "If it says which person a row is about, say so under “whose rows”."
+    return base.model_copy(update={"kind": kind, "note": noted(looks, person)})
 
 
 def _spikes(numbers: Tally, step: float) -> tuple[float, ...]:
@@ -246,10 +256,10 @@ def _atom_note(atoms: list[float]) -> str:
     """What to do about frequent values that are not proposed, because they are no round ones."""
     if not atoms:
         return ""
-    values = " and ".join(f"{atom:.15g}" for atom in atoms)
-    return (
-        f"Often exactly {values}. To keep that, list it under `spikes` in a schema file, if it "
-        "may be public."
+    return Message(
+        "Often exactly {values}. To keep that peak, list the value under `spikes` in a schema "
+        "file, if it may be public.",
+        values=joined((Message("{atom:.15g}", atom=atom) for atom in atoms), ", "),
     )
 
 
@@ -289,22 +299,19 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         return _identifier(base, Kind.TEXT, distinct, n)
     note = guess.note if guess is not None else _number_note(labels)
     if distinct > MANY_CATEGORIES:
-        note = f"{note} {distinct:,} different values; rare ones are learnt badly.".strip()
+        many = Message("{n:,} different values; rare ones are learned poorly.", n=distinct)
+        note = noted(note, many)
     if labels.str.lower().nunique() < distinct:
-        note = f"{note} Some values differ only in capitals; they are kept apart.".strip()
+        note = noted(note, "Some values differ only in capital letters; they are kept apart.")
     order = scale_order([str(x) for x in labels])
     # Many labels that begin with numbers, some of few rows, are codes and not steps of a scale.
     if order is not None and (distinct <= UNIQUE_ROWS or counts.min() >= FEW_ROWS):
-        return _listed(base, Kind.ORDERED, order, f"{note} Taken as ordered; check it.".strip())
+        return _listed(base, Kind.ORDERED, order, noted(note, ORDERED))
     common = common_labels(counts)
     if common is None and distinct > UNIQUE_ROWS:  # names, addresses, remarks: few share one
         codes = sample.str.fullmatch(r"[A-Za-z]{0,3}[-_]?\d+").mean() > 0.9  # such as P0117
         text = _identifier(base, Kind.IDENTIFIER if codes else Kind.TEXT, distinct, n)
-        doubt = (
-            f"{text.note} Most rows hold values that fewer than ten share. If these are categories "
-            f"all the same, change the kind and merge the rare ones. {note}"
-        ).strip()
-        return text.model_copy(update={"note": doubt})
+        return text.model_copy(update={"note": noted(text.note, MOSTLY_RARE, note)})
     return _categories(base, sorted(labels), common, note)
 
 
@@ -314,16 +321,16 @@ def _categories(
     """A list of all labels, or of the common ones and "OTHER" for the rest."""
     if common is None or len(common) == len(labels):
         return _listed(base, Kind.CATEGORY, labels, note)
-    text = f"{len(labels) - len(common):,} values of fewer than ten rows are merged into {OTHER}."
+    merged = plural(len(labels) - len(common), *MERGED, label=OTHER)
     named = [*sorted(set(common) - {OTHER}), OTHER]
-    column = _listed(base, Kind.CATEGORY, named, f"{note} {text}".strip())
+    column = _listed(base, Kind.CATEGORY, named, noted(note, merged))
     return column.model_copy(update={"other": OTHER})
 
 
 def _number_note(labels: Series) -> str:
     share = pd.to_numeric(labels, errors="coerce").notna().mean()
     if 0.5 < share < 1:
-        return "Mostly numbers, but some values are not, so it is taken as categories."
+        return "Mostly numbers, but some values are not, so it was taken as categories."
     return ""
 
 

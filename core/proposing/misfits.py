@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from core.encoding.codec import Line
+from core.message import Message, joined, plural, to_say
 from core.reading.tally import Tally
 from core.schema.labels import code_places, to_labels, to_numbers
 from core.schema.schema import Column
@@ -16,6 +17,13 @@ from core.schema.schema import Column
 __all__ = ["INSIDE", "MISSING", "OTHER", "fates", "misfit_words", "misfits"]
 
 INSIDE, MISSING, OTHER = "inside", "missing", "other"  # what becomes of a cell: a value, or none
+_BECOME = {
+    INSIDE: Message("become another of its values"),
+    MISSING: Message("become missing"),
+    OTHER: to_say("become {label}"),
+}
+_LOWEST = Message("become the lowest value")
+_NEAREST = to_say("move to the nearest value that fits")
 GRID_SHARE = 1e-6  # of a step; nearer to the grid than this is on it
 
 
@@ -48,36 +56,39 @@ def fates(column: Column, cells: int, unreadable: int) -> dict[str, int]:
     """What becomes of cells that do not fit, and of how many."""
     missing = column.missing or bool(column.codes)
     if column.kind.numeric:
-        place, unread = INSIDE, MISSING if missing else INSIDE
+        fate, unread = INSIDE, MISSING if missing else INSIDE
     else:
-        place = unread = OTHER if column.other else MISSING if column.missing else INSIDE
-    found = {place: cells - unreadable}
+        fate = unread = OTHER if column.other else MISSING if column.missing else INSIDE
+    found = {fate: cells - unreadable}
     found[unread] = found.get(unread, 0) + unreadable
     return {fate: count for fate, count in found.items() if count}
 
 
 def misfit_words(column: Column, cells: int, unreadable: int = 0) -> str:
     """What would happen to cells that do not fit, in a sentence or two; empty without any."""
-    sentences = []
+    sentences: list[str] = []
     if unreadable:
-        count, (fate,) = _counted(unreadable), fates(column, unreadable, unreadable)
+        (fate,) = fates(column, unreadable, unreadable)
         sentences.append(
-            f"{count} not read as declared and would become missing."
-            if fate == MISSING
-            else f"{count} not read as declared and would become the lowest value. Tick that the "
-            "column may be missing to have them missing instead."
+            plural(
+                unreadable,
+                "1 cell does not read as declared and would {become}.",
+                "{n:,} cells do not read as declared and would {become}.",
+                become=_BECOME[fate] if fate == MISSING else _LOWEST,
+            )
         )
+        if fate != MISSING:
+            sentences.append("To have such cells missing, tick that the column may be missing.")
     if cells > unreadable:
-        count, (fate,) = _counted(cells - unreadable), fates(column, cells - unreadable, 0)
-        nearest = "move to the nearest value inside"
-        inside = nearest if column.kind.numeric else "become another of its values"
-        place = {OTHER: f"become {column.other}", MISSING: "become missing"}.get(fate, inside)
+        (fate,) = fates(column, cells - unreadable, 0)
+        become = _NEAREST if fate == INSIDE and column.kind.numeric else _BECOME[fate]
         sentences.append(
-            f"{count} not fit what is declared here and would {place}. Widen the declaration to "
-            "keep them as they are."
+            plural(
+                cells - unreadable,
+                "1 cell does not fit this declaration and would {become}.",
+                "{n:,} cells do not fit this declaration and would {become}.",
+                become=Message(become, label=column.other or ""),
+            )
         )
-    return " ".join(sentences)
-
-
-def _counted(cells: int) -> str:
-    return "1 cell does" if cells == 1 else f"{cells:,} cells do"
+        sentences.append("Widen the declaration to keep such cells as they are.")
+    return joined(sentences) if sentences else ""

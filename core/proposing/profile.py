@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
+from core.message import Text
 from core.proposing.misfits import misfits
 from core.proposing.rare import RareCounts, rare_counts
 from core.reading.tally import Tally, quantile
@@ -83,7 +84,7 @@ class Profile(BaseModel):
     n: int
     columns: tuple[ColumnProfile, ...]
     preview: tuple[dict[str, Json], ...]
-    reading: tuple[str, ...] = ()
+    reading: tuple[Text, ...] = ()
 
     def __getitem__(self, name: str) -> ColumnProfile:
         """The column of that name; KeyError when there is none."""

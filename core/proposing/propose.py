@@ -17,15 +17,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.message import Message, to_say
 from core.proposing.kinds import infer_tally
 from core.proposing.profile import PREVIEW_ROWS, ColumnProfile, Picture, Profile, preview
 from core.proposing.proposed_form import written_columns
+from core.proposing.rare import noted
 from core.reading.cells import cells_counted
 from core.reading.native_cells import MICROSECOND, native_values
 from core.reading.raw_cells import is_written, raw_frame
-from core.reading.tally import VALUES, Tally, TallyBuilder, count_cells, with_room
+from core.reading.tally import VALUES, Tally, TallyBuilder, count_cells
 from core.reading.typed_cells import typed_column, typed_rows, typed_tally
-from core.schema.column import Column, DomainSource, Kind, SchemaColumn, is_whole
+from core.schema.column import Column, DomainSource, Kind, SchemaColumn, is_whole, nullable_dtype
 from core.schema.form import FileForm, Form
 from core.schema.labels import code_places, dtype_of, to_numbers
 from core.schema.magnitudes import LARGEST
@@ -146,7 +148,7 @@ def _propose(
     columns |= {name: _within(columns[name], *found) for name, found in extents.items()}
     empty = [f"'{c.name}'" for c in columns.values() if c.source is DomainSource.DROP]
     if empty:
-        doubts.append(f"No value is present in {', '.join(empty)}.")
+        doubts.append(Message("{names}: no row has a value.", names=", ".join(empty)))
     schema = Schema(
         columns=tuple(columns.values()),
         delimiter=form.delimiter,
@@ -169,16 +171,21 @@ def _native_column(name: str, tally: Tally, form: Form | None) -> tuple[SchemaCo
     if dtype.startswith("datetime64"):
         means, dtype = Kind.DATETIME, "datetime64[us]" if pa.types.is_date(kind) else dtype
     if pa.types.is_decimal(kind):
-        doubts = [f"'{name}' holds exact decimals; they are read as floating-point numbers."]
+        words = to_say("'{name}' holds exact decimals; they were read as floating-point numbers.")
+        doubts = [Message(words, name=name)]
     elif pa.types.is_duration(kind):
-        doubts = [f"'{name}' holds durations; they are read as seconds."]
+        doubts = [Message("'{name}' holds durations; they were read as seconds.", name=name)]
     elif pa.types.is_timestamp(kind) and kind.unit == "ns":
         cut = cells.cast(pa.int64()).to_numpy(zero_copy_only=False) % MICROSECOND != 0
         if cut.any():
             dtype = dtype.replace("[ns", "[us")
             doubts = [
-                f"'{name}' has times finer than a microsecond; they are cut to whole microseconds "
-                f"({cells_counted(int(tally.rows[cut].sum()))})."
+                Message(
+                    "'{name}' has times finer than a microsecond; they were cut to whole "
+                    "microseconds ({cells}).",
+                    name=name,
+                    cells=cells_counted(int(tally.rows[cut].sum())),
+                )
             ]
     return SchemaColumn(name=name, kind=means, dtype=dtype, form=form), doubts
 
@@ -186,14 +193,19 @@ def _native_column(name: str, tally: Tally, form: Form | None) -> tuple[SchemaCo
 def _unreadable_doubt(name: str, tally: Tally, cells: int) -> str:
     """A sentence on numbers and dates, in so many cells, that are too large to compute with."""
     values = pa.array(tally.values)
-    words = "dates outside the years 1 to 9999"
+    what = Message("dates outside the years 1 to 9999")
     if not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
         numbers = np.abs(pd.to_numeric(pd.Series(values.to_pylist(), dtype=object), "coerce"))
         finite = ((numbers > LARGEST) & np.isfinite(numbers)).any()
-        words = "numbers beyond 1e150" if finite else "infinite values"
+        what = Message("numbers beyond 1e150") if finite else Message("infinite values")
     if not tally.exact:  # their number is an estimate
-        return f"'{name}' has {words}; they are treated as missing."
-    return f"'{name}' has {words}; they are treated as missing ({cells_counted(cells)})."
+        return Message("'{name}' has {what}; they are treated as missing.", name=name, what=what)
+    return Message(
+        "'{name}' has {what}; they are treated as missing ({cells}).",
+        name=name,
+        what=what,
+        cells=cells_counted(cells),
+    )
 
 
 def _proposed(
@@ -227,12 +239,13 @@ def _with_hint(tally: Tally, column: SchemaColumn) -> SchemaColumn:
     again = propose_column(digits, column.name)
     if not again.kind.numeric:
         return column
-    note = (
-        f"Most values fit the kind {again.kind.value}, some do not. Choose it to have the column "
-        "learnt; the others then become missing."
+    note = Message(
+        "Most values fit the kind {kind}, but some do not. Choose that kind to have the column "
+        "learned; the other values then become missing.",
+        kind=Message(again.kind.value),
     )
-    said = "" if column.kind.surrogate else f" {column.note}"
-    return column.model_copy(update={"note": note + said.rstrip()})
+    before = "" if column.kind.surrogate else column.note
+    return column.model_copy(update={"note": noted(note, before)})
 
 
 def with_digits(tally: Tally) -> Tally:
@@ -286,7 +299,7 @@ def _within(
             dtype = "float64"
         ends = round_bounds(least, greatest, step=step, dtype=dtype)
         change["kind"] = Kind.INTEGER if step == 1.0 else Kind.NUMBER
-    change |= {"low": ends[0], "high": ends[1], "dtype": with_room(dtype) if gaps else dtype}
+    change |= {"low": ends[0], "high": ends[1], "dtype": nullable_dtype(dtype) if gaps else dtype}
     return column.model_copy(update=change).as_proposed()
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.message import Message, plural
 from core.proposing.date_formats import is_iso
 from core.proposing.rare import FEW_ROWS
 from core.reading.cells import MISSING_MARKERS, cells_counted
@@ -227,10 +228,16 @@ def _marker_doubts(gaps: Mapping[str, Mapping[str, int]]) -> list[str]:
         return []
     words = sorted({word.lower() for said in found.values() for word in said})
     cells = sum(gaps[name][word] for name, said in found.items() for word in said)
-    verb, quoted = "is" if cells == 1 else "are", ", ".join(f"'{name}'" for name in found)
     return [
-        f"{cells_counted(cells)} saying {' or '.join(words)} {verb} read as missing, in {quoted}. "
-        "Where that is a value, spell it differently in the file."
+        plural(
+            cells,
+            "1 cell saying {words} was read as missing, in {names}. If that is a value, spell it "
+            "differently in the file.",
+            "{n:,} cells saying {words} were read as missing, in {names}. If that is a value, "
+            "spell it differently in the file.",
+            words=", ".join(words),
+            names=", ".join(f"'{name}'" for name in found),
+        )
     ]
 
 
@@ -250,15 +257,22 @@ def _decimal_mark(columns: Mapping[str, _Text]) -> tuple[str, list[str]]:
             (unclear if unsure else clear).append(name)
         elif text.all(GROUPED_OR_PLAIN):
             doubts.append(
-                f"'{name}' has commas that group thousands; it is kept as text. Remove them in the "
-                "file to make it a number."
+                Message(
+                    "'{name}' has commas that group thousands, so it was kept as text. To make it "
+                    "a number, remove them in the file.",
+                    name=name,
+                )
             )
     if clear:
-        named = ", ".join(f"'{n}'" for n in clear + unclear)
-        return ",", [*doubts, f"A comma is read as the decimal mark in {named}."]
+        names = ", ".join(f"'{n}'" for n in clear + unclear)
+        comma = Message("A comma was read as the decimal mark in {names}.", names=names)
+        return ",", [*doubts, comma]
     doubts += [
-        f"'{name}' could have decimal commas or thousands; it is kept as text. Write it with a "
-        "decimal point to make it a number."
+        Message(
+            "'{name}' could have decimal commas or thousands, so it was kept as text. To make it a "
+            "number, write it with a decimal point.",
+            name=name,
+        )
         for name in unclear
     ]
     return ".", doubts
@@ -272,8 +286,11 @@ def _dtype(text: _Text, name: str, decimal: str) -> tuple[str, list[str]]:
         return _number_dtype(text.without(r"\.").without(",", "."), name)
     if decimal == "," and text.any(r"\.") and text.all(f"{INTEGER}|{DOT_THOUSANDS}"):
         return "str", [
-            f"'{name}' could have decimal points or thousands; it is kept as text. Write it like "
-            "the other columns, with a decimal comma, to make it a number."
+            Message(
+                "'{name}' could have decimal points or thousands, so it was kept as text. To make "
+                "it a number, write it with a decimal comma, like the other columns.",
+                name=name,
+            )
         ]
     if text.all(f"{INTEGER}|{INFINITE}") and _cast(_finite(text.values), pa.int64()) is not None:
         return "int64", []
@@ -293,8 +310,11 @@ def _number_dtype(text: _Text, name: str) -> tuple[str, list[str]]:
     pointed = numbers.filter(pc.match_substring(finite, "."), null_selection_behavior="drop")
     if len(pointed) > pc.count_distinct(pointed).as_py():  # versions: 1.1 is not 1.10
         return "str", [
-            f"'{name}' writes one number in several ways, as 1.1 and 1.10 would be; it is kept as "
-            "text. If these are numbers, write each with as many decimals."
+            Message(
+                "'{name}' writes one number in several ways, such as 1.1 and 1.10, so it was kept "
+                "as text. If these are numbers, write all of them with as many decimals.",
+                name=name,
+            )
         ]
     nothing = pc.and_(pc.equal(numbers, 0.0), pc.match_substring_regex(finite, NOT_ZERO))
     lossy = pc.or_(pc.match_substring_regex(finite, LONG), nothing).fill_null(False)
@@ -302,8 +322,11 @@ def _number_dtype(text: _Text, name: str) -> tuple[str, list[str]]:
     if not cells:
         return "float64", []
     return "float64", [
-        f"'{name}' has numbers with more digits than can be held; they are rounded "
-        f"({cells_counted(cells)})."
+        Message(
+            "'{name}' has numbers with more digits than can be held; they were rounded ({cells}).",
+            name=name,
+            cells=cells_counted(cells),
+        )
     ]
 
 

@@ -6,28 +6,32 @@ table, whatever ε is. Counts made here depend on rows: they are for the steward
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from core.message import Message, joined, plural, to_say
 from core.schema.schema import Column
 
 __all__ = [
     "FEW_ROWS",
-    "MERGED_NOTE",
+    "MERGED",
     "OTHER",
     "RareCounts",
     "common_labels",
     "danger",
+    "noted",
     "rare_counts",
+    "without_merged",
 ]
 
 FEW_ROWS = 10  # a value that fewer rows hold is not listed unless the steward says so
 OTHER = "OTHER"
-# what a proposal notes of its list, until somebody changes that list
-MERGED_NOTE = re.compile(rf"[\d,]+ values of fewer than ten rows are merged into {OTHER}\.")
+MERGED = (  # what a proposal notes of its list, until somebody changes that list
+    to_say("1 value of fewer than ten rows was merged into {label}."),
+    to_say("{n:,} values of fewer than ten rows were merged into {label}."),
+)
 MOST_RARE = 0.5  # share of rows that may be merged
 
 
@@ -64,16 +68,39 @@ def danger(name: str, counts: RareCounts) -> str:
     if not counts.rare:
         return ""
     if counts.single:
-        verb = "belongs" if counts.single == 1 else "belong"
-        words = f"{counts.single:,} of {counts.listed:,} values {verb} to one row each"
-        words += f" and {counts.rare:,} to fewer than ten"
+        words = plural(
+            counts.single,
+            "{n:,} of {listed:,} values belongs to one row each and {rare:,} to fewer than ten",
+            "{n:,} of {listed:,} values belong to one row each and {rare:,} to fewer than ten",
+            listed=counts.listed,
+            rare=counts.rare,
+        )
     else:
-        verb = "belongs" if counts.rare == 1 else "belong"
-        words = f"{counts.rare:,} of {counts.listed:,} values {verb} to fewer than ten rows each"
-    return (
-        f"`{name}`: {words}; listing them as public would publish them, unless the list is public "
-        "anyway."
+        words = plural(
+            counts.rare,
+            "{n:,} of {listed:,} values belongs to fewer than ten rows each",
+            "{n:,} of {listed:,} values belong to fewer than ten rows each",
+            listed=counts.listed,
+        )
+    return Message(
+        "`{name}`: {words}; declaring the list public publishes them, unless it is public anyway.",
+        name=name,
+        words=words,
     )
+
+
+def noted(*notes: str) -> str:
+    """Sentences of a column's note after one another, empty ones left out."""
+    said = [note for note in notes if note]
+    return said[0] if len(said) == 1 else joined(said) if said else ""
+
+
+def without_merged(note: str) -> str:
+    """A note without its sentence on merged values, once their list was changed."""
+    if not isinstance(note, Message):
+        return note
+    parts = [str(part) for part in note.values.values()] if "part0" in note.values else [note]
+    return noted(*(p for p in parts if not (isinstance(p, Message) and p.template in MERGED)))
 
 
 def common_labels(counts: pd.Series[Any]) -> list[str] | None:

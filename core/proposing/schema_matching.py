@@ -8,17 +8,21 @@ who are in the new file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pydantic import ValidationError
-
-from core.reading.tally import with_room
-from core.schema.column import NOTHING_PROPOSED, DomainSource, Provenance, SchemaColumn, refusal
+from core.message import Message, joined, plural
+from core.schema.column import (
+    NOTHING_PROPOSED,
+    DomainSource,
+    Provenance,
+    SchemaColumn,
+    changed,
+    nullable_dtype,
+)
 from core.schema.form import Form
-from core.schema.person import Person
-from core.schema.schema import Schema
+from core.schema.schema import Schema, tagged_among
 
 __all__ = ["Comparison", "adopted", "best_match", "compare"]
 
@@ -29,10 +33,6 @@ SEEN = (
 )  # fmt: skip
 MARKS = ("absent", "decimal", "thousands", "prefix", "suffix")  # of a form, that cells are read by
 Key = TypeVar("Key")
-
-
-def _counted(n: int, one: str, many: str, /, **values: str) -> str:
-    return (one if n == 1 else many).format(n=n, **values)
 
 
 @dataclass(frozen=True)
@@ -55,38 +55,34 @@ class Comparison:
         both = len(self.same) + len(self.changed)
         return both / (both + len(self.new) + len(self.gone))
 
-    def words(
-        self, say: Callable[..., str] = str.format, say_n: Callable[..., str] = _counted
-    ) -> str:
-        """One sentence: as last time, but for what is new or gone.
-
-        Args:
-          say: fills a template, in the language of whoever reads.
-          say_n: fills the template for one, or the one for many.
-        """
+    @property
+    def words(self) -> Message:
+        """One sentence: as last time, but for what is new or gone."""
         both = len(self.same) + len(self.changed)
-        parts = [say_n(both, "{n:d} column as last time", "{n:d} columns as last time")]
+        parts = [plural(both, "{n:d} column as last time", "{n:d} columns as last time")]
         if n := len(self.new):
-            names = _listed(self.new, say)
-            parts.append(say_n(n, "{n:d} is new: {names}", "{n:d} are new: {names}", names=names))
+            names = _listed(self.new)
+            parts.append(plural(n, "{n:d} is new: {names}", "{n:d} are new: {names}", names=names))
         if n := len(self.gone):
-            names = _listed(self.gone, say)
-            parts.append(say_n(n, "{n:d} is gone: {names}", "{n:d} are gone: {names}", names=names))
-        return "; ".join(parts) + "."
+            names = _listed(self.gone)
+            parts.append(
+                plural(n, "{n:d} is gone: {names}", "{n:d} are gone: {names}", names=names)
+            )
+        return Message("{parts}.", parts=joined(parts, "; "))
 
 
 def compare(schema: Schema, saved: Schema) -> Comparison:
     """How a schema differs from a saved one."""
     earlier = {column.name: column for column in saved.columns}
-    changed = {
+    differing = {
         column.name: what
         for column in schema.columns
         if column.name in earlier and (what := _changes(column, earlier[column.name]))
     }
     both = [name for name in schema.names if name in earlier]
     return Comparison(
-        same=tuple(name for name in both if name not in changed),
-        changed=changed,
+        same=tuple(name for name in both if name not in differing),
+        changed=differing,
         new=tuple(name for name in schema.names if name not in earlier),
         gone=tuple(name for name in saved.names if name not in schema.names),
     )
@@ -111,24 +107,16 @@ def adopted(proposed: Schema, saved: Schema) -> Schema:
         _adopted(column, earlier[column.name]) if column.name in earlier else column
         for column in proposed.columns
     )
-    groups = {
-        group: tuple(name for name in tagged if name in names)
-        for group, tagged in saved.sensitive.items()
-    }
-    try:
-        return Schema(
-            columns=columns,
-            target=saved.target if saved.target in names else proposed.target,
-            person=_person(saved.person, names),
-            rules=tuple(rule for rule in saved.rules if names.issuperset(rule.columns)),
-            sensitive={group: tagged for group, tagged in groups.items() if tagged},
-            holdout=saved.holdout,
-            delimiter=proposed.delimiter,
-            encoding=proposed.encoding,
-            spaced=proposed.spaced,
-        )
-    except ValidationError as error:
-        raise refusal(error) from None
+    person = saved.person if names.issuperset(saved.key_columns) else None
+    return changed(
+        proposed,
+        columns=columns,
+        target=saved.target if saved.target in names else proposed.target,
+        person=None if person is None else person.among(names),
+        rules=tuple(rule for rule in saved.rules if names.issuperset(rule.columns)),
+        sensitive=tagged_among(saved.sensitive, names),
+        holdout=saved.holdout,
+    )
 
 
 def _adopted(column: SchemaColumn, earlier: SchemaColumn) -> SchemaColumn:
@@ -140,17 +128,8 @@ def _adopted(column: SchemaColumn, earlier: SchemaColumn) -> SchemaColumn:
         return taken.as_proposed()
     if origin is Provenance.BOUGHT:  # by the people of the earlier table
         return taken.model_copy(update={"source": DomainSource.BOUGHT}).as_proposed()
-    stated = origin is Provenance.STEWARD
-    return taken.model_copy(update={"proposal": NOTHING_PROPOSED if stated else None})
-
-
-def _person(person: Person | None, names: set[str]) -> Person | None:
-    """Whose rows are protected together, if the columns that say so are there."""
-    if person is None or not names.issuperset(person.columns):
-        return None
-    constant = tuple(name for name in person.constant if name in names)
-    order = person.order if person.order in names else None
-    return person.model_copy(update={"constant": constant, "order": order})
+    by_steward = origin is Provenance.STEWARD
+    return taken.model_copy(update={"proposal": NOTHING_PROPOSED if by_steward else None})
 
 
 def _changes(column: SchemaColumn, earlier: SchemaColumn) -> tuple[str, ...]:
@@ -161,10 +140,9 @@ def _changes(column: SchemaColumn, earlier: SchemaColumn) -> tuple[str, ...]:
 
 def _spelling(column: SchemaColumn) -> tuple[str | None, ...]:
     form = column.form or Form()
-    return (with_room(column.dtype), column.date_format, *(getattr(form, m) for m in MARKS))
+    return (nullable_dtype(column.dtype), column.date_format, *(getattr(form, m) for m in MARKS))
 
 
-def _listed(names: tuple[str, ...], say: Callable[..., str]) -> str:
-    first = ", ".join(names[:NAMED])
-    more = len(names) - NAMED
-    return say("{names} and {n:d} more", names=first, n=more) if more > 0 else first
+def _listed(names: tuple[str, ...]) -> str:
+    first, more = ", ".join(names[:NAMED]), len(names) - NAMED
+    return Message("{names} and {n:d} more", names=first, n=more) if more > 0 else first

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from core.message import Message, to_say
 from core.proposing.rare import FEW_ROWS
 
 __all__ = ["SENTINELS", "code_note", "sentinel_note", "without_code"]
@@ -29,7 +30,8 @@ def without_code(
 
 def code_note(code: str) -> str:
     """What is said of a number that is taken as a code; "" without one."""
-    return f"{code} is taken as a code for 'missing' and comes back as it is." if code else ""
+    words = to_say("{code} was taken as a code for a missing value; it is written back as it is.")
+    return Message(words, code=code) if code else ""
 
 
 def sentinel_note(distinct: Numbers, counts: npt.NDArray[np.int64]) -> str:
@@ -40,5 +42,8 @@ def sentinel_note(distinct: Numbers, counts: npt.NDArray[np.int64]) -> str:
         gap = abs(distinct[end] - distinct[inner])
         rest = max(abs(distinct[-1 - end if end else -1] - distinct[inner]), 1.0)
         if distinct[end] in SENTINELS and counts[end] > 1 and gap > 0.2 * rest:
-            return f"{distinct[end]:g} stands apart and may mean 'unknown' or 'capped'."
+            return Message(
+                "{value:g} lies far from all other values and may mean 'unknown' or 'capped'.",
+                value=distinct[end],
+            )
     return ""

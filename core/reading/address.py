@@ -22,6 +22,7 @@ from sqlalchemy import URL
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from core.message import Message
 from core.reading.cells import TableReadError
 
 __all__ = ["SOURCES", "Address", "Allowed", "is_url"]
@@ -29,6 +30,7 @@ __all__ = ["SOURCES", "Address", "Allowed", "is_url"]
 SOURCES, STORAGE = "FACSIMILE_SOURCES", "FACSIMILE_STORAGE"
 DATABASES = ("postgresql", "sqlite")
 STORES = ("s3", "gs", "gcs", "az", "abfs", "abfss", "memory")
+OWN = "This is the product's own storage. Nothing was read. Choose another folder or address."
 # what a PostgreSQL address may add: nothing that names a file or service of the server's account
 PARAMETERS = {"host", "port", "sslmode", "connect_timeout", "application_name"}
 
@@ -78,14 +80,17 @@ class Address:
         if scheme in STORES and "::" not in text:
             return cls._store(text, password)
         raise TableReadError(
-            "This kind of address cannot be opened. Nothing was read. Give a path, or an address "
-            f"that begins with {', '.join(f'{one}://' for one in (*DATABASES, *STORES[:4]))}."
+            Message(
+                "This kind of address cannot be opened. Nothing was read. Enter a path, or an "
+                "address that begins with {beginnings}.",
+                beginnings=", ".join(f"{one}://" for one in (*DATABASES, *STORES[:4])),
+            )
         )
 
     @classmethod
     def _path(cls, text: str) -> Self:
         if not text or "\0" in text:
-            raise TableReadError("There is no path. Nothing was read. Give one.")
+            raise TableReadError("No path was given. Nothing was read. Enter one.")
         return cls("path", path=Path(text).expanduser().resolve())
 
     @classmethod
@@ -94,7 +99,7 @@ class Address:
             url = make_url(text)
         except (ArgumentError, ValueError):
             raise TableReadError(
-                "The address of the database is not complete. Nothing was read. Write it as "
+                "The address of the database is incomplete. Nothing was read. Write it as "
                 "postgresql://user@host/name or sqlite:///path."
             ) from None
         if not query:
@@ -102,8 +107,8 @@ class Address:
         if url.get_backend_name() == "sqlite":
             if not url.database or url.database.startswith("file:") or url.query:
                 raise TableReadError(
-                    "The address of an SQLite database is sqlite:/// and its path. Nothing was "
-                    "read."
+                    "Write the address of an SQLite database as sqlite:/// and its path. Nothing "
+                    "was read."
                 )
             file = Path(url.database).expanduser().resolve()
             return cls(
@@ -112,8 +117,12 @@ class Address:
         strange = sorted(set(url.query) - PARAMETERS)
         if strange:
             raise TableReadError(
-                f"The address of the database may not say '{strange[0]}'. Nothing was read. It may "
-                f"say {', '.join(sorted(PARAMETERS))}."
+                Message(
+                    "The address of a database must not set '{name}'. Nothing was read. It may "
+                    "set {names}.",
+                    name=strange[0],
+                    names=", ".join(sorted(PARAMETERS)),
+                )
             )
         return cls("database", url=url.set(password=password) if password else url, query=query)
 
@@ -126,11 +135,11 @@ class Address:
         options = _credentials(scheme, user, unquote(secret))
         if parts.query or parts.fragment:
             raise TableReadError(
-                "The address of an object store may not hold a question mark or a hash. Nothing "
-                "was read. Give user and password instead of a signed address."
+                "The address of an object store must not contain a question mark or a hash. "
+                "Nothing was read. Enter user and password instead of a signed address."
             )
         if ".." in parts.path.split("/"):
-            raise TableReadError("The address of an object store may not go up. Nothing was read.")
+            raise TableReadError("The address of a store must not contain '..'. Nothing was read.")
         host = parts.netloc.rpartition("@")[2]
         return cls("store", store=f"{scheme}://{host}{parts.path}", options=options)
 
@@ -160,22 +169,22 @@ class Address:
         if self.url is None:
             return self.store
         port = f":{self.url.port}" if self.url.port else ""
-        told = {name: self.url.query[name] for name in ("host", "port") if name in self.url.query}
-        if told:  # they go before what stands in the address's own place
-            return "postgresql://?" + "&".join(f"{name}={text}" for name, text in told.items())
+        asked = {name: self.url.query[name] for name in ("host", "port") if name in self.url.query}
+        if asked:  # the driver takes these before the host and port of the address itself
+            return "postgresql://?" + "&".join(f"{name}={text}" for name, text in asked.items())
         return f"postgresql://{self.url.host or ''}{port}/{self.url.database or ''}"
 
 
 def _credentials(scheme: str, user: str, secret: str) -> dict[str, Any]:
-    """Options of a store's file system; without user and password it asks its own places."""
+    """Options of a store's file system; without user and password it finds its own."""
     if not user and not secret:
         return {}
     names = {"s3": ("key", "secret"), "az": ("account_name", "account_key")}
     key, word = names["s3" if scheme in ("s3", "memory") else "az"]
     if scheme in ("gs", "gcs"):
         raise TableReadError(
-            "Google's store takes no password here. Nothing was read. Sign the server in with "
-            "Google's own tools."
+            "Google Cloud Storage cannot be opened with a password. Nothing was read. Sign the "
+            "server in with Google's own tools."
         )
     return {key: user, word: secret}
 
@@ -212,7 +221,7 @@ class Allowed:
         if address.path is not None:
             self.check_own(address.path)
         if address.kind == "store" and self._meets_storage(address.store):
-            raise _own()
+            raise TableReadError(OWN)
         if self.entries is None:
             return
         if address.path is not None:
@@ -222,19 +231,22 @@ class Allowed:
         elif any(self._begins(address.reach, one) for one in self.entries if is_url(one)):
             return
         raise TableReadError(
-            "This server does not let this address be opened. Nothing was read. Whoever runs it "
-            f"names folders and addresses in {SOURCES}; or upload the file instead."
+            Message(
+                "This server does not let anyone open this address. Nothing was read. Whoever runs "
+                "it lists permitted folders and addresses in {variable}; or upload the file.",
+                variable=SOURCES,
+            )
         )
 
     def check_own(self, path: Path) -> None:
         """Refuse a file or folder in the product's own folder."""
         if self.holds(self.forbidden, path):
-            raise _own()
+            raise TableReadError(OWN)
 
     def _meets_storage(self, store: str) -> bool:
-        """Whether a place in an object store holds the product's own rows, or lies among them."""
-        own, place = _bare(self.storage), _bare(store)
-        return bool(own) and (self._begins(own, place) or self._begins(place, own))
+        """Whether an object store's address holds the product's own rows, or lies among them."""
+        own, address = _bare(self.storage), _bare(store)
+        return bool(own) and (self._begins(own, address) or self._begins(address, own))
 
     @staticmethod
     def holds(folder: Path, path: Path) -> bool:
@@ -252,7 +264,3 @@ def _bare(store: str) -> str:
     """Bucket and path of an object store's address, without scheme and user."""
     parts = urlsplit(store)
     return f"{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
-
-
-def _own() -> TableReadError:
-    return TableReadError("This folder is the product's own. Nothing was read.")

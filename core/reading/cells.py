@@ -1,8 +1,10 @@
-"""What can be wrong with a table that is read, what is too big, and which words are no values."""
+"""Refusals of tables that are read, limits on their size, and words for missing values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from core.message import Message, plural
 
 __all__ = [
     "MISSING_MARKERS",
@@ -17,7 +19,7 @@ MISSING_MARKERS = ("", "na", "n/a", "nan", "null", "none", "?")  # compared trim
 
 
 class TableReadError(ValueError):
-    """A file that cannot be read as one table; one plain line saying what happened, what to do."""
+    """A source that cannot be read as one table; the message quotes none of its values."""
 
 
 @dataclass(frozen=True)
@@ -35,26 +37,29 @@ class ReadLimits:
 
 def too_big(limits: ReadLimits) -> TableReadError:
     """The error for a file with too many bytes."""
-    size = limits.max_bytes
-    shown = f"{size / 1024**2:,.0f} MB" if size >= 1024**2 else f"{size:,} bytes"
+    size, megabyte = limits.max_bytes, 1024**2
     return TableReadError(
-        f"The file is larger than {shown}, unpacked or as it is. "
-        "Keep the columns and rows you need, or save it as Parquet."
+        Message(
+            "The file is larger than {size}, packed or unpacked. Keep only the columns and rows "
+            "you need, or save it as Parquet.",
+            size=Message("{n:,.0f} MB", n=size / megabyte)
+            if size >= megabyte
+            else Message("{n:,} bytes", n=size),
+        )
     )
 
 
 def too_many_rows(rows: int, limits: ReadLimits) -> TableReadError:
     """The error for a table that is too long."""
     return TableReadError(
-        f"The table has {rows:,} rows; {limits.max_rows:,} is the most. "
-        "Take a sample of it and try again."
+        Message(
+            "The table has {rows:,} rows; {most:,} is the most. Take a sample of it and try again.",
+            rows=rows,
+            most=limits.max_rows,
+        )
     )
 
 
 def cells_counted(cells: int) -> str:
-    """A number of cells in words.
-
-    >>> cells_counted(1), cells_counted(1200)
-    ('1 cell', '1,200 cells')
-    """
-    return f"{cells:,} cell" if cells == 1 else f"{cells:,} cells"
+    """A number of cells in words."""
+    return plural(cells, "{n:,} cell", "{n:,} cells")

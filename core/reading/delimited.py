@@ -21,15 +21,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from core.message import Message, joined, plural
 from core.reading.cells import ReadLimits, TableReadError
 from core.reading.headers import header_doubts, unique_names
 from core.reading.raw_cells import BATCH_BYTES, as_written, batch_rows
-from core.reading.text_encoding import ADVICE, Utf8, encoding_of, refuse_binary
+from core.reading.text_encoding import Utf8, encoding_of, refuse_binary
 from core.schema.form import DELIMITERS, Delimiter, FileForm
 
 __all__ = ["DelimitedFile"]
 
-NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+NAMES = {
+    ",": Message("comma"),
+    ";": Message("semicolon"),
+    "\t": Message("tab"),
+    "|": Message("vertical bar"),
+}
 MARKUP = ("<!doctype", "<html", "<?xml", "{", "[{")
 TITLE_LINES = 9  # at most, that a title and its blank lines take above a header
 PREFIX_BYTES = 1 << 20  # from which a form is proposed
@@ -37,9 +43,10 @@ SAMPLE_ROWS = 200  # records looked at to propose the delimiter
 BLOCK_BYTES = 1 << 21  # of text; arrow reads some thirty ahead, and refuses a longer record
 csv.field_size_limit(BLOCK_BYTES)  # else Python's reader refuses values that arrow takes
 SPACED_CELLS = 1 << 19  # of text that Python holds at once
-UNSPLIT = (
-    f"The file could not be split into rows: one is longer than {BLOCK_BYTES // 2**20} MB. Leave "
-    "out the column with the longest values, or save the file as Parquet."
+UNSPLIT = Message(
+    "The file could not be split into rows: one is longer than {n} MB. Leave out the column with "
+    "the longest values, or save the file as Parquet.",
+    n=BLOCK_BYTES // 2**20,
 )
 
 
@@ -70,21 +77,31 @@ class DelimitedFile:
         width = 2 if encoding.startswith("utf-16") else 4 if encoding.startswith("utf-32") else 1
         if self.path.stat().st_size % width:
             raise TableReadError(
-                f"The text could not be read as {encoding}. Save the file again as CSV in UTF-8."
+                Message(
+                    "The text could not be read as {encoding}. Save the file again as CSV in "
+                    "UTF-8.",
+                    encoding=encoding,
+                )
             )
         text = Utf8(encoding)(prefix).decode()
         if text.isspace() or not text:
             raise TableReadError("The file is empty. Choose a file with a header and rows.")
         if text[:64].lstrip().lower().startswith(MARKUP):
-            raise TableReadError(f"This is a web page, XML or JSON document, not a table. {ADVICE}")
+            raise TableReadError(
+                "This is a web page, XML or JSON document, not a table. Choose a CSV, TSV, Parquet "
+                "or Excel file."
+            )
         if not whole:
             text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
         self.form = _form_of(text, encoding, declared, self.tabbed)
         self._names, self._lines, self._doubts = self._header()
         if proposes and not encoding.startswith("utf"):
             self._doubts.append(
-                f"The file is not in UTF-8; it is read as {encoding}. Check that accented letters "
-                "look right, or save it again in UTF-8."
+                Message(
+                    "The file is not in UTF-8, so it was read as {encoding}. Check that accented "
+                    "letters look right, or save it again in UTF-8.",
+                    encoding=encoding,
+                )
             )
         self.doubts = tuple(self._doubts)
 
@@ -127,9 +144,13 @@ class DelimitedFile:
         if utf8.replaced:
             self.doubts = (
                 *self._doubts,
-                f"Unreadable characters, shown as \N{REPLACEMENT CHARACTER}: {utf8.replaced:,} "
-                f"(encoding {self.form.encoding}). Where letters are missing, import the file "
-                "again with another encoding.",
+                Message(
+                    "Unreadable characters, shown as \N{REPLACEMENT CHARACTER}: {n:,} (encoding "
+                    "{encoding}). If letters are missing, import the file again with another "
+                    "encoding.",
+                    n=utf8.replaced,
+                    encoding=self.form.encoding,
+                ),
             )
 
     def _blocks(self, utf8: Utf8) -> Iterator[pa.Table]:
@@ -236,8 +257,11 @@ def _refuse_endless(stream: BinaryIO) -> None:
     rest = stream.read(BLOCK_BYTES - PREFIX_BYTES)
     if len(rest) == BLOCK_BYTES - PREFIX_BYTES and b"\n" not in rest and b"\r" not in rest:
         raise TableReadError(
-            f"The file's first {BLOCK_BYTES // 2**20} MB are one line, so it is not a table with a "
-            "row on each line. Choose a CSV file with line ends, or a Parquet file."
+            Message(
+                "The file's first {n} MB are one line, so it is not a table with a row on each "
+                "line. Choose a CSV file with line breaks, or a Parquet file.",
+                n=BLOCK_BYTES // 2**20,
+            )
         )
 
 
@@ -298,30 +322,42 @@ def _widths(text: str, delimiter: str) -> Iterator[int]:
 
 
 def _ragged(line: int, width: int, header_width: int, delimiter: str) -> TableReadError:
-    values = "value" if width == 1 else "values"
-    if line <= TITLE_LINES and width > header_width:
-        return TableReadError(
-            f"Line {line} has {width} {values} where the first has {header_width} (delimiter: "
-            f"{NAMES[delimiter]}). If a title stands above the header, delete the lines above the "
-            "header; else fix that line, and put quotes around values that hold the delimiter."
-        )
-    return TableReadError(
-        f"Line {line} has {width} {values} where the header has {header_width} (delimiter: "
-        f"{NAMES[delimiter]}). Fix that line; put quotes around values that hold the delimiter."
+    fault = plural(
+        width,
+        "Line {line} has {n} value where the header has {header} (delimiter: {delimiter}).",
+        "Line {line} has {n} values where the header has {header} (delimiter: {delimiter}).",
+        line=line,
+        header=header_width,
+        delimiter=NAMES[delimiter],
     )
+    advice = "Correct that line, and put quotes around values that contain the delimiter."
+    if line <= TITLE_LINES and width > header_width:
+        title = "If there is a title above the header, delete the lines above the header."
+        return TableReadError(joined([fault, title, "Otherwise correct that line."]))
+    return TableReadError(joined([fault, advice]))
 
 
 def _quote_error(line: int, error: csv.Error) -> TableReadError:
     if "limit" in str(error):
         return TableReadError(
-            f"Line {line} begins a value longer than {csv.field_size_limit():,} characters, most "
-            "likely a quote that is never closed. Close it and try again."
+            Message(
+                "Line {line} begins a value longer than {most:,} characters, most likely because a "
+                "quote is never closed. Close it and try again.",
+                line=line,
+                most=csv.field_size_limit(),
+            )
         )
     if "unexpected end" in str(error):
         return TableReadError(
-            f'Line {line} opens a quote (") that is never closed. Close it and try again.'
+            Message(
+                'Line {line} opens a quote (") that is never closed. Close it and try again.',
+                line=line,
+            )
         )
     return TableReadError(
-        f'Line {line} has text after a closing quote ("). Double the quotes inside a quoted value, '
-        "or close the one left open on an earlier line."
+        Message(
+            'Line {line} has text after a closing quote ("). Double the quotes inside a quoted '
+            "value, or close the one left open on an earlier line.",
+            line=line,
+        )
     )

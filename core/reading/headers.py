@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from core.message import Message
 from core.reading.cells import ReadLimits, TableReadError
 
 __all__ = ["header_doubts", "unique_names"]
@@ -19,23 +20,34 @@ def unique_names(header: Sequence[str], limits: ReadLimits) -> tuple[list[str], 
     names = [name.strip() for name in header]
     if len(names) > limits.max_columns:
         raise TableReadError(
-            f"The file has {len(names):,} columns; {limits.max_columns:,} is the most. "
-            "Keep the columns you need and try again."
+            Message(
+                "The file has {n:,} columns; {most:,} is the most. Keep the columns you need and "
+                "try again.",
+                n=len(names),
+                most=limits.max_columns,
+            )
         )
     named = sum(map(bool, names))
     if 2 * named < len(names):
         raise TableReadError(
-            f"The first row names {named} of {len(names):,} columns, as where a title stands above "
-            "the header. Delete the rows above the header and try again."
+            Message(
+                "The first row names {named} of {n:,} columns; perhaps a title stands above "
+                "the header. Delete the rows above the header and try again.",
+                named=named,
+                n=len(names),
+            )
         )
     if any("\0" in name for name in names):
-        raise TableReadError("The header holds NUL characters. Give every column a plain name.")
+        raise TableReadError("The header contains NUL characters. Give every column a plain name.")
     unique = _renamed(names)
     new = [f"'{name}'" for name, old in zip(unique, names, strict=True) if name != old]
     if not new:
         return unique, []
     return unique, [
-        f"Columns without a name or with the name of an earlier column are called {', '.join(new)}."
+        Message(
+            "Columns without a name or with the name of an earlier column are now called {names}.",
+            names=", ".join(new),
+        )
     ]
 
 
@@ -61,8 +73,8 @@ def header_doubts(header: Sequence[str]) -> list[str]:
     """A sentence where the names look like values; none otherwise."""
     if 2 * sum(map(_is_numeric, header)) > len(header):
         return [
-            "The first line is taken as the header, but it looks like values. "
-            "If the file has no header, add one."
+            "The first line was taken as the header, but it looks like values. If the file has no "
+            "header, add one."
         ]
     return []
 

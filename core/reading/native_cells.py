@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.reading.arrow_types import TICKS, is_text
+from core.schema.column import nullable_dtype
 from core.schema.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
 
 __all__ = ["MICROSECOND", "native_values", "plain_cells", "text_series"]
@@ -61,8 +62,7 @@ def native_values(cells: Cells) -> Series:
         stamps: Series = _stamps(cells).to_pandas()
         return stamps
     if cells.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-        bare = str(kind).replace("bool", "boolean").replace("int", "Int").replace("uI", "UI")
-        dtype: Any = pd.api.types.pandas_dtype(bare)
+        dtype: Any = pd.api.types.pandas_dtype(nullable_dtype(str(kind)))
         return pd.Series(dtype.__from_arrow__(cells))
     values: Series = cells.to_pandas()
     if not pd.api.types.is_float_dtype(values.dtype):

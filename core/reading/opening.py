@@ -20,6 +20,7 @@ from typing import Any
 
 import fsspec
 
+from core.message import Message
 from core.reading.address import Address, Allowed
 from core.reading.cells import ReadLimits, TableReadError, too_big
 from core.reading.delimited import DelimitedFile
@@ -32,23 +33,24 @@ from core.schema.form import FileForm
 __all__ = ["open_address", "open_path"]
 
 UNREACHED = (
-    "The object store could not be reached, or does not let this user in, or there is nothing at "
-    "this address. Nothing was read. Check the address, the user and the password."
+    "Nothing could be read at this address: the object store cannot be reached, refuses this user, "
+    "or holds nothing there. Check the address, the user and the password."
 )
 ENDING = ".parquet"
 HIDDEN = ("_", ".")  # how names of files begin that are not parts of a table
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+PICTURE = Message("a picture")
 REFUSED = {
-    b"%PDF": "a PDF document",
-    b"\x89PNG": "a picture",
-    b"\xff\xd8\xff": "a picture",
-    b"GIF8": "a picture",
-    b"SQLite format 3": "an SQLite database",
-    b"\x7fELF": "a program",
-    b"7z\xbc\xaf": "a 7z archive",
-    b"Rar!": "a RAR archive",
-    b"\x28\xb5\x2f\xfd": "a Zstandard archive",
-    b"ARROW1": "an Arrow file",
+    b"%PDF": Message("a PDF document"),
+    b"\x89PNG": PICTURE,
+    b"\xff\xd8\xff": PICTURE,
+    b"GIF8": PICTURE,
+    b"SQLite format 3": Message("an SQLite database"),
+    b"\x7fELF": Message("a program"),
+    b"7z\xbc\xaf": Message("a 7z archive"),
+    b"Rar!": Message("a RAR archive"),
+    b"\x28\xb5\x2f\xfd": Message("a Zstandard archive"),
+    b"ARROW1": Message("an Arrow file"),
 }
 LONGEST_MAGIC = 16  # bytes
 EXCEL_NAMES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
@@ -62,7 +64,6 @@ PACKED: dict[str, tuple[str, tuple[bytes, ...], Any]] = {  # by ending: method, 
 WORKBOOK = ("[Content_Types].xml", "META-INF/manifest.xml")  # what a zip that is one holds
 LITTER = (".DS_Store", "Thumbs.db")
 CHUNK = 1 << 22
-ADVICE = "Choose a CSV, TSV, Parquet or Excel file."
 DAMAGE = (  # all that is raised on damaged or unsupported archives
     zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError, zlib.error, lzma.LZMAError,
 )  # fmt: skip
@@ -133,15 +134,21 @@ def _beginning(path: Path, label: str) -> tuple[bytes, str]:
         raise TableReadError("There is no such file. Check the path.") from None
     except OSError as error:
         raise TableReadError(
-            f"The file could not be opened ({error.strerror}). Check that you may read it."
+            Message(
+                "The file could not be opened ({reason}). Check that you may read it.",
+                reason=error.strerror,
+            )
         ) from None
     if not begins:
         raise TableReadError("The file is empty. Choose a file with a header and rows.")
     packed = next((end for end in PACKED if label.endswith(end)), "")
     if packed and not begins.startswith(PACKED[packed][1]):
         raise TableReadError(
-            f"The file is named {packed} but is not compressed that way, or it is damaged. "
-            "Compress it again, or choose the plain file."
+            Message(
+                "The file's name ends in {ending}, but it is not compressed that way, or it is "
+                "damaged. Compress it again, or choose the uncompressed file.",
+                ending=packed,
+            )
         )
     return begins, label.removesuffix(packed)
 
@@ -177,28 +184,40 @@ def _content(
     ]
     if len(files) != 1:
         raise TableReadError(
-            f"The zip holds {len(files)} files. Put exactly one table in it, or choose one of them."
+            Message(
+                "The zip file holds {n} files. Put exactly one table in it, or choose one of them.",
+                n=len(files),
+            )
         )
     if files[0].flag_bits & 0x1:
-        raise TableReadError("The zip is protected by a password. Unpack it and try again.")
+        raise TableReadError("The zip file is protected by a password. Unpack it and try again.")
     return partial(archive.open, files[0]), _damaged("zip"), files[0].filename.lower()
 
 
-def _damaged(method: str) -> str:
-    return f"The {method} file is damaged or cut short. Compress or download it again."
+def _damaged(method: str) -> Message:
+    return Message(
+        "The {method} file is damaged or incomplete. Compress or download it again.", method=method
+    )
 
 
 def _refuse(begins: bytes, label: str) -> None:
     """Raise for content that is no text table, naming it where it is known."""
     for magic, what in REFUSED.items():
         if begins.startswith(magic):
-            raise TableReadError(f"This is {what}, not a table. {ADVICE}")
+            raise TableReadError(
+                Message(
+                    "This is {what}, not a table. Choose a CSV, TSV, Parquet or Excel file.",
+                    what=what,
+                )
+            )
     ending = next((end for end in (*EXCEL_NAMES, ENDING) if label.endswith(end)), None)
     if ending is not None:
-        kind = "a Parquet" if ending == ENDING else "an Excel or OpenDocument"
         raise TableReadError(
-            f"The file is named {ending} but is not {kind} file, or it is damaged. "
-            "Save it again in that format, or rename it if it is a CSV."
+            Message(
+                "The file's name ends in {ending}, but it is no such file, or it is damaged. Save "
+                "it again in that format, or rename it if it is a CSV file.",
+                ending=ending,
+            )
         )
 
 
@@ -231,14 +250,14 @@ def open_address(
     found = sorted(str(part) for part in path.rglob(f"*{ENDING}") if part.is_file())
     parts = _parts(found, str(path))
     if any(not Allowed.holds(path, Path(part)) for part in parts):
-        raise TableReadError("A part of this folder is a link out of it. Nothing was read.")
+        raise TableReadError("A file here is a link out of this folder. Nothing was read.")
     for part in parts:  # the folder may be one above the product's own
         allowed.check_own(Path(part))
     return ParquetParts(parts)
 
 
 def _stored(address: Address) -> tuple[Any, str, list[str]]:
-    """An object store's file system, the place there, and the files below it."""
+    """An object store's file system, the path in it, and the files below that."""
     try:  # the file system is not kept, since it knows the password
         system, where = fsspec.core.url_to_fs(
             address.store, skip_instance_cache=True, **address.options
@@ -246,8 +265,11 @@ def _stored(address: Address) -> tuple[Any, str, list[str]]:
         return system, where, sorted(system.find(where))
     except ImportError:
         raise TableReadError(
-            f"This kind of object store needs its driver. Nothing was read. Install it with "
-            f"`{EXTRAS}`."
+            Message(
+                "This kind of object store needs a driver. Nothing was read. Install it with "
+                "`{command}`.",
+                command=EXTRAS,
+            )
         ) from None
     except Exception:  # each store's library raises its own, and may quote what it was given
         raise TableReadError(UNREACHED) from None
@@ -265,7 +287,7 @@ def _parts(found: list[str], where: str) -> list[str]:
         raise TableReadError("There is no Parquet file here. Nothing was read. Check the address.")
     if any("=" in folder for part in parts for folder in inner[part][:-1]):
         raise TableReadError(
-            "Folders here are named after values, such as year=2024, and these are not in the "
-            "files. Nothing was read. Write the parts with all their columns."
+            "Folders here are named after values, such as year=2024, which are not in the files "
+            "themselves. Nothing was read. Write the parts with all their columns."
         )
     return parts

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
+from core.message import Message
 from core.reading.arrow_types import DICTIONARY, is_text, stored_type
 from core.reading.cells import ReadLimits, TableReadError
 from core.reading.headers import unique_names
@@ -50,15 +51,15 @@ class ParquetParts:
         """See `Source.batches`."""
         for part in self.files:
             with self._opened(part) as file:
-                places = {name: place for place, name, _ in _columns(file)[0]}
+                indices = {name: index for index, name, _ in _columns(file)[0]}
                 for batch in arrow_batches(file):
-                    yield self._plain(batch, places)
+                    yield self._plain(batch, indices)
 
-    def _plain(self, batch: pa.RecordBatch, places: dict[str, int]) -> pa.Table:
-        """The batch in the settled types, from the places that its columns have in this part."""
+    def _plain(self, batch: pa.RecordBatch, indices: dict[str, int]) -> pa.Table:
+        """The batch in the settled types, by the indices of its columns in this file."""
         columns = []
         for one in self._schema:
-            cells = batch.column(places[one.name])
+            cells = batch.column(indices[one.name])
             rounded = pa.types.is_floating(one.type)  # whole numbers may have more digits
             try:
                 cells = cells.cast(plain_type(cells.type)).cast(one.type, safe=not rounded)
@@ -72,9 +73,10 @@ class ParquetParts:
         try:
             text.validate(full=True)
         except pa.ArrowInvalid:
-            doubt = (
-                f"'{name}' holds text that is not in UTF-8; what cannot be read stands as "
-                "\N{REPLACEMENT CHARACTER}."
+            doubt = Message(
+                "'{name}' holds text that is not in UTF-8; unreadable characters are shown as "
+                "\N{REPLACEMENT CHARACTER}.",
+                name=name,
             )
             self.doubts = tuple(dict.fromkeys([*self.doubts, doubt]))
             cells = text.cast(pa.binary()).to_pylist()
@@ -94,11 +96,15 @@ class ParquetParts:
             if not settled.names:
                 settled, listed, self.doubts = schema, dictionaries, doubts
                 continue
-            lacking = sorted(set(settled.names) ^ set(schema.names))
-            if lacking:
+            differing = sorted(set(settled.names) ^ set(schema.names))
+            if differing:
                 raise TableReadError(
-                    f"The column '{lacking[0]}' is in some parts and not in others (such as "
-                    f"{PurePath(part).name}). Nothing was kept. Give all parts the same columns."
+                    Message(
+                        "The column '{name}' is in some files and not in others (compare {file}). "
+                        "Nothing was kept. Give all files the same columns.",
+                        name=differing[0],
+                        file=PurePath(part).name,
+                    )
                 )
             settled, listed = _unified(settled, schema), listed & dictionaries
         if not settled.names:
@@ -121,23 +127,26 @@ class ParquetParts:
         except DAMAGE:
             if len(self.files) == 1:
                 raise TableReadError(
-                    "The Parquet file is damaged or cut short. Write or download it again."
+                    "The Parquet file is damaged or incomplete. Write or download it again."
                 ) from None
             raise TableReadError(
-                f"The Parquet file {PurePath(part).name} is damaged or cut short, or could not be "
-                "read to its end. Nothing was kept. Write or download it again."
+                Message(
+                    "The Parquet file {file} is damaged or incomplete, or could not be read to its "
+                    "end. Nothing was kept. Write or download it again.",
+                    file=PurePath(part).name,
+                )
             ) from None
 
 
 def _columns(file: pq.ParquetFile) -> tuple[list[tuple[int, str, pa.DataType]], tuple[str, ...]]:
-    """Place, name and type of each column but the row index that pandas adds, and doubts."""
+    """Index, name and type of each column but the row index that pandas adds, and doubts."""
     fields = list(enumerate(file.metadata.schema.to_arrow_schema()))
-    kept = [(place, one) for place, one in fields if not INDEX.fullmatch(one.name)]
+    kept = [(index, one) for index, one in fields if not INDEX.fullmatch(one.name)]
     names, doubts = unique_names([one.name for _, one in kept], ReadLimits())
     if len(kept) < len(fields):
-        doubts = [*doubts, "The row index stored beside the table is left out."]
+        doubts = [*doubts, "The row index stored beside the table was left out."]
     columns = zip(kept, names, strict=True)
-    return [(place, name, one.type) for (place, one), name in columns], tuple(doubts)
+    return [(index, name, one.type) for (index, one), name in columns], tuple(doubts)
 
 
 def check_kind(kind: pa.DataType, name: str) -> None:
@@ -145,8 +154,12 @@ def check_kind(kind: pa.DataType, name: str) -> None:
     checks = (is_text, pa.types.is_primitive, pa.types.is_decimal, pa.types.is_null)
     if not any(check(kind) for check in checks):
         raise TableReadError(
-            f"The column '{name}' holds lists, records or binary data ({kind}). "
-            "Leave it out, or turn it into plain columns."
+            Message(
+                "The column '{name}' holds lists, records or binary data ({type}). Leave it out, "
+                "or turn it into plain columns.",
+                name=name,
+                type=str(kind),
+            )
         )
 
 
@@ -163,6 +176,9 @@ def _unified(settled: pa.Schema, schema: pa.Schema) -> pa.Schema:
 
 def _differs(name: str) -> TableReadError:
     return TableReadError(
-        f"The column '{name}' holds values of different types in different parts. Nothing was "
-        "kept. Write all parts with one type for it."
+        Message(
+            "The column '{name}' holds values of different types in different files. Nothing was "
+            "kept. Write all files with one type for it.",
+            name=name,
+        )
     )

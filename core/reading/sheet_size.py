@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.etree import ElementTree
 
+from core.message import Message
 from core.reading.cells import ReadLimits, TableReadError, too_big
 
 __all__ = ["check_sheet"]
@@ -51,13 +52,20 @@ def check_sheet(path: Path, name: str, limits: ReadLimits) -> int:
         return 0
     if rows > LAST_ROW or columns > LAST_COLUMN:
         raise TableReadError(
-            f"The sheet has a cell beyond row {LAST_ROW:,} or column XFD, the last ones there can "
-            "be. Nothing was read. Open it in a spreadsheet and save it again."
+            Message(
+                "The sheet has a cell beyond row {last:,} or column XFD, the last that a workbook "
+                "can have. Nothing was read. Open it in a spreadsheet and save it again.",
+                last=LAST_ROW,
+            )
         )
     if rows * columns * CELL_BYTES > limits.max_bytes:
         raise TableReadError(
-            f"The sheet reaches to row {rows:,} and column {columns:,}, too far to read. Nothing "
-            "was read. Delete cells far from the table, or save it as CSV."
+            Message(
+                "The sheet extends to row {rows:,} and column {columns:,}, too far to be read. "
+                "Nothing was read. Delete the cells far from the table, or save it as CSV.",
+                rows=rows,
+                columns=columns,
+            )
         )
     return errors
 

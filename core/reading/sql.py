@@ -25,6 +25,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from core.message import Message
 from core.reading.cells import ReadLimits, TableReadError
 from core.reading.headers import unique_names
 from core.reading.parquet import ParquetParts, check_kind
@@ -53,7 +54,7 @@ def query_rows(url: URL, query: str, folder: Path) -> ParquetParts:
             # a colon would name a parameter, and there is none
             result = connection.execute(text(query.replace(":", r"\:")))
             if not result.returns_rows:
-                raise TableReadError("The query gives no rows. Nothing was kept. Write a SELECT.")
+                raise TableReadError("The query returns no rows. Nothing was kept. Write a SELECT.")
             names, doubts = unique_names([str(name) for name in result.keys()], ReadLimits())
             for rows in result.partitions(batch_rows(len(names))):
                 columns = dict(zip(names, zip(*rows, strict=True), strict=True))
@@ -63,16 +64,22 @@ def query_rows(url: URL, query: str, folder: Path) -> ParquetParts:
                 pq.write_table(table, files[-1])
         except FAILURES as error:  # no OSError: a full disk is not the database's doing
             raise TableReadError(
-                f"The database did not carry out the query ({type(error).__name__}). Nothing "
-                "was kept. Try the query in the database's own program first."
+                Message(
+                    "The database did not carry out the query ({error}). Nothing was kept. Try the "
+                    "query in the database's own program first.",
+                    error=type(error).__name__,
+                )
             ) from None
     if not files:
-        raise TableReadError("The query gives no rows. Nothing was kept. Change the query.")
+        raise TableReadError("The query returns no rows. Nothing was kept. Change the query.")
     source = ParquetParts(files)
     source.doubts = (
         *doubts,
         *(
-            f"'{name}' holds exact decimals; they are read as floating-point numbers."
+            Message(
+                "'{name}' holds exact decimals; they were read as floating-point numbers.",
+                name=name,
+            )
             for name in sorted(exact)
         ),
         *source.doubts,
@@ -99,8 +106,11 @@ def _column(cells: Sequence[Any], name: str) -> pa.Array:
     if column is None or isinstance(column.type, pa.BaseExtensionType):  # keys, addresses, ranges
         if _any(plain, int | float | str | bytes):
             raise TableReadError(
-                f"The column '{name}' holds values of different types. Nothing was kept. Turn them "
-                "into one type in the query, with CAST."
+                Message(
+                    "The column '{name}' holds values of different types. Nothing was kept. "
+                    "Convert them to one type in the query, with CAST.",
+                    name=name,
+                )
             )
         column = pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
     check_kind(column.type, name)
@@ -114,8 +124,8 @@ def _connected(url: URL) -> Iterator[Connection]:
         connection = _engine(url).connect()
     except (*FAILURES, OSError):
         raise TableReadError(
-            "The database could not be reached, or does not let this user in. Nothing was "
-            "read. Check the address, the user and the password."
+            "The database could not be reached, or it refused this user. Nothing was read. Check "
+            "the address, the user and the password."
         ) from None
     with connection:
         options: dict[str, Any] = {"stream_results": True}
@@ -141,7 +151,10 @@ def _engine(url: URL) -> Engine:
         )
     except ModuleNotFoundError:
         raise TableReadError(
-            f"Reading PostgreSQL needs its driver. Nothing was read. Install it with `{EXTRAS}`."
+            Message(
+                "Reading PostgreSQL needs a driver. Nothing was read. Install it with `{command}`.",
+                command=EXTRAS,
+            )
         ) from None
 
 

@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 
 from core.reading.arrow_types import is_text
 from core.reading.native_cells import native_values
-from core.schema.column import Column, Kind
+from core.schema.column import Column, Kind, nullable_dtype
 from core.schema.labels import dtype_of, to_labels, to_numbers
 from core.schema.round_bounds import date_step, number_step
 
-__all__ = ["VALUES", "Tally", "TallyBuilder", "count_cells", "quantile", "with_room"]
+__all__ = ["VALUES", "Tally", "TallyBuilder", "count_cells", "quantile"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Floats: TypeAlias = NDArray[np.float64]
@@ -112,18 +112,18 @@ class Tally:
 
     def mapped(self, became: Series) -> Tally:
         """The tally of what the k values became: equal ones are one, those of none are absent."""
-        places, values = pd.factorize(became)
-        there = places >= 0
+        codes, values = pd.factorize(became)
+        there = codes >= 0
         rows = np.zeros(len(values), dtype=np.int64)
-        np.add.at(rows, places[there], self.rows[there])
+        np.add.at(rows, codes[there], self.rows[there])
         sure = np.zeros(len(values), dtype=np.bool_)
-        sure[places[there & self.sure]] = True
+        sure[codes[there & self.sure]] = True
         gone = int(round(self.weights[~there].sum()))
         return Tally(
             values=pd.Series(values, name=became.name),
             rows=rows,
             absent=self.absent + gone,
-            dtype=with_room(dtype_of(became)) if self.absent + gone else dtype_of(became),
+            dtype=nullable_dtype(dtype_of(became)) if self.absent + gone else dtype_of(became),
             known=self.known - gone,
             sure=sure,
             share=self.share,
@@ -157,17 +157,6 @@ class Tally:
         """Rows by label, in the order the labels occur first; sampled ones as they are here."""
         found = self.mapped(to_labels(self.values))
         return pd.Series(found.rows, index=pd.Index(found.values, dtype="str"))
-
-
-def with_room(dtype: str) -> str:
-    """The dtype that has room for absent values.
-
-    >>> with_room("int64"), with_room("uint8"), with_room("bool"), with_room("str")
-    ('Int64', 'UInt8', 'boolean', 'str')
-    """
-    if dtype.startswith(("int", "uint")):
-        return dtype.replace("int", "Int").replace("u", "U")
-    return "boolean" if dtype == "bool" else dtype
 
 
 class TallyBuilder:
@@ -220,9 +209,9 @@ class TallyBuilder:
             sure = self._values.filter(pa.array(self._sure))
             chosen |= np.asarray(pc.is_in(values, value_set=sure))
             values, rows = values.filter(pa.array(chosen)), rows[chosen]
-        places = np.asarray(pc.index_in(values, value_set=self._values).fill_null(-1))
-        fresh = places < 0
-        self._rows[places[~fresh]] += rows[~fresh]
+        index = np.asarray(pc.index_in(values, value_set=self._values).fill_null(-1))
+        fresh = index < 0
+        self._rows[index[~fresh]] += rows[~fresh]
         self._rows = np.concatenate([self._rows, rows[fresh]])
         self._values = pa.concat_arrays([self._values, values.filter(pa.array(fresh))])
 
@@ -251,11 +240,11 @@ def count_cells(cells: Cells, *, written: bool) -> Tally:
 def quantile(tally: Tally, share: float) -> float:
     """A quantile, interpolated as `np.quantile` does, of a tally that `Tally.numbers` gives."""
     upto = np.cumsum(tally.weights)
-    place = (upto[-1] - 1.0) * share
-    first = np.floor(place)
+    rank = (upto[-1] - 1.0) * share
+    first = np.floor(rank)
     last = np.searchsorted(upto, [first, min(first + 1.0, upto[-1] - 1.0)], side="right")
     ends = tally.values.to_numpy(np.float64)[np.minimum(last, len(upto) - 1)]
-    return float(np.quantile(ends, place - first))
+    return float(np.quantile(ends, rank - first))
 
 
 def _countable(cells: Cells) -> Cells:

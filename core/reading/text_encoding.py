@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from charset_normalizer import from_bytes
 
+from core.message import Message
 from core.reading.cells import TableReadError
 
 __all__ = ["ENCODINGS", "Utf8", "encoding_of", "refuse_binary"]
@@ -22,7 +23,6 @@ WESTERN_SHARE = 0.3  # of accented letters; above it the script is hardly a West
 WIDE_SHARE = 0.7  # of NUL among every other byte; text of any script has fewer where it has none
 SAMPLE_BYTES = 1 << 16  # of lines that tell a legacy encoding
 CONTROLS = re.compile("[\0-\x08\x0e-\x19\x1b-\x1f]")
-ADVICE = "Choose a CSV, TSV, Parquet or Excel file, or save it again as CSV in UTF-8."
 MARKS = {  # byte order marks, the longer first where one begins another
     b"\xef\xbb\xbf": "utf-8-sig",
     b"\xff\xfe\x00\x00": "utf-32",
@@ -46,8 +46,11 @@ def encoding_of(prefix: bytes, declared: str | None) -> str:
         known = _supported(declared)
         if known is None:
             raise TableReadError(
-                f"The encoding '{declared}', as declared, is not supported. Save the file in "
-                "UTF-8, and declare utf-8."
+                Message(
+                    "The declared encoding '{encoding}' is not supported. Save the file in UTF-8, "
+                    "and declare utf-8.",
+                    encoding=declared,
+                )
             )
         return known
     wide = _wide_encoding(prefix)
@@ -63,7 +66,10 @@ def refuse_binary(text: str) -> None:
     """Raise for what is no text at all: at least half its lines hold control characters."""
     lines = re.findall(r"[^\r\n]+", text)
     if lines and 2 * sum(bool(CONTROLS.search(line)) for line in lines) >= len(lines):
-        raise TableReadError(f"The file holds binary data, not a text table. {ADVICE}")
+        raise TableReadError(
+            "The file holds binary data, not a text table. Choose a CSV, TSV, Parquet or Excel "
+            "file, or save it again as CSV in UTF-8."
+        )
 
 
 class Utf8:

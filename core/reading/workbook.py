@@ -20,13 +20,8 @@ from python_calamine import (
     SheetVisibleEnum,
 )
 
-from core.reading.cells import (
-    ReadLimits,
-    TableReadError,
-    cells_counted,
-    too_big,
-    too_many_rows,
-)
+from core.message import Message, plural
+from core.reading.cells import ReadLimits, TableReadError, too_big, too_many_rows
 from core.reading.headers import unique_names
 from core.reading.raw_cells import as_written, batch_rows
 from core.reading.sheet_size import check_sheet
@@ -74,7 +69,9 @@ class Workbook:
         names, doubts = unique_names(header[:width], self.limits)
         self.doubts += tuple(doubts)
         if cells.num_rows < sheet.height - 1:
-            self.doubts += (f"{sheet.height - 1 - cells.num_rows:,} empty rows are left out.",)
+            empty = sheet.height - 1 - cells.num_rows
+            words = plural(empty, "1 empty row was left out.", "{n:,} empty rows were left out.")
+            self.doubts += (words,)
         self._cells = as_written(cells.select(range(width)).rename_columns(names))
 
     def batches(self) -> Iterator[pa.Table]:
@@ -95,22 +92,31 @@ class Workbook:
             if sheet.height == 0:
                 passed += 1
                 continue
-            verb = "holds an error" if errors == 1 else "hold an error"
-            said = (
-                (not visible, f"The sheet '{name}' is hidden; it is read, as no other has cells."),
-                (
-                    visible and not listed[0][1],
-                    f"The first sheet, '{listed[0][0]}', is hidden and is left out.",
-                ),
-                (errors, f"{cells_counted(errors)} {verb} such as #REF! and are read as missing."),
-                (
-                    len(listed) - passed > 1,
-                    f"The workbook has {len(listed)} sheets; only '{name}' is read.",
-                ),
-            )
-            self.doubts += tuple(sentence for holds, sentence in said if holds)
+            self.doubts += tuple(_doubts(name, visible, listed, len(listed) - passed, errors))
             return sheet
         raise TableReadError("The workbook is empty. Choose one with a header and rows.")
+
+
+def _doubts(
+    name: str, visible: bool, listed: list[tuple[str, bool]], left: int, errors: int
+) -> Iterator[str]:
+    """What was decided in doubt of a workbook whose sheet of that name is read."""
+    if not visible:
+        yield Message(
+            "The sheet '{name}' is hidden; no other has cells, so it was read.", name=name
+        )
+    elif not listed[0][1]:
+        yield Message("The first sheet, '{name}', is hidden and was left out.", name=listed[0][0])
+    if errors:
+        yield plural(
+            errors,
+            "1 cell holds an error such as #REF! and was read as missing.",
+            "{n:,} cells hold an error such as #REF! and were read as missing.",
+        )
+    if left > 1:
+        yield Message(
+            "The workbook has {n} sheets; only '{name}' was read.", n=len(listed), name=name
+        )
 
 
 @contextmanager
@@ -129,14 +135,14 @@ def _refusing_damage() -> Iterator[None]:
 
 def _refused() -> TableReadError:
     return TableReadError(
-        "The file is no Excel or OpenDocument workbook, is damaged, or is protected by a "
+        "The file is not an Excel or OpenDocument workbook, is damaged, or is protected by a "
         "password. Open it in a spreadsheet and save it again without one."
     )
 
 
 def _text(rows: Iterator[list[Cell]], width: int) -> pa.Table:
     """Rows of a sheet as text, those without a cell left out."""
-    schema = pa.schema([(str(place), pa.string()) for place in range(width)])
+    schema = pa.schema([(str(index), pa.string()) for index in range(width)])
     tables = [schema.empty_table()]
     while some := list(islice(rows, batch_rows(width))):
         filled = [list(map(_spelled, row)) for row in some if any(cell != "" for cell in row)]

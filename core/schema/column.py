@@ -10,7 +10,7 @@ import hashlib
 import math
 import re
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from core.message import Message
+from core.message import Message, Text, joined, to_say
 from core.schema.form import Form
 from core.schema.magnitudes import magnitude_fault
 from core.schema.rounding_up import round_up
@@ -37,14 +37,17 @@ __all__ = [
     "Provenance",
     "Purchase",
     "SchemaColumn",
+    "changed",
     "RuleDomainError",
     "SchemaError",
     "UndeclaredDomainError",
     "is_whole",
+    "nullable_dtype",
     "refusal",
     "unpaid",
 ]
 
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
 BOOLEAN_PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"}, {"f", "t"}, {"n", "y"})
 MAX_CATEGORIES = 10_000  # above this a column is an identifier or text in all but name
 
@@ -56,6 +59,17 @@ def is_whole(dtype: str) -> bool:
     (True, False)
     """
     return dtype.lower().startswith(("int", "uint"))
+
+
+def nullable_dtype(dtype: str) -> str:
+    """The dtype that has room for absent values.
+
+    >>> nullable_dtype("int64"), nullable_dtype("uint8"), nullable_dtype("bool")
+    ('Int64', 'UInt8', 'boolean')
+    """
+    if dtype.startswith(("int", "uint")):
+        return dtype.replace("int", "Int").replace("u", "U")
+    return "boolean" if dtype == "bool" else dtype
 
 
 class Kind(StrEnum):
@@ -120,10 +134,23 @@ class SchemaError(ValueError):
     """A schema that cannot be used; the message names the column and what to change."""
 
 
+def changed(model: AnyModel, **fields: object) -> AnyModel:
+    """A value with other fields, checked again.
+
+    Raises:
+      SchemaError: the first fault that was found, for the steward who made the change.
+    """
+    try:
+        return type(model).model_validate({**dict(model), **fields})
+    except ValidationError as error:
+        raise refusal(error) from None
+
+
 def refusal(error: ValidationError) -> SchemaError:
-    """The first fault that was found in a changed declaration, for the steward who changed it."""
-    words = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
-    return SchemaError(f"{words[:1].upper()}{words[1:]}. Nothing was changed.")
+    """The first fault that was found in a declaration, for the steward who made it."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    cause = first.get("ctx", {}).get("error")  # what a check of ours raised
+    return SchemaError(joined([str(cause or f"{first['msg']}."), "Nothing was changed."]))
 
 
 class RuleDomainError(SchemaError):
@@ -177,29 +204,46 @@ class Column(BaseModel):
     @classmethod
     def _finite(cls, value: float | None) -> float | None:
         if value is not None and not math.isfinite(value):
-            raise ValueError("bounds must be finite numbers")
+            raise ValueError("Bounds must be finite numbers.")
         return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.low is not None and self.high is not None and self.low > self.high:
-            raise ValueError(f"column '{self.name}': low {self.low} is above high {self.high}")
+            raise ValueError(
+                Message(
+                    "'{name}': the lower bound {low:g} is above the upper bound {high:g}.",
+                    name=self.name,
+                    low=self.low,
+                    high=self.high,
+                )
+            )
         if self.categories is not None:
             if len(set(self.categories)) != len(self.categories):
-                raise ValueError(f"column '{self.name}': a category is listed twice")
+                raise ValueError(Message("'{name}' lists a category twice.", name=self.name))
             if len(self.categories) > MAX_CATEGORIES:
                 raise ValueError(
-                    f"column '{self.name}': more than {MAX_CATEGORIES} categories; "
-                    "make it text or an identifier"
+                    Message(
+                        "'{name}' has more than {most:,} categories. Make it text or an "
+                        "identifier.",
+                        name=self.name,
+                        most=MAX_CATEGORIES,
+                    )
                 )
         if (
             self.pattern is not None
             and is_whole(self.dtype)
             and not re.fullmatch("#{1,18}", self.pattern)
         ):
-            raise ValueError(f"column '{self.name}': a whole number's pattern is 1 to 18 times #")
+            raise ValueError(
+                Message(
+                    "'{name}': the pattern of a whole number is 1 to 18 times #.", name=self.name
+                )
+            )
         if self.other is not None and self.other not in (self.categories or ()):
-            raise ValueError(f"column '{self.name}': 'other' must be one of the categories")
+            raise ValueError(
+                Message("'{name}': 'other' must be one of the categories.", name=self.name)
+            )
         return self
 
     @property
@@ -231,11 +275,15 @@ class Column(BaseModel):
     def check_magnitude(self) -> None:
         """Refuse bounds that no model could compute with."""
         bounds = (self.low, self.high, *self.spikes)
-        words = magnitude_fault(bounds, dates=self.kind is Kind.DATETIME)
-        if words and self.kind.numeric and self.modelled:
+        fault = magnitude_fault(bounds, dates=self.kind is Kind.DATETIME)
+        if fault and self.kind.numeric and self.modelled:
             raise SchemaError(
-                f"Column '{self.name}': its bounds must {words}. Nothing more was spent. Declare "
-                "narrower bounds on the Tables page, or leave the column out."
+                Message(
+                    "Column '{name}': its bounds must {fault}. Nothing more was spent. Declare "
+                    "narrower bounds on the Tables page, or leave the column out.",
+                    name=self.name,
+                    fault=fault,
+                )
             )
 
     def fields(self) -> dict[str, Any]:
@@ -317,7 +365,7 @@ class SchemaColumn(Column):
       purchase: what the domain was bought with; it counts while the domain is what was bought.
     """
 
-    note: str = ""
+    note: Text = ""
     proposal: str | None = None
     purchase: Purchase | None = None
 

@@ -20,6 +20,8 @@ from pydantic import (
     model_validator,
 )
 
+from core.message import Message
+
 __all__ = ["DELIMITERS", "FORMULA_STARTS", "Delimiter", "MOST_CODES", "UNIT", "FileForm", "Form"]
 
 Delimiter: TypeAlias = Literal[",", ";", "\t", "|"]
@@ -79,25 +81,28 @@ class Form(BaseModel):
     @model_validator(mode="after")
     def _sound(self) -> Self:
         if self.thousands and self.thousands not in GROUP_MARKS:
-            raise ValueError("thousands are grouped by a comma, a dot, an apostrophe or a space")
+            raise ValueError("Digits must be grouped by a comma, a dot, an apostrophe or a space.")
         if self.thousands == self.decimal:
-            raise ValueError("one mark cannot stand for decimals and thousands")
+            raise ValueError("Decimals and thousands must have different marks.")
         if self.prefix and not _BEFORE.fullmatch(self.prefix):
-            raise ValueError("what stands before a number must be a currency or a percent sign")
+            raise ValueError("The unit before a number must be a currency or a percent sign.")
         if self.suffix and not _AFTER.fullmatch(self.suffix):
-            raise ValueError("what stands after a number must be a currency or a percent sign")
+            raise ValueError("The unit after a number must be a currency or a percent sign.")
         words = (self.absent, *self.codes)
         if len(set(self.codes)) < len(self.codes) or "" in self.codes:
-            raise ValueError("each further code for a missing value is written once, and not empty")
+            raise ValueError("Codes for missing values must not be empty or repeated.")
         for word in words:
             if word != word.strip() or any(letter in word for letter in "\r\n\t\0"):
-                raise ValueError("a code for a missing value is one line without outer spaces")
+                raise ValueError("A code for a missing value is one line without spaces around it.")
             if len(word) > 64:
-                raise ValueError("a code for a missing value has at most 64 characters")
+                raise ValueError("A code for a missing value has at most 64 characters.")
             if word.startswith(FORMULA_STARTS) and not _INERT.fullmatch(word):
                 raise ValueError(
-                    f"a spreadsheet would run '{word}' as a formula, so it cannot stand for a "
-                    "missing value"
+                    Message(
+                        "A spreadsheet would run '{code}' as a formula, so it cannot stand for a "
+                        "missing value.",
+                        code=word,
+                    )
                 )
         return self
 

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pandas.api.types import pandas_dtype
 
-from core.schema.column import Column, Kind, is_whole
+from core.schema.column import Column, Kind, is_whole, nullable_dtype
 from core.schema.date_text import date_text, parse_dates
 from core.schema.form import Form
 from core.schema.magnitudes import LARGEST
-from core.schema.number_text import number_values, plain_numbers
+from core.schema.number_text import number_values, plain_numbers, values_as
 
 __all__ = [
     "code_places",
@@ -40,6 +40,7 @@ __all__ = [
 Numbers: TypeAlias = npt.NDArray[np.float64]
 Series: TypeAlias = "pd.Series[Any]"
 
+TEXT = ("str", "object", "category", "string")
 MAX_DECIMALS = 12  # steps finer than this are treated as continuous
 SECOND = 1_000_000  # microseconds; dates travel as datetime64[us]
 
@@ -127,24 +128,24 @@ def _as_numbers(series: Series, column: Column) -> Numbers:
 
 def code_places(series: Series, column: Column) -> npt.NDArray[np.int64]:
     """Which of the column's codes for "missing" each cell holds, int [n]; -1 for none."""
-    places = np.full(len(series), -1, dtype=np.int64)
+    found = np.full(len(series), -1, dtype=np.int64)
     if not column.codes:
-        return places
+        return found
     if pd.api.types.is_numeric_dtype(series.dtype):
         numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         numbers, codes, distinct = _label_numbers(series)
         known = pd.Index(column.codes).get_indexer(pd.Index(distinct))
-        places = np.append(known, -1)[codes].astype(np.int64)
+        found = np.append(known, -1)[codes].astype(np.int64)
     for i, number in enumerate(_label_numbers(pd.Series(column.codes, dtype="str"))[0]):
-        places[numbers == number] = i  # -99 and -99.0 are one code
-    return places
+        found[numbers == number] = i  # -99 and -99.0 are one code
+    return found
 
 
 def _label_numbers(
     series: Series,
 ) -> tuple[Numbers, npt.NDArray[np.intp], npt.NDArray[np.object_]]:
-    """Labels as numbers, NaN for none or one beyond ±1e150; their places, -1 absent; and labels."""
+    """Labels as numbers, NaN for none or one beyond ±1e150; their indices, -1 absent; labels."""
     codes, distinct = pd.factorize(to_labels(series))
     cells = pa.array(distinct, pa.large_string())
     if isinstance(cells, pa.ChunkedArray):  # as where there is none
@@ -238,17 +239,16 @@ def snap(values: Numbers, step: float) -> Numbers:
     """
     if step <= 0:
         return values
-    for places in range(MAX_DECIMALS + 1):
-        if round(step, places) == step:
-            decimal = 10.0**-places
-            if step == decimal:
-                return np.round(values, places)
-            return np.round(np.rint(values / step) * step, places)
+    for decimals in range(MAX_DECIMALS + 1):
+        if round(step, decimals) == step:
+            if step == 10.0**-decimals:
+                return np.round(values, decimals)
+            return np.round(np.rint(values / step) * step, decimals)
     return np.rint(values / step) * step
 
 
 def _distinct(series: Series) -> tuple[npt.NDArray[np.intp], Any]:
-    """Each cell's place among the distinct values, -1 where absent, and these.
+    """Each cell's index among the distinct values, -1 where absent, and these.
 
     Values that compare as equal are written by the first of them, so those that are written in
     several ways (0.0 and -0.0; 1, 1.0 and True among objects) are told apart or made one before:
@@ -277,7 +277,7 @@ def _spell(values: Series | pd.Index | npt.NDArray[np.generic]) -> list[str]:
 def _parse(labels: Series, dtype: str) -> Series | None:
     """Distinct labels as values of `dtype`; None when one of them is not such a value."""
     low = dtype.lower()
-    if low in ("str", "object", "category", "string"):
+    if low in TEXT:
         return labels
     if low in ("bool", "boolean"):
         known = labels.isin(["True", "False"]).all()
@@ -288,8 +288,8 @@ def _parse(labels: Series, dtype: str) -> Series | None:
             known = stamps.dt.year.between(1, 9999).all()  # "-1" reads as a year
             return stamps.astype(pandas_dtype(dtype)) if known else None
         if low.startswith(("int", "uint")):  # through Python: exact beyond 2⁵³
-            exact: Series = pd.Series([int(x) for x in labels], dtype=_nullable(dtype))
-            return exact
+            whole: Any = pandas_dtype(nullable_dtype(dtype))  # else absent ones make floats
+            return pd.Series([int(x) for x in labels], dtype=whole)
         return pd.Series([float(x) for x in labels], dtype=low)
     except (ValueError, OverflowError, TypeError):  # of the last, a number beyond the dtype
         return None
@@ -297,32 +297,11 @@ def _parse(labels: Series, dtype: str) -> Series | None:
 
 def _fit(values: Series, dtype: str) -> Series:
     """Values as `dtype`, or its nullable twin when some are absent and it has no room for them."""
-    if dtype in ("str", "object", "category", "string"):
+    if dtype in TEXT:
         return values.astype("str")
-    low = dtype.lower()
-    if low in ("bool", "boolean"):
-        if pd.api.types.is_float_dtype(values.dtype):
-            values = (values >= 0.5).astype("boolean").mask(values.isna())
-        return values.astype(pandas_dtype("boolean" if values.isna().any() else dtype))
-    if low.startswith(("int", "uint")):
-        return _fit_integers(values, dtype)
-    return values.astype(pandas_dtype(dtype))
-
-
-def _nullable(dtype: str) -> Any:
-    """The integer dtype that has room for absent values: reindexing int64 would pass by floats."""
-    return pandas_dtype(dtype.lower().replace("int", "Int").replace("uI", "UI"))
-
-
-def _fit_integers(values: Series, dtype: str) -> Series:
-    """Whole numbers inside the dtype's range."""
-    absent = values.isna()
-    if pd.api.types.is_float_dtype(values.dtype):
-        info = np.iinfo(dtype.lower())
-        # 2⁶³ as a float is one past the largest int64, so the upper end steps down one ulp.
-        top = float(info.max) if info.bits < 64 else np.nextafter(float(info.max), 0)
-        values = values.round().clip(float(info.min), top)
-    return values.astype(_nullable(dtype) if absent.any() else pandas_dtype(dtype))
+    if dtype.startswith("datetime64"):
+        return values.astype(pandas_dtype(dtype))
+    return values_as(values, dtype).set_axis(values.index)
 
 
 def _seconds(series: Series, date_format: str | None) -> Numbers:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.message import Message
+
 __all__ = ["FIRST_SECOND", "LARGEST", "LAST_SECOND", "magnitude_fault"]
 
 LARGEST = 1e150  # of a number; the square of a larger one is not a number any more
@@ -19,4 +21,6 @@ def magnitude_fault(values: Iterable[float | None], *, dates: bool) -> str:
     least, most = (FIRST_SECOND, LAST_SECOND) if dates else (-LARGEST, LARGEST)
     if all(value is None or least <= value <= most for value in values):
         return ""
-    return "be dates of the years 1 to 9999" if dates else "lie between -1e150 and 1e150"
+    if dates:
+        return Message("be dates of the years 1 to 9999")
+    return Message("lie between -1e150 and 1e150")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -36,14 +37,18 @@ class Person(BaseModel):
     def _consistent(self) -> Self:
         if not self.columns and (self.constant or self.order is not None):
             raise ValueError(
-                "constant columns and an order need a column that says who a row is of"
+                "Constant columns and an order need a column that says which person a row is about."
             )
         roles = (*self.columns, *self.constant)
         twice = sorted({name for name in roles if roles.count(name) > 1})
         if twice:
-            raise ValueError(f"columns have two roles for a person: {', '.join(twice)}")
+            raise ValueError(
+                Message("Columns have two roles for a person: {names}.", names=", ".join(twice))
+            )
         if self.order is not None and self.order in roles:
-            raise ValueError(f"'{self.order}' cannot sort rows in which it never changes")
+            raise ValueError(
+                Message("'{name}' cannot sort rows in which it never changes.", name=self.order)
+            )
         return self
 
     @property
@@ -55,6 +60,12 @@ class Person(BaseModel):
     def named(self) -> tuple[str, ...]:
         """Every column with a role."""
         return (*self.columns, *self.constant, *(() if self.order is None else (self.order,)))
+
+    def among(self, names: Collection[str]) -> Self:
+        """This person without constant columns and an order that are not among the names."""
+        constant = tuple(name for name in self.constant if name in names)
+        order = self.order if self.order in names else None
+        return self.model_copy(update={"constant": constant, "order": order})
 
     @property
     def key(self) -> tuple[tuple[str, ...], int]:

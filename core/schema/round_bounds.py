@@ -20,7 +20,7 @@ __all__ = ["date_step", "number_step", "round_bounds", "rung", "whole_years"]
 
 DIGITS = (1, 2, 5)
 NEAR_ZERO = 0.5  # a range whose inner end is less than this share of the outer begins at zero
-MAX_PLACES = 6  # decimals looked for when finding the step
+MAX_DECIMALS = 6  # decimals looked for when finding the step
 NANOSECONDS = 106_751 * 86_400.0  # whole days that "datetime64[ns]" can hold on either side of 1970
 
 
@@ -31,9 +31,9 @@ def number_step(numbers: NDArray[np.float64]) -> float:
     """
     if np.all(numbers == np.rint(numbers)):
         return 1.0
-    for places in range(1, MAX_PLACES + 1):
-        if np.array_equal(snap(numbers, 10.0**-places), numbers):
-            return float(10.0**-places)
+    for decimals in range(1, MAX_DECIMALS + 1):
+        if np.array_equal(snap(numbers, 10.0**-decimals), numbers):
+            return float(10.0**-decimals)
     return 0.0
 
 

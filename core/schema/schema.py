@@ -8,8 +8,8 @@ exactly what was declared.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from core.message import Message
 from core.schema.column import (
     MAX_CATEGORIES,
     NOTHING_PROPOSED,
@@ -52,7 +53,11 @@ __all__ = [
     "SchemaColumn",
     "SchemaError",
     "UndeclaredDomainError",
+    "tagged_among",
 ]
+
+
+Groups: TypeAlias = dict[str, tuple[str, ...]]
 
 
 def _schema_column(column: Any) -> Any:
@@ -62,6 +67,12 @@ def _schema_column(column: Any) -> Any:
 
 def _twice(names: Iterable[str]) -> list[str]:
     return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def tagged_among(groups: Groups, names: Collection[str]) -> Groups:
+    """Groups of tagged columns without those that are not among the names; none is empty."""
+    kept = {group: tuple(n for n in tagged if n in names) for group, tagged in groups.items()}
+    return {group: tagged for group, tagged in kept.items() if tagged}
 
 
 class Schema(BaseModel):
@@ -81,7 +92,7 @@ class Schema(BaseModel):
     target: str | None = None
     person: Person | None = None
     rules: tuple[Rule, ...] = ()
-    sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    sensitive: Groups = Field(default_factory=dict)
     holdout: float = Field(default=0.0, ge=0.0, le=0.5)
     delimiter: Delimiter = ","
     encoding: str = Field(default="utf-8", pattern="^[a-z0-9_-]{1,32}$")
@@ -95,20 +106,27 @@ class Schema(BaseModel):
     @model_validator(mode="after")
     def _roles(self) -> Self:
         if twice := _twice(self.names):
-            raise ValueError(f"column names appear twice: {', '.join(twice)}")
+            raise ValueError(
+                Message("Columns have the same name: {names}.", names=", ".join(twice))
+            )
         tagged = [name for names in self.sensitive.values() for name in names]
         of_person = () if self.person is None else self.person.named
         ruled = [name for rule in self.rules for name in rule.columns]
         for role in (self.target, *of_person, *ruled, *tagged):
             if role is not None and role not in self.names:
-                raise ValueError(f"no column is called '{role}'")
+                raise ValueError(Message("No column is called '{name}'.", name=role))
         if twice := _twice(rule.text for rule in self.rules):
-            raise ValueError(f"rules are declared twice: {'; '.join(twice)}")
+            raise ValueError(
+                Message("These rules are declared twice: {rules}.", rules="; ".join(twice))
+            )
         if twice := _twice(tagged):
-            raise ValueError(f"columns are tagged twice as sensitive: {', '.join(twice)}")
-        empty = [group for group, columns in self.sensitive.items() if not columns]
-        if empty:
-            raise ValueError(f"a sensitive group holds no column: {', '.join(empty)}")
+            raise ValueError(
+                Message("Columns are tagged twice as sensitive: {names}.", names=", ".join(twice))
+            )
+        if empty := [group for group, columns in self.sensitive.items() if not columns]:
+            raise ValueError(
+                Message("These sensitive groups have no column: {names}.", names=", ".join(empty))
+            )
         return self
 
     def __getitem__(self, name: str) -> SchemaColumn:
@@ -119,6 +137,11 @@ class Schema(BaseModel):
     def names(self) -> tuple[str, ...]:
         """Column names in file order."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """Columns that say together whose a row is; none where a row is a person."""
+        return () if self.person is None else self.person.columns
 
     @property
     def form(self) -> FileForm:
@@ -155,15 +178,22 @@ class Schema(BaseModel):
         kept = self._kept_target
         if kept is not None and not self[kept].modelled:
             raise SchemaError(
-                f"The target '{kept}' is dropped, text or an identifier. "
-                "Choose another target or none."
+                Message(
+                    "The target '{name}' is dropped, text or an identifier. Choose another target "
+                    "or none.",
+                    name=kept,
+                )
             )
         for group, columns in self.sensitive.items():
             lost = [name for name in columns if not self[name].modelled]
             if lost:
                 raise SchemaError(
-                    f"The sensitive group '{group}' names columns that are dropped, text or "
-                    f"identifiers: {', '.join(lost)}. Untag them; they reveal no distribution."
+                    Message(
+                        "The sensitive group '{group}' names columns that are dropped, text or "
+                        "identifiers: {names}. Untag them; they reveal no distribution.",
+                        group=group,
+                        names=", ".join(lost),
+                    )
                 )
         self._check_keys()
         settled = self._settled
@@ -214,31 +244,35 @@ class Schema(BaseModel):
 
     def _check_declared(self) -> None:
         """Refuse columns whose domain nobody declared or bought; keys need none."""
-        keys = () if self.person is None else self.person.columns
-        unknown = [c.name for c in self._remaining if not c.declared and c.name not in keys]
+        unknown = [
+            c.name for c in self._remaining if not c.declared and c.name not in self.key_columns
+        ]
         if unknown:
             raise UndeclaredDomainError(
-                f"Bounds or categories are not declared for: {', '.join(unknown)}. "
-                "Declare them on the Tables page, buy them there or with --buy, or drop these "
-                "columns."
+                Message(
+                    "Bounds or categories are not declared for: {names}. Declare them on the "
+                    "Tables page, buy them there or with --buy, or drop these columns.",
+                    names=", ".join(unknown),
+                )
             )
 
     def _check_keys(self) -> None:
         """Refuse to learn what only says whose a row is."""
-        keys = () if self.person is None else self.person.columns
         tagged = [name for names in self.sensitive.values() for name in names]
         for name in (self._kept_target, *tagged):
-            if name in keys:
+            if name in self.key_columns:
                 raise SchemaError(
-                    f"Column '{name}' says whose a row is and is made up anew, so it is neither a "
-                    "target nor hidden. Choose another."
+                    Message(
+                        "Column '{name}' says whose a row is and gets made-up values, so it can be "
+                        "neither the target nor hidden. Choose another column.",
+                        name=name,
+                    )
                 )
 
     def public(self, column: SchemaColumn) -> DomainColumn:
         """The part of a column that may leave; who a row is of is said by made-up values."""
-        keys = () if self.person is None else self.person.columns
         dropped = column.source is DomainSource.DROP
-        if column.name not in keys or column.kind.surrogate or dropped:
+        if column.name not in self.key_columns or column.kind.surrogate or dropped:
             return DomainColumn.of(column)
         return DomainColumn(
             name=column.name, kind=Kind.IDENTIFIER, dtype=column.dtype, pattern=column.pattern
@@ -261,7 +295,7 @@ class Domain(BaseModel):
     target: str | None = None
     person: Person | None = None
     rules: tuple[Rule, ...] = ()
-    sensitive: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    sensitive: Groups = Field(default_factory=dict)
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -286,9 +320,8 @@ class Domain(BaseModel):
         Rules and persons are about whole tables and stay behind.
         """
         by_name = {column.name: column for column in self.columns}
-        tagged = {g: tuple(c for c in cs if c in names) for g, cs in self.sensitive.items()}
         return Domain(
             columns=tuple(by_name[name] for name in names),
             target=self.target if self.target in names else None,
-            sensitive={group: columns for group, columns in tagged.items() if columns},
+            sensitive=tagged_among(self.sensitive, names),
         )

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.message import Message
 from core.schema.column import Column, Kind, SchemaError, is_whole
 from core.schema.labels import from_labels
 
@@ -59,7 +60,7 @@ def shape_of(labels: Sequence[str], most: int = 0) -> str | None:
     if len(lengths) > 1 or not 0 < max(lengths, default=0) <= LONGEST:
         return None
     shape = []
-    for letters in (set(place) for place in zip(*labels, strict=True)):
+    for letters in map(set, zip(*labels, strict=True)):
         slot = next((s for s in ("#", "@", "a", "*") if letters <= set(SLOTS[s])), None)
         if len(letters) == 1 and slot in (None, "@"):
             (slot,) = letters
@@ -75,8 +76,14 @@ def check_room(columns: Iterable[Column], rows: int) -> None:
     for column in columns:
         if column.kind is Kind.IDENTIFIER and room(column) < rows:
             raise SchemaError(
-                f"Column '{column.name}': the pattern '{column.pattern}' has {room(column):,.0f} "
-                f"different values and {rows:,} rows may need one each. Make the pattern longer."
+                Message(
+                    "Column '{name}': the pattern '{pattern}' has {room:,.0f} different values and "
+                    "{rows:,} rows may need one each. Make the pattern longer.",
+                    name=column.name,
+                    pattern=column.pattern,
+                    room=room(column),
+                    rows=rows,
+                )
             )
 
 
@@ -96,7 +103,7 @@ def surrogate(
 
 
 def _alphabets(column: Column) -> list[str]:
-    """What may stand at each place; a whole number does not begin with 0, or it would shrink."""
+    """What each letter may be; a whole number does not begin with 0, or it would shrink."""
     alphabets = [SLOTS.get(letter, letter) for letter in column.pattern or ""]
     if is_whole(column.dtype) and len(alphabets[0]) > 1:
         alphabets[0] = alphabets[0].lstrip("0")
@@ -107,7 +114,7 @@ def _patterned(column: Column, rows: int, start: int) -> list[str]:
     """Different values as long as the pattern has some, in an order fixed by the column's name."""
     alphabets = _alphabets(column)
     sizes = [len(letters) for letters in alphabets]
-    # the last places count through every value once, in another order; those before are scattered
+    # the last letters count through every value once, in another order; those before are scattered
     first, counted = len(sizes), 1
     while first and counted * sizes[first - 1] < _MOST:
         first -= 1
@@ -118,12 +125,12 @@ def _patterned(column: Column, rows: int, start: int) -> list[str]:
         factor += 1
     number = (np.arange(start, start + rows, dtype=np.int64) * factor + key) % counted
     scattered = np.random.default_rng((key, start) if start else key)
-    places: list[NDArray[np.str_]] = []
+    letters_at: list[NDArray[np.str_]] = []
     for at in range(len(sizes) - 1, -1, -1):
         if at >= first:
             number, digit = np.divmod(number, sizes[at])
         else:
             digit = scattered.integers(sizes[at], size=rows)
-        places.append(np.array(list(alphabets[at]))[digit])
-    columns = np.stack(places[::-1], axis=1) if rows else np.empty((0, len(sizes)), dtype="U1")
+        letters_at.append(np.array(list(alphabets[at]))[digit])
+    columns = np.stack(letters_at[::-1], axis=1) if rows else np.empty((0, len(sizes)), dtype="U1")
     return ["".join(letters) for letters in columns.tolist()]

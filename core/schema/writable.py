@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
+from core.message import Message
 from core.schema.column import Column, SchemaError
 from core.schema.labels import from_labels, from_numbers, to_numbers
 from core.schema.surrogates import surrogate
@@ -32,15 +33,24 @@ def check_writable(column: Column) -> None:
         for spike in column.spikes:
             if not column.low <= spike <= column.high and f"{spike:g}" not in column.codes:
                 raise SchemaError(
-                    f"Column '{column.name}': the spike {spike:g} lies outside the bounds "
-                    f"{column.low:g} and {column.high:g}. Nothing more was spent. Widen the "
-                    "bounds, or leave the spike out."
+                    Message(
+                        "Column '{name}': the spike {spike:g} lies outside the bounds {low:g} and "
+                        "{high:g}. Nothing more was spent. Widen the bounds, or leave the spike "
+                        "out.",
+                        name=column.name,
+                        spike=spike,
+                        low=column.low,
+                        high=column.high,
+                    )
                 )
     if not _can_write(column):
         raise SchemaError(
-            f"Column '{column.name}': what is declared cannot be written as '{column.dtype}'. "
-            "Nothing more was spent. Correct its type, date format or bounds, or leave the column "
-            "out."
+            Message(
+                "Column '{name}': its declared values cannot be written as '{dtype}'. Nothing more "
+                "was spent. Correct its type, date format or bounds, or leave the column out.",
+                name=column.name,
+                dtype=column.dtype,
+            )
         )
 
 

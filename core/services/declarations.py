@@ -7,18 +7,15 @@ steward declares public what they say of a rule's values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-from pydantic import ValidationError
 
 from core.encoding.layout.layout import Layout
 from core.encoding.layout.violations import count_violations, declared_from_batches
 from core.proposing.rule_suggestions import suggest_rules
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.schema.column import refusal
+from core.schema.column import changed
 from core.schema.person import Person
-from core.schema.rules.rules import AnyRule, Combinations, Determines
+from core.schema.rules.rules import AnyRule, Determines
 from core.schema.schema import Schema
 from core.services.recounting import BROKEN
 
@@ -28,18 +25,17 @@ __all__ = [
     "change_rules",
     "declare_values",
     "suggestions",
-    "unsettled",
 ]
 
 
 def change_person(store: RunStore, table: TableRecord, person: Person | None) -> TableRecord:
     """Say whose rows are protected together."""
-    return _keep(store, table, _changed(table.schema, person=person))
+    return _keep(store, table, changed(table.schema, person=person))
 
 
 def change_rules(store: RunStore, table: TableRecord, rules: Sequence[AnyRule]) -> TableRecord:
     """Say what holds in every row, and count the rows that break it."""
-    return _keep(store, table, _changed(table.schema, rules=tuple(rules)))
+    return _keep(store, table, changed(table.schema, rules=tuple(rules)))
 
 
 def declare_values(store: RunStore, table: TableRecord, rule: AnyRule) -> TableRecord:
@@ -47,13 +43,6 @@ def declare_values(store: RunStore, table: TableRecord, rule: AnyRule) -> TableR
     settled = declared_from_batches(rule, store.batches(table.id, columns=list(rule.columns)))
     rules = tuple(settled if one == rule else one for one in table.schema.rules)
     return change_rules(store, table, rules)
-
-
-def unsettled(rule: AnyRule) -> bool:
-    """Whether a rule's values are neither declared nor bought yet."""
-    if isinstance(rule, Determines):
-        return rule.mapping is None
-    return isinstance(rule, Combinations) and rule.allowed is None
 
 
 def broken_rules(table: TableRecord) -> dict[str, int]:
@@ -66,20 +55,13 @@ def suggestions(table: TableRecord) -> tuple[AnyRule, ...]:
     return suggest_rules(table.schema)
 
 
-def _changed(schema: Schema, **fields: Any) -> Schema:
-    try:
-        return Schema.model_validate({**dict(schema), **fields})
-    except ValidationError as error:
-        raise refusal(error) from None
-
-
 def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
     """The table with a schema whose rules can be kept, and its broken ones counted anew."""
-    settled = tuple(rule for rule in schema.rules if not unsettled(rule))
+    settled = tuple(rule for rule in schema.rules if rule.settled)
     followed = tuple(  # whether they can be kept at all does not hang on what the rows say
         rule.model_copy(update={"mapping": {}})
         for rule in schema.rules
-        if isinstance(rule, Determines) and rule.mapping is None
+        if isinstance(rule, Determines) and not rule.settled
     )
     schema.model_copy(update={"rules": (*settled, *followed)}).domain()
     domain = schema.model_copy(update={"rules": settled}).domain()

@@ -108,7 +108,7 @@ def fetch_adult() -> pd.DataFrame:
         ).frame
     except (OSError, ValueError):
         raise TableReadError(
-            "The Adult table could not be fetched from openml.org. Check the network connection, "
+            "The Adult table could not be downloaded from openml.org. Check the network, "
             "or use the built-in sample table."
         ) from None
     frame = frame.rename(columns={"class": "income"})

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from pydantic import ValidationError
 
+from core.message import Message, to_say
 from core.proposing.kinds import EXACT
 from core.proposing.propose import propose_column, with_digits
-from core.proposing.rare import MERGED_NOTE, OTHER, common_labels
+from core.proposing.rare import OTHER, common_labels, without_merged
 from core.reading.tally import Tally
 from core.reading.typed_cells import typed_tally
-from core.schema.column import is_whole, unpaid
+from core.schema.column import changed, is_whole, unpaid
 from core.schema.date_text import date_text
 from core.schema.form import Form
 from core.schema.labels import to_numbers
@@ -87,13 +87,14 @@ def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
         change: dict[str, object] = {"missing": bool(row["missing"])}
         change["source"] = next(s for s, word in _KEEP.items() if word == row["keep"])
         if column.kind.numeric:
-            low, high = _parse(row["from"], column, "from"), _parse(row["to"], column, "to")
+            low = _parse(row["from"], column, Message("from"))
+            high = _parse(row["to"], column, Message("to"))
             scale = next((s for s, word in _SCALES.items() if word == row["scale"]), "linear")
             ends = (-math.inf if low is None else low, math.inf if high is None else high)
             spikes = tuple(spike for spike in column.spikes if ends[0] <= spike <= ends[1])
             change |= {"low": low, "high": high, "scale": scale, "spikes": spikes}
         change |= _form(row, column)
-        columns.append(_set_by_hand(column, _changed(column, change)))
+        columns.append(_set_by_hand(column, changed(column, **change)))
     return schema.model_copy(update={"columns": tuple(columns)})
 
 
@@ -106,8 +107,11 @@ def _form(row: pd.Series[Any], column: Column) -> dict[str, object]:
         return {}
     if codes and not column.kind.numeric:
         raise SchemaError(
-            f"'{column.name}' is a {column.kind.value}: a code for 'missing' among its values is "
-            "one of its categories and comes back as it is. Nothing was changed."
+            Message(
+                "'{name}' has a list of values: a code for a missing value is one of its "
+                "categories and is written back as it is. Nothing was changed.",
+                name=column.name,
+            )
         )
     update = {"absent": absent} | ({"codes": codes} if column.kind.numeric else {})
     return {"form": form.model_dump() | update}
@@ -150,14 +154,15 @@ def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
     """The column with these categories; what was listed and is not any more becomes "OTHER"."""
     listed = tuple(labels)
     if not listed:
-        raise SchemaError(f"'{column.name}' needs at least one category. Nothing was changed.")
+        words = to_say("'{name}' needs at least one category. Nothing was changed.")
+        raise SchemaError(Message(words, name=column.name))
     other = column.other if column.other in listed else None
     if other is None and set(column.categories or ()) - set(listed):
         listed, other = (*(c for c in listed if c != OTHER), OTHER), OTHER
     change: dict[str, object] = {"categories": listed, "other": other}
     if isinstance(column, SchemaColumn) and listed != column.categories:
-        change["note"] = MERGED_NOTE.sub("", column.note).strip()  # it is true no longer
-    return _changed(column, change)
+        change["note"] = without_merged(column.note)  # it is true no longer
+    return changed(column, **change)
 
 
 def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
@@ -168,23 +173,25 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
     }  # fmt: skip
     plain = SchemaColumn(**column.fields()).model_copy(update=bare)
     if kind.surrogate:
-        return _changed(plain, {}).as_proposed()
+        return changed(plain).as_proposed()
     if kind.listed:
-        return _changed(
-            plain, _list_of(typed_tally(tally, plain)[0], column.name, kind)
-        ).as_proposed()
+        listed = _list_of(typed_tally(tally, plain)[0], column.name, kind)
+        return changed(plain, **listed).as_proposed()
     plain, typed = _as_numbers(tally, plain)
     numbers = to_numbers(typed.values, plain)
     present = numbers[~np.isnan(numbers)]
     if is_whole(plain.dtype) and len(present):
         if np.abs(present).max() > EXACT:
             raise SchemaError(
-                f"'{column.name}' holds whole numbers beyond 2⁵³, which would lose their last "
-                "digits if they were computed with. Nothing was changed. Keep it as an identifier "
-                "or as categories."
+                Message(
+                    "'{name}' holds whole numbers beyond 2⁵³, whose last digits would be lost in "
+                    "computations. Nothing was changed. Keep it as an identifier or as categories.",
+                    name=column.name,
+                )
             )
     if not len(present):
-        raise SchemaError(f"'{column.name}' has no value to take bounds from. Nothing was changed.")
+        words = to_say("'{name}' has no value to take bounds from. Nothing was changed.")
+        raise SchemaError(Message(words, name=column.name))
     least, greatest = float(present.min()), float(present.max())
     if kind is Kind.DATETIME:
         known = typed.step if plain.dtype.startswith("datetime64") else None
@@ -193,7 +200,7 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
     else:
         step = 1.0 if kind is Kind.INTEGER else 0.0
         low, high = round_bounds(least, greatest, step=step, dtype=plain.dtype)
-    return _changed(plain, {"low": low, "high": high, "step": step}).as_proposed()
+    return changed(plain, low=low, high=high, step=step).as_proposed()
 
 
 def _as_numbers(tally: Tally, column: SchemaColumn) -> tuple[SchemaColumn, Tally]:
@@ -210,8 +217,11 @@ def _as_numbers(tally: Tally, column: SchemaColumn) -> tuple[SchemaColumn, Tally
             typed, unreadable = typed_tally(tally, column)
     if 2 * unreadable > tally.known:
         raise SchemaError(
-            f"Most values of '{column.name}' do not read as {column.kind.value}. Nothing was "
-            "changed."
+            Message(
+                "Most values of '{name}' do not read as {kind}. Nothing was changed.",
+                name=column.name,
+                kind=Message(column.kind.value),
+            )
         )
     return column.model_copy(update={"missing": column.missing or bool(unreadable)}), typed
 
@@ -228,8 +238,14 @@ def _list_of(tally: Tally, name: str, kind: Kind) -> dict[str, object]:
     if len(labels) > MAX_CATEGORIES or (kind is Kind.BOOLEAN and len(labels) > 2):
         most = 2 if kind is Kind.BOOLEAN else MAX_CATEGORIES
         raise SchemaError(
-            f"'{name}' has {tally.distinct} different values; as {kind.value} it may have "
-            f"{most}. Nothing was changed."
+            Message(
+                "'{name}' has {n:,} different values; as {kind} it may have {most:,}. Nothing was "
+                "changed.",
+                name=name,
+                n=tally.distinct,
+                kind=Message(kind.value),
+                most=most,
+            )
         )
     return {"categories": _sorted(labels)}
 
@@ -279,16 +295,9 @@ def _parse(cell: object, column: Column, side: str) -> float | None:
             raise ValueError(text)
         return number
     except ValueError:
-        example = "a date such as 2024-01-31" if column.kind is Kind.DATETIME else "a number"
-        raise SchemaError(
-            f"'{column.name}', {side}: write {example}. Nothing was changed."
-        ) from None
-
-
-def _changed(column: AnyColumn, change: dict[str, object]) -> AnyColumn:
-    """The column with changes, checked again; the first fault in plain words."""
-    try:
-        return type(column).model_validate({**column.model_dump(), **change})
-    except ValidationError as error:
-        words = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise SchemaError(f"{words}. Nothing was changed.") from None
+        words = (
+            to_say("'{name}', {side}: write a date such as 2024-01-31. Nothing was changed.")
+            if column.kind is Kind.DATETIME
+            else to_say("'{name}', {side}: write a number. Nothing was changed.")
+        )
+        raise SchemaError(Message(words, name=column.name, side=side)) from None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
+from core.message import Message
 from core.proposing.schema_matching import Comparison, adopted, best_match, compare
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -28,8 +29,13 @@ def read_schema_file(content: bytes) -> Schema:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
+        fault = str(first.get("ctx", {}).get("error") or first["msg"])
         raise SchemaError(
-            f"This is no schema: {where} {first['msg']}. Nothing was changed.".replace("  ", " ")
+            Message(
+                "This is no schema ({where}: {fault}). Nothing was changed.",
+                where=where or "JSON",
+                fault=fault,
+            )
         ) from None
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.message import Message, joined
 from core.models.shaped_output import Shape, ShapeFacts
 from core.runs.execution.launching.launcher import Launcher, SampleRequest, facts_name
 from core.runs.storage.store import RunStore
@@ -20,10 +21,10 @@ from core.services.runs import generate_rows
 __all__ = ["DrawnTable", "asked_words", "certificate_of", "draw_tables", "table_name"]
 
 STATEMENT = (
-    "These rows were drawn anew from the trained model and selected as asked. No real row was "
-    "read, so ε and δ hold unchanged. Shares that were set, and those of rows that keep a "
-    "condition, say nothing of the real table; reviews and checks of hidden distributions speak "
-    "of the table that was reviewed, not of these rows."
+    "These rows were newly drawn from the trained model and selected as requested. No real row was "
+    "read, so ε and δ hold unchanged. Shares that were set, and shares of rows that meet a "
+    "condition, say nothing about the real table. Reviews and checks of hidden distributions are "
+    "about the table that was reviewed, not about these rows."
 )
 
 
@@ -85,14 +86,17 @@ def certificate_of(certificate: dict[str, Any], facts: Sequence[ShapeFacts]) -> 
 
 def asked_words(shape: Shape, domain: Domain) -> dict[str, str]:
     """What was asked of each column, by name; columns that nothing was asked of are not named."""
-    words: dict[str, list[str]] = {}
+    words: dict[str, list[Message]] = {}
     for condition in parse_conditions(shape.where, domain):
-        words.setdefault(condition.column.name, []).append(f"only rows with {condition.text}")
+        only = Message("only rows with {condition}", condition=condition.text)
+        words.setdefault(condition.column.name, []).append(only)
     if shape.share is not None:
         shares = parse_shares(shape.share, domain)
-        words.setdefault(shares.column, []).append(f"shares were set: {shares.text}")
+        were_set = Message("shares were set: {shares}", shares=shares.text)
+        words.setdefault(shares.column, []).append(were_set)
     if shape.fill_missing:
         for column in domain.modelled:
             if column.may_be_absent:
-                words.setdefault(column.name, []).append("missing cells were filled")
-    return {name: "; ".join(texts) for name, texts in words.items()}
+                filled = Message("missing cells were filled")
+                words.setdefault(column.name, []).append(filled)
+    return {name: joined(texts, "; ") for name, texts in words.items()}

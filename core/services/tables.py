@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import pandas as pd
-from pydantic import ValidationError
 
+from core.message import Message, from_json, to_say
 from core.proposing.categories import count_labels, merged_below
 from core.proposing.kinds import infer_tally
 from core.proposing.misfits import fates, misfit_words
@@ -21,9 +22,17 @@ from core.reading.tally import Tally
 from core.reading.typed_cells import typed_tally
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.schema.column import refusal
+from core.schema.column import changed
 from core.schema.form import Form
-from core.schema.schema import DomainSource, Kind, Provenance, Schema, SchemaColumn, SchemaError
+from core.schema.schema import (
+    DomainSource,
+    Kind,
+    Provenance,
+    Schema,
+    SchemaColumn,
+    SchemaError,
+    tagged_among,
+)
 from core.schema.surrogates import check_room
 from core.services.recounting import recounted, tallies, whole_bounds
 from core.services.schema_grid import as_kind, schema_of, with_categories, with_list
@@ -66,15 +75,15 @@ def change_grid(
         declaration along instead of a fresh one.
     """
     kinds = [Kind(kind) for kind in grid["kind"]]
-    changed = {
+    anew = {
         column.name: kind
         for column, kind in zip(table.schema.columns, kinds, strict=True)
         if kind is not column.kind
     }
-    if changed:
-        cells = tallies(store, table, list(changed))
+    if anew:
+        cells = tallies(store, table, list(anew))
         schema = table.schema
-        for name, kind in changed.items():
+        for name, kind in anew.items():
             before = (earlier or {}).get((name, kind))
             column = schema[name]
             schema = schema.replace(
@@ -151,11 +160,7 @@ def change_categories(store: RunStore, table: TableRecord, name: str, text: str)
 
 def change_pattern(store: RunStore, table: TableRecord, name: str, pattern: str) -> TableRecord:
     """Say what made-up values of a column look like; an empty pattern leaves it to the product."""
-    before = table.schema[name]
-    try:
-        column = type(before).model_validate({**dict(before), "pattern": pattern.strip() or None})
-    except ValidationError as error:
-        raise refusal(error) from None
+    column = changed(table.schema[name], pattern=pattern.strip() or None)
     check_room([column], table.n)
     return store.save_schema(table.id, table.schema.replace(column))
 
@@ -169,8 +174,10 @@ def rare_words(table: TableRecord) -> dict[str, str]:
     for one in _pictures(table):
         counts = one.rare_counts
         if counts.rare and table.schema[one.name].modelled:
-            words[one.name] = f"{counts.rare:,} of {counts.listed:,}"
-            words[one.name] += f", {counts.single:,} of one row" if counts.single else ""
+            template = to_say("{rare:,} of {listed:,}")
+            if counts.single:
+                template = to_say("{rare:,} of {listed:,}, {single:,} of one row")
+            words[one.name] = Message(template, **asdict(counts))
     return words
 
 
@@ -195,15 +202,13 @@ def misfit_fates(table: TableRecord) -> dict[str, int]:
 
 def rows_without_key(table: TableRecord) -> dict[str, int]:
     """By column that says who a row is of, how many rows have nothing there; inside only."""
-    person = table.schema.person
     missing = {one.name: round(one.missing * table.n) for one in _pictures(table)}
-    names = () if person is None else person.columns
-    return {name: missing[name] for name in names if missing.get(name)}
+    return {name: missing[name] for name in table.schema.key_columns if missing.get(name)}
 
 
 def reading_doubts(table: TableRecord) -> tuple[str, ...]:
     """What was decided in doubt when the table's file was read, a sentence each; inside only."""
-    return tuple(table.profile.get("reading", ()))
+    return tuple(map(from_json, table.profile.get("reading", ())))
 
 
 def dangers(table: TableRecord) -> list[str]:
@@ -237,8 +242,11 @@ def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]
         group = (groups.get(column.name) or "").strip()
         if group and not column.modelled:
             raise SchemaError(
-                f"'{column.name}' is dropped, text or an identifier, so its distribution is not "
-                "released. It needs no tag."
+                Message(
+                    "'{name}' is dropped, text or an identifier, so its distribution is not "
+                    "released. It needs no tag.",
+                    name=column.name,
+                )
             )
         if group:
             sensitive[group] = (*sensitive.get(group, ()), column.name)
@@ -252,21 +260,14 @@ def _with_roles(schema: Schema) -> Schema:
     Who a row is of may be said by a column that is dropped. Rules of a column in which a purchase
     found nothing stay, so that it is said that they are not kept.
     """
-    groups = {
-        group: tuple(name for name in names if schema[name].modelled)
-        for group, names in schema.sensitive.items()
-    }
-    schema = schema.model_copy(
-        update={"sensitive": {g: names for g, names in groups.items() if names}}
-    )
-    if schema.target is not None and not schema[schema.target].modelled:
-        schema = schema.model_copy(update={"target": None})
     modelled = {column.name for column in schema.columns if column.modelled}
     known = modelled.union(schema.lost)
-    rules = tuple(rule for rule in schema.rules if known.issuperset(rule.columns))
     person = schema.person
-    if person is not None:
-        constant = tuple(name for name in person.constant if name in modelled)
-        order = person.order if person.order in modelled else None
-        person = person.model_copy(update={"constant": constant, "order": order})
-    return schema.model_copy(update={"rules": rules, "person": person})
+    return schema.model_copy(
+        update={
+            "target": schema.target if schema.target in modelled else None,
+            "person": None if person is None else person.among(modelled),
+            "rules": tuple(rule for rule in schema.rules if known.issuperset(rule.columns)),
+            "sensitive": tagged_among(schema.sensitive, modelled),
+        }
+    )

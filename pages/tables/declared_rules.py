@@ -37,7 +37,7 @@ def render(table: TableRecord) -> None:
     for rule in rules:  # keys by text: the next rule must not take over the place of one removed
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"`{in_code(rule.text)}` {_state(table, rule, broken.get(rule.text, 0))}")
-            if declarations.unsettled(rule):
+            if not rule.settled:
                 _settle(table, rule)
             key = f"unrule_{table.id}_{rule.text}"
             if st.button(say("Remove"), key=key, icon=":material/close:"):
@@ -85,7 +85,7 @@ def _state(table: TableRecord, rule: AnyRule, broken: int) -> str:
         why = table.schema.fallen.get(rule.text)
         if why is not None:
             return f":orange[{plain(said(why))}]"
-    if declarations.unsettled(rule):
+    if not rule.settled:
         return say(":orange[which values go together is not known yet]")
     if not broken:
         return say(":green[holds in all real rows]")

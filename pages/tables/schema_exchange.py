@@ -10,7 +10,7 @@ from core.runs.records import TableRecord
 from core.services import schemas
 from pages.shared import downloads, visible
 from pages.shared import widgets as shared
-from pages.shared.language import said, say, say_n
+from pages.shared.language import said, say
 from pages.shared.plain import plain
 
 
@@ -25,7 +25,7 @@ def last_time(table: TableRecord) -> None:
             say(
                 ":material/history: **Like {name}**: {comparison}",
                 name=plain(earlier.name),
-                comparison=plain(comparison.words(say, say_n)),
+                comparison=plain(said(comparison.words)),
             )
         )
         st.caption(
@@ -64,7 +64,7 @@ def files(table: TableRecord) -> None:
         with shared.plain_errors():
             saved = schemas.read_schema_file(file.getvalue())
             comparison = compare(table.schema, saved)
-            st.markdown(plain(comparison.words(say, say_n)))
+            st.markdown(plain(said(comparison.words)))
             _differences(comparison)
             if st.button(say("Take over what it declares"), key=f"take_{table.id}"):
                 with shared.change():

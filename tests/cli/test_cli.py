@@ -377,4 +377,4 @@ def test_rules_are_read_suggested_and_kept(
     assert (made["total"] == made["net"] + made["tax"]).all()
     assert (made["label"] == made["code"].str.upper()).all()
     assert main([*command, "--declare-public", "--rule", "net < tax"]) == 2
-    assert "is no rule" in capsys.readouterr().err
+    assert "is not a rule" in capsys.readouterr().err

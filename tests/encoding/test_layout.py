@@ -204,7 +204,7 @@ def test_a_rule_that_cannot_be_kept_is_refused_in_a_line(rules: tuple, words: st
 def test_rules_spare_target_hidden_and_constant_columns() -> None:
     plain = schema((layouts.LOOKED_UP,))
     for change, words in (
-        ({"target": "label"}, "turn it round"),
+        ({"target": "label"}, "turn the rule round"),
         ({"sensitive": {"g": ("label",)}}, "tagged"),
         ({"person": Person(columns=("who",), rows=2, constant=("label",))}, "one value for a"),
         ({"person": Person(columns=("sex",), rows=2), "target": "sex"}, "says whose a row is"),

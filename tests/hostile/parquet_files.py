@@ -97,7 +97,7 @@ def files() -> Iterator[HostileFile]:
     yield HostileFile("no-columns.parquet", written(pa.table({})), REFUSED)
     wide = pa.table({f"c{i}": [1] for i in range(3000)})
     yield HostileFile("wide.parquet", written(wide), REFUSED, says="columns")
-    yield HostileFile("csv.parquet", b"a,b\n1,2\n", REFUSED, says="named .parquet")
+    yield HostileFile("csv.parquet", b"a,b\n1,2\n", REFUSED, says="ends in .parquet")
     yield HostileFile("magic-only.parquet", b"PAR1PAR1", REFUSED, says="damaged")
     for codec in ("snappy", "gzip", "zstd", "lz4", "brotli"):
         table = pa.table({"a": list(range(500)), "b": ["w"] * 500})

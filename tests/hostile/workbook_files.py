@@ -145,7 +145,7 @@ def _parts() -> Iterator[HostileFile]:
     yield HostileFile("same-header.xlsx", book(HEAD.replace(">b<", ">a<") + GOOD), TABLE,
                       says="earlier column")  # fmt: skip
     yield HostileFile("locked.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2000), REFUSED)
-    yield HostileFile("csv.xlsx", b"a,b\n1,2\n", REFUSED, says="named .xlsx")
+    yield HostileFile("csv.xlsx", b"a,b\n1,2\n", REFUSED, says="ends in .xlsx")
 
 
 def _opendocument() -> Iterator[HostileFile]:

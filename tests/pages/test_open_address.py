@@ -52,4 +52,4 @@ def test_where_people_sign_in_paths_are_closed(store, show, tmp_path, monkeypatc
     monkeypatch.setattr(guard, "address", lambda: "")
     monkeypatch.setattr(guard, "who_is_here", lambda: None)
     at = fill(at, str(tmp_path / "a.parquet"))
-    assert "does not let this address be opened" in at.error[0].value and store.tables() == []
+    assert "does not let anyone open this address" in at.error[0].value and store.tables() == []

@@ -276,7 +276,7 @@ def test_long_lists_are_searched_merged_and_ticked(store, show):
     whole(at.button(key=f"merge_{table.id}_d").click().run())
     merged = store.table(table.id).schema["d"]
     assert len(merged.categories) == 40 and merged.other is None
-    assert "are merged into" not in merged.note  # that was true before
+    assert "were merged into" not in merged.note  # that was true before
 
 
 def test_codes_for_missing_are_edited_in_the_grid(store, show):

@@ -36,11 +36,7 @@ def test_a_declared_domain_is_said_in_the_readers_language(column):
 
 def test_schemas_are_compared_in_the_readers_language():
     many = Comparison(("a",), {}, ("u",), ("v", "w", "x", "y", "z"))
-    assert many.words() == "1 column as last time; 1 is new: u; 5 are gone: v, w, x, y and 1 more."
+    assert many.words == "1 column as last time; 1 is new: u; 5 are gone: v, w, x, y and 1 more."
     german = language("de")
-
-    def counted(n, one, few, **values):
-        return german.say(one if n == 1 else few, n=n, **values)
-
-    told = many.words(german.say, counted)
+    told = german.said(many.words)
     assert "last time" not in told and "u; 5" in told and "v, w, x, y" in told

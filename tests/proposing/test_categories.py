@@ -44,7 +44,7 @@ def test_merging_below_k_keeps_labels_of_k_rows() -> None:
         merged = merged_below(proposed, counts, fewer)
         assert len(set(merged.categories or ()) - {OTHER}) == listed
         assert merged.other == (None if listed == 400 else OTHER)
-        assert "are merged into" in proposed.note and "are merged into" not in merged.note
+        assert "were merged into" in proposed.note and "were merged into" not in merged.note
         # a threshold over rows is no knowledge of the steward's own
         assert merged.provenance is Provenance.PROPOSED
     back = merged_below(merged_below(proposed, counts, 1), counts, 10)

@@ -190,7 +190,7 @@ def test_dates_written_as_integers_and_as_dates() -> None:
 )
 def test_identifiers(values: list[object], name: str) -> None:
     found = column(values, name)
-    assert found.kind is Kind.IDENTIFIER and "fresh keys" in found.note
+    assert found.kind is Kind.IDENTIFIER and "new keys" in found.note
 
 
 def test_phrases_that_many_rows_share_are_categories() -> None:

@@ -57,10 +57,10 @@ def test_what_is_new_and_gone_is_said() -> None:
     assert (comparison.new, comparison.gone) == (("shift", "beds"), ("blood_pressure", "smoker"))
     assert "high" in comparison.changed["age"]
     assert len(comparison.same) + len(comparison.changed) == len(JULY.names) - 2
-    assert comparison.words() == (
+    assert comparison.words == (
         "10 columns as last time; 2 are new: shift, beds; 2 are gone: blood_pressure, smoker."
     )
-    assert compare(JULY, JULY).words() == "12 columns as last time."
+    assert compare(JULY, JULY).words == "12 columns as last time."
 
 
 def test_declarations_are_adopted_for_matching_columns() -> None:

@@ -107,7 +107,7 @@ def test_links_are_followed_before_a_path_is_allowed(tmp_path: Path) -> None:
     (tmp_path / "in" / "link.parquet").symlink_to(tmp_path / "secret.parquet")
     named = allowed(tmp_path, str(tmp_path / "in"))
     assert not opens(named, str(tmp_path / "in" / "link.parquet"))
-    with pytest.raises(TableReadError, match="link out of it"):
+    with pytest.raises(TableReadError, match="link out of this folder"):
         open_address(Address.of(str(tmp_path / "in")), named, tmp_path)
 
 

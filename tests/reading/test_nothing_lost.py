@@ -179,9 +179,9 @@ def test_errors_in_cells_and_hidden_sheets_are_named() -> None:
     other = HEAD.replace(">a<", ">seen<") + GOOD
     result = read(book(HEAD + GOOD, other, states=("hidden", "visible")), "t.xlsx")
     assert list(result.frame.columns) == ["seen", "b"]
-    assert "The first sheet, 's1', is hidden and is left out." in result.warnings
+    assert "The first sheet, 's1', is hidden and was left out." in result.warnings
     only = read(book(HEAD + GOOD, states=("hidden",)), "t.xlsx")
-    assert "'s1' is hidden; it is read" in doubts(only)
+    assert "'s1' is hidden; no other has cells" in doubts(only)
 
 
 def number(low: float, high: float, kind: Kind = Kind.NUMBER) -> Schema:

@@ -199,7 +199,7 @@ def test_postgresql(tmp_path: Path, postgres_url: str) -> None:
     assert rows.select(CELLS.column_names).to_pylist() == CELLS.to_pylist()
     assert values(rows, "price") == FRAME["cost"].tolist() and len(set(values(rows, "key"))) == N
     assert source.doubts == (
-        "'price' holds exact decimals; they are read as floating-point numbers.",
+        "'price' holds exact decimals; they were read as floating-point numbers.",
     )
     for query in ("INSERT INTO log VALUES (1) RETURNING x", "SELECT nothing FROM visits"):
         with pytest.raises(TableReadError, match="did not carry out"):
@@ -235,7 +235,7 @@ def test_whole_numbers_and_fractions_are_numbers(tmp_path: Path) -> None:
     ("other", "words"),
     [
         (pa.table({"a": pa.array(["x"])}), "'a' holds values of different types"),
-        (pa.table({"b": pa.array([1])}), "is in some parts and not in others"),
+        (pa.table({"b": pa.array([1])}), "is in some files and not in others"),
         (pa.table({"a": pa.array([[1]])}), "different types|lists, records or binary"),
     ],
 )
@@ -270,7 +270,7 @@ def test_types_of_parquet_columns_stay(tmp_path: Path) -> None:
     assert [str(kind) for kind in batch.schema.types] == kinds and not is_written(batch.schema)
     assert values(batch, "word") == ["x", "NA"]
     assert source.form.columns["ward"].arrow == "dictionary"
-    assert source.doubts == ("The row index stored beside the table is left out.",)
+    assert source.doubts == ("The row index stored beside the table was left out.",)
 
 
 def test_text_that_is_not_utf_8_moves_no_other_cell(tmp_path: Path) -> None:

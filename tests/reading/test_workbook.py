@@ -74,7 +74,7 @@ def test_a_table_may_begin_anywhere_and_have_empty_rows(tmp_path: Path) -> None:
     rows = [["a", "b", None], [1, None, ""], [None, None, None], [None, 2, None]]
     cells, doubts = read(saved(tmp_path, rows, first=(4, 3)))
     assert cells.to_pylist() == [{"a": "1", "b": ""}, {"a": "", "b": "2"}]
-    assert doubts == ("1 empty rows are left out.",)
+    assert doubts == ("1 empty row was left out.",)
 
 
 def test_blank_and_equal_names_are_changed_and_said(tmp_path: Path) -> None:

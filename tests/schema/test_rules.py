@@ -49,7 +49,7 @@ def test_roles_must_fit_together():
         Person(columns=("id",), rows=2, constant=("id",))
     with pytest.raises(ValidationError, match="never changes"):
         Person(columns=("id",), rows=2, order="id")
-    with pytest.raises(ValidationError, match="who a row is of"):
+    with pytest.raises(ValidationError, match="which person a row is about"):
         Person(rows=2, constant=("sex",))
     assert Person(columns=("id",), rows=5).words == "per person, at most 5 rows"
 

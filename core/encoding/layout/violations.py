@@ -30,9 +30,7 @@ def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
     Each source gets its most common result, the first by alphabet of those that are; combinations
     are all that occur.
     """
-    mapped = isinstance(rule, Determines) and rule.mapping is None
-    listed = isinstance(rule, Combinations) and rule.allowed is None
-    if not mapped and not listed:
+    if rule.settled:
         return rule
     counts = pd.Series(dtype="int64")
     for batch in batches:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from core.message import Message
 from core.schema.column import Column, DomainColumn, RuleDomainError, SchemaError
 from core.schema.rules.gaps import Gap, gap_of
 from core.schema.rules.relations import Interval, Relation, inside, inward, outer
@@ -104,8 +105,12 @@ class Chain:
             low, high = bounds[link.entry]
             if low[0] > high[0]:
                 raise RuleDomainError(
-                    f"Rule '{link.relation.text}' cannot hold within the bounds that are declared "
-                    f"for {_listed(link.relation.names)}. Change the bounds, or leave it out."
+                    Message(
+                        "Rule '{rule}' cannot hold within the bounds declared for {names}. Change "
+                        "the bounds, or remove the rule.",
+                        rule=link.relation.text,
+                        names=_quoted(link.relation.names),
+                    )
                 )
 
     def _allowed(self, relation: Relation, name: str, bounds: Mapping[str, Interval]) -> Interval:
@@ -206,8 +211,11 @@ def _walk(
         entries = [name for name in relation.names if name in settled]
         if len(entries) > 1:
             raise SchemaError(
-                f"Rule '{relation.text}' closes a circle with the other rules: it follows from "
-                "them or contradicts them. Leave it out."
+                Message(
+                    "Rule '{rule}' closes a circle with other rules: it follows from them or "
+                    "contradicts them. Remove it.",
+                    rule=relation.text,
+                )
             )
         link = _link(relation, entries[0], columns, constant=constant, taken=taken)
         _check_grid(link, columns, leaf=degree.get(link.computed or "", 0) == 1)
@@ -233,14 +241,22 @@ def _link(
     modelled = next(name for name in rest if name != computed)
     if fixed and entry not in constant or (computed in fixed and modelled not in fixed):
         raise SchemaError(
-            f"Rule '{relation.text}': '{fixed[0]}' holds one value for a person and would follow "
-            "from columns that do not. Leave the rule out, or say that those are constant too."
+            Message(
+                "Rule '{rule}': '{name}' holds one value for a person but would follow from "
+                "columns that do not. Remove the rule, or declare those columns constant too.",
+                rule=relation.text,
+                name=fixed[0],
+            )
         )
     may_lack = columns[entry].missing or columns[modelled].missing
     if computed is not None and may_lack and not columns[computed].missing:
         raise RuleDomainError(
-            f"Rule '{relation.text}': '{computed}' is computed from columns that may be missing. "
-            "Declare that it may be missing too."
+            Message(
+                "Rule '{rule}': '{name}' is computed from columns that may be missing. Declare "
+                "that it may be missing too.",
+                rule=relation.text,
+                name=computed,
+            )
         )
     ends = {relation.low, relation.high} == {entry, modelled}
     dated = relation.unit != 1.0
@@ -266,14 +282,16 @@ def _check_grid(link: Link, columns: Mapping[str, Column], *, leaf: bool) -> Non
     size = (outer(computed)[1] - outer(computed)[0]) * (u if computed is between else 1.0)
     if leaf and computed.step == 0.0 and size >= max(steps):
         return
-    names = _listed(relation.names)
     raise RuleDomainError(
-        f"Rule '{relation.text}': {names} are not counted in the same steps (they have "
-        f"{', '.join(f'{columns[name].step:g}' for name in relation.names)}). Declare one step and "
-        "bounds that are multiples of it, or leave the rule out."
+        Message(
+            "Rule '{rule}': {names} are not counted in the same steps (but in {steps}). Declare "
+            "one step, and bounds that are multiples of it, or remove the rule.",
+            rule=relation.text,
+            names=_quoted(relation.names),
+            steps=", ".join(f"{columns[name].step:g}" for name in relation.names),
+        )
     )
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    quoted = [f"'{name}'" for name in names]
-    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+def _quoted(names: tuple[str, ...]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from core.message import Message
 from core.schema.column import DomainColumn, RuleDomainError
 from core.schema.person import Person
 from core.schema.rules.rules import Rule
@@ -50,9 +51,9 @@ def keep(
     """
     fallen = {rule.text: _why(rule, lost) for rule in rules if _why(rule, lost)}
     if target in lost:
-        fallen["target"] = (
-            f"'{target}' is no target any more: nothing was found in it when bounds and lists were "
-            "bought."
+        fallen["target"] = Message(
+            "'{name}' is no target any more: buying bounds and lists found nothing in it.",
+            name=target,
         )
         target = None
     person = _without(person, lost, fallen)
@@ -73,9 +74,10 @@ def keep(
             try:
                 check([*firm, rule])
             except RuleDomainError:
-                fallen[rule.text] = (
-                    f"Rule “{rule.text}” was declared and is not kept: it has no room in what was "
-                    "bought of its columns."
+                fallen[rule.text] = Message(
+                    "Rule “{rule}” was declared and is not kept: what was bought of its columns "
+                    "leaves no room for it.",
+                    rule=rule.text,
                 )
             else:
                 firm.append(rule)
@@ -88,15 +90,17 @@ def _why(rule: Rule, lost: Collection[str]) -> str:
     """Why a rule cannot be kept whatever the others are; "" where it may be."""
     for name in rule.columns:
         if name in lost:
-            return (
-                f"Rule “{rule.text}” was declared and is not kept: nothing was found in '{name}' "
-                "when bounds and lists were bought."
+            return Message(
+                "Rule “{rule}” was declared and is not kept: buying bounds and lists found nothing "
+                "in '{name}'.",
+                rule=rule.text,
+                name=name,
             )
     known = getattr(rule, "mapping", None) or getattr(rule, "allowed", None)
     if getattr(rule, "bought", False) and not known:
-        return (
-            f"Rule “{rule.text}” was declared and is not kept: no combination of values was found "
-            "for it when it was bought."
+        return Message(
+            "Rule “{rule}” was declared and is not kept: buying it found no combination of values.",
+            rule=rule.text,
         )
     return ""
 
@@ -110,16 +114,16 @@ def _without(person: Person | None, lost: Collection[str], fallen: dict[str, str
     """The person without lost columns that stay the same or sort the rows; adds what fell away."""
     if person is None:
         return None
-    constant = tuple(name for name in person.constant if name not in lost)
-    order = None if person.order in lost else person.order
-    for name in set(person.constant) - set(constant):
-        fallen[f"person: {name}"] = (
-            f"'{name}' is not kept the same for a person: nothing was found in it when bounds and "
-            "lists were bought."
+    for name in set(person.constant).intersection(lost):
+        fallen[f"person: {name}"] = Message(
+            "'{name}' is not kept the same for a person: buying bounds and lists found nothing in "
+            "it.",
+            name=name,
         )
-    if order is None and person.order is not None:
-        fallen[f"person: {person.order}"] = (
-            f"'{person.order}' does not sort the rows of a person: nothing was found in it when "
-            "bounds and lists were bought."
+    if person.order in lost:
+        fallen[f"person: {person.order}"] = Message(
+            "'{name}' does not sort the rows of a person: buying bounds and lists found nothing in "
+            "it.",
+            name=person.order,
         )
-    return person.model_copy(update={"constant": constant, "order": order})
+    return person.among(set(person.named).difference(lost))

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.message import Message
 from core.schema.column import (
     MAX_CATEGORIES,
     Column,
@@ -42,10 +43,14 @@ def _series(labels: NDArray[np.object_], column: Column) -> pd.Series[Any]:
 def _check_label(label: str, column: Column, rule: str) -> None:
     if label in (column.categories or ()) or (label == MISSING and column.missing):
         return
-    what = "a missing value" if label == MISSING else "a label"
     raise RuleDomainError(
-        f"Rule '{rule}': it gives '{column.name}' {what} that its declaration does not have. List "
-        "it among the column's values, or change the rule."
+        Message(
+            "Rule '{rule}': it gives '{name}' {what} that its declaration does not have. Add it to "
+            "the declaration, or change the rule.",
+            rule=rule,
+            name=column.name,
+            what=Message("a missing value") if label == MISSING else Message("a label"),
+        )
     )
 
 
@@ -66,8 +71,13 @@ class Lookup:
         """From a declared rule."""
         if rule.mapping is None:
             raise SchemaError(
-                f"Rule '{rule.text}': declare or buy which label each code has, that is, which "
-                f"'{rule.result}' each '{rule.source}' has."
+                Message(
+                    "Rule '{rule}': declare or buy which label each code has, that is, which "
+                    "'{result}' each '{source}' has.",
+                    rule=rule.text,
+                    result=rule.result,
+                    source=rule.source,
+                )
             )
         for label in dict.fromkeys(rule.mapping.values()):
             _check_label(label, columns[rule.result], rule.text)
@@ -105,11 +115,18 @@ class Joint:
         own = tuple(columns[one] for one in rule.names)
         combinations = tuple(dict.fromkeys(rule.allowed or ()))
         if not combinations:
-            raise SchemaError(f"Rule '{rule.text}': declare or buy which combinations there are.")
+            raise SchemaError(
+                Message("Rule '{rule}': declare or buy which combinations exist.", rule=rule.text)
+            )
         if len(combinations) > MAX_CATEGORIES:
             raise RuleDomainError(
-                f"Rule '{rule.text}': it has {len(combinations):,} combinations, more than "
-                f"{MAX_CATEGORIES:,}. Name fewer columns, or merge values that few rows have."
+                Message(
+                    "Rule '{rule}' has {n:,} combinations, more than {most:,}. Name fewer columns, "
+                    "or merge values that few rows have.",
+                    rule=rule.text,
+                    n=len(combinations),
+                    most=MAX_CATEGORIES,
+                )
             )
         for labels in combinations:
             for label, column in zip(labels, own, strict=True):
@@ -130,8 +147,8 @@ class Joint:
         )
         keys = pd.MultiIndex.from_frame(cells)
         distinct = keys.unique()
-        place = {tuple(labels): i for i, labels in enumerate(self.allowed.tolist())}
-        nearest = [place.get(labels, -1) for labels in distinct]
+        index = {tuple(labels): i for i, labels in enumerate(self.allowed.tolist())}
+        nearest = [index.get(labels, -1) for labels in distinct]
         for i, labels in enumerate(distinct):
             if nearest[i] < 0:
                 same = self.allowed == np.array(labels, dtype=object)
@@ -154,6 +171,10 @@ def check_lists(names: Sequence[str], columns: Mapping[str, Column], rule: str) 
     for name in names:
         if not columns[name].kind.listed:
             raise SchemaError(
-                f"Rule '{rule}': '{name}' has no list of values. Make it a category, ordered or "
-                "boolean column, or leave the rule out."
+                Message(
+                    "Rule '{rule}': '{name}' has no list of values. Make it a category, ordered or "
+                    "boolean column, or remove the rule.",
+                    rule=rule,
+                    name=name,
+                )
             )

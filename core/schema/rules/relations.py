@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from core.message import Message
 from core.schema.column import Column, Kind, SchemaError
 from core.schema.rules.rules import AnyRule, AtMost, Difference, Sum
 
@@ -175,12 +176,16 @@ def _check_kinds(rule: AtMost | Sum | Difference, columns: Mapping[str, Column])
     """Refuse text, lists, and sums of dates that mean nothing."""
     names = rule.columns
     if len(set(names)) < len(names):
-        raise SchemaError(f"Rule '{rule.text}': a column stands in it twice.")
+        raise SchemaError(Message("Rule '{rule}' names a column twice.", rule=rule.text))
     for name in names:
         if not columns[name].kind.numeric:
             raise SchemaError(
-                f"Rule '{rule.text}': '{name}' is neither a number nor a date. Change its kind, or "
-                "leave the rule out."
+                Message(
+                    "Rule '{rule}': '{name}' is neither a number nor a date. Change its kind, or "
+                    "remove the rule.",
+                    rule=rule.text,
+                    name=name,
+                )
             )
     dates = [columns[name].kind is Kind.DATETIME for name in names]
     if isinstance(rule, AtMost):
@@ -192,6 +197,9 @@ def _check_kinds(rule: AtMost | Sum | Difference, columns: Mapping[str, Column])
         fits = dates[1] == (dates[0] or dates[2]) and not (dates[0] and dates[2])
     if not fits:
         raise SchemaError(
-            f"Rule '{rule.text}': dates and numbers do not go together like this. A date and days "
-            "make a date, two dates make days."
+            Message(
+                "Rule '{rule}': dates and numbers do not go together like this. A date and a "
+                "number of days give a date; two dates give a number of days.",
+                rule=rule.text,
+            )
         )

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from core.message import Message
 from core.schema.column import SchemaError
 
 __all__ = [
@@ -47,6 +48,11 @@ class _Rule(BaseModel):
         """As the command line takes it."""
         return self.TEXT.format(**dict(self))
 
+    @property
+    def settled(self) -> bool:
+        """Whether what it says of values, if anything, was declared or bought."""
+        return True
+
 
 class Determines(_Rule):
     """One column follows from another: equal sources have equal results.
@@ -63,6 +69,11 @@ class Determines(_Rule):
     result: str
     mapping: dict[str, str] | None = None
     bought: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """See `_Rule.settled`."""
+        return self.mapping is not None
 
 
 class AtMost(_Rule):
@@ -100,50 +111,59 @@ class Difference(_Rule):
     right: str
 
 
-class Combinations(_Rule):
+class _Together(_Rule):
+    """A rule about two or more columns, whatever their order.
+
+    Attributes:
+      WORDS: how its text begins.
+    """
+
+    WORDS: ClassVar[str] = ""
+
+    names: tuple[str, ...] = Field(min_length=2)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it speaks of."""
+        return self.names
+
+    @property
+    def text(self) -> str:
+        """As the command line takes it."""
+        return f"{self.WORDS} {', '.join(self.names)}"
+
+
+class Combinations(_Together):
     """Only some combinations of labels occur.
 
     Attributes:
       allowed: labels in the order of `names`; None until they are declared or bought.
     """
 
+    WORDS = "combinations"
+
     kind: Literal["combinations"] = "combinations"
-    names: tuple[str, ...] = Field(min_length=2)
     allowed: tuple[tuple[str, ...], ...] | None = None
     bought: bool = False
 
     @model_validator(mode="after")
     def _lengths(self) -> Self:
         if any(len(labels) != len(self.names) for labels in self.allowed or ()):
-            raise ValueError("every combination must name one label of each column")
+            raise ValueError("Every combination must name one label of each column.")
         return self
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns it speaks of."""
-        return self.names
-
-    @property
-    def text(self) -> str:
-        """As the command line takes it."""
-        return f"combinations {', '.join(self.names)}"
+    def settled(self) -> bool:
+        """See `_Rule.settled`."""
+        return self.allowed is not None
 
 
-class MissingTogether(_Rule):
+class MissingTogether(_Together):
     """Where one of the columns is missing, all of them are."""
 
+    WORDS = "missing together"
+
     kind: Literal["missing_together"] = "missing_together"
-    names: tuple[str, ...] = Field(min_length=2)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns it speaks of."""
-        return self.names
-
-    @property
-    def text(self) -> str:
-        """As the command line takes it."""
-        return f"missing together {', '.join(self.names)}"
 
 
 AnyRule = Determines | AtMost | Sum | Difference | Combinations | MissingTogether
@@ -177,6 +197,9 @@ def parse_rule(text: str) -> AnyRule:
                 break
             return rule
     raise SchemaError(
-        f"'{text}' is no rule. Write 'label <- code', 'start <= end', 'total = a + b', "
-        "'stay = end - start', 'combinations a, b' or 'missing together a, b'."
+        Message(
+            "'{text}' is not a rule. Write 'label <- code', 'start <= end', 'total = a + b', "
+            "'stay = end - start', 'combinations a, b' or 'missing together a, b'.",
+            text=text,
+        )
     )

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.message import Message, to_say
 from core.schema.column import DomainColumn, RuleDomainError, SchemaError
 from core.schema.labels import (
     code_places,
@@ -36,6 +37,17 @@ from core.schema.rules.rules import (
 
 __all__ = ["Steps", "rewritten"]
 
+NEVER_MISSING = to_say(
+    "Rule '{rule}': '{name}' is declared never missing. Declare that it may be, or remove the rule."
+)
+FOLLOWS = to_say(
+    "Rule '{rule}': '{name}' follows from other columns by another rule. Name those, or remove the "
+    "rule."
+)
+NAMED_TWICE = to_say(
+    "Rule '{rule}': '{name}' is in two such rules, or twice in one. Name it once, or remove the "
+    "rule."
+)
 Columns = Mapping[str, DomainColumn]
 
 
@@ -190,14 +202,22 @@ def _check_names(rule: Rule, columns: Columns, tagged: Collection[str]) -> None:
     for name in rule.columns:
         if name not in columns:
             raise SchemaError(
-                f"Rule '{rule.text}': '{name}' is left out, text, an identifier or says whose a "
-                "row is, so nothing can be computed from it. Keep it as another kind, or leave "
-                "the rule out."
+                Message(
+                    "Rule '{rule}': '{name}' is left out, text, an identifier or says whose a row "
+                    "is, so nothing can be computed from it. Keep it as another kind, or remove "
+                    "the rule.",
+                    rule=rule.text,
+                    name=name,
+                )
             )
         if name in tagged:
             raise SchemaError(
-                f"Rule '{rule.text}': '{name}' is tagged as hidden, and what follows from it would "
-                "show it. Untag it, leave the rule out, or drop the other column."
+                Message(
+                    "Rule '{rule}': '{name}' is tagged as hidden, and whatever follows from it "
+                    "would show it. Untag it, remove the rule, or drop the other column.",
+                    rule=rule.text,
+                    name=name,
+                )
             )
 
 
@@ -205,11 +225,15 @@ def _check_codes(rule: Rule, columns: Columns) -> None:
     """Refuse to compute with a column that says "missing" in several ways."""
     for name in rule.columns:
         if columns[name].codes and isinstance(rule, AtMost | Sum | Difference | MissingTogether):
-            codes = ", ".join(columns[name].codes)
             raise RuleDomainError(
-                f"Rule '{rule.text}': '{name}' has codes for missing values of their own ({codes}),"
-                " and a rule knows one kind of missing. Remove the codes from the column, or leave "
-                "the rule out."
+                Message(
+                    "Rule '{rule}': '{name}' has codes for missing values of its own ({codes}), "
+                    "but a rule knows only one kind of missing value. Remove the codes from the "
+                    "column, or remove the rule.",
+                    rule=rule.text,
+                    name=name,
+                    codes=", ".join(columns[name].codes),
+                )
             )
 
 
@@ -219,8 +243,13 @@ def _check_constant(rule: Rule, names: Sequence[str], constant: Collection[str])
     if fixed and len(fixed) < len(names):
         other = next(name for name in names if name not in constant)
         raise SchemaError(
-            f"Rule '{rule.text}': '{fixed[0]}' holds one value for a person and '{other}' does "
-            "not. Say the same of both, or leave the rule out."
+            Message(
+                "Rule '{rule}': '{name}' holds one value for a person and '{other}' does not. "
+                "Declare the same for both, or remove the rule.",
+                rule=rule.text,
+                name=fixed[0],
+                other=other,
+            )
         )
 
 
@@ -239,11 +268,18 @@ def _joints(
         check_lists(rule.names, columns, rule.text)
         _check_constant(rule, rule.names, constant)
         if len(set(rule.names)) < len(rule.names) or used.intersection(rule.names):
-            raise SchemaError(f"Rule '{rule.text}': a column stands in two combinations.")
+            words = to_say(
+                "Rule '{rule}': a column is in two combinations. Remove it from one of them."
+            )
+            raise SchemaError(Message(words, rule=rule.text))
         if target in rule.names:
             raise SchemaError(
-                f"Rule '{rule.text}': it would replace the target '{target}'. Choose another "
-                "target, or write as 'label <- code' what follows from it."
+                Message(
+                    "Rule '{rule}' would replace the target '{target}'. Choose another target, or "
+                    "write what follows from it as 'label <- code'.",
+                    rule=rule.text,
+                    target=target,
+                )
             )
         used.update(rule.names)
         joint = Joint.of(rule, columns, free_name(" × ".join(rule.names), taken))
@@ -262,11 +298,19 @@ def _lookups(
         check_lists(rule.columns, columns, rule.text)
         if rule.result == target:
             raise SchemaError(
-                f"Rule '{rule.text}': the target is not computed. Choose another target, or turn "
-                f"it round if each '{rule.result}' has one '{rule.source}'."
+                Message(
+                    "Rule '{rule}': the target is not computed. Choose another target, or turn the "
+                    "rule round if each '{result}' has one '{source}'.",
+                    rule=rule.text,
+                    result=rule.result,
+                    source=rule.source,
+                )
             )
         if rule.result in own or rule.result in joined:
-            raise SchemaError(f"Rule '{rule.text}': another rule says '{rule.result}' already.")
+            words = to_say(
+                "Rule '{rule}': another rule already gives '{name}'. Remove one of them."
+            )
+            raise SchemaError(Message(words, rule=rule.text, name=rule.result))
         if rule.result in constant:
             _check_constant(rule, rule.columns, constant)
         own[rule.result] = rule
@@ -274,10 +318,8 @@ def _lookups(
         order = TopologicalSorter({r.result: [r.source] for r in own.values()}).static_order()
         yield from (Lookup.of(own[name], columns) for name in list(order) if name in own)
     except CycleError as error:
-        text = own[error.args[1][0]].text
-        raise SchemaError(
-            f"Rule '{text}' goes round in a circle with others. Leave one of them out."
-        ) from None
+        words = to_say("Rule '{rule}' goes round in a circle with others. Remove one of them.")
+        raise SchemaError(Message(words, rule=own[error.args[1][0]].text)) from None
 
 
 def _shown(
@@ -312,16 +354,16 @@ def _together(
             continue
         _check_constant(rule, rule.names, constant)
         for name in rule.names:
-            words = ""
+            words = to_say("")
             if not columns[name].missing:
-                words = "is declared never missing. Declare that it may be"
+                words = NEVER_MISSING
             elif shown[name] is None or name in joined:
-                words = "follows from other columns by another rule. Name those"
+                words = FOLLOWS
             elif name in used:
-                words = "stands in two such rules, or twice in one. Name it once"
+                words = NAMED_TWICE
             if words:
                 fault = SchemaError if columns[name].missing else RuleDomainError
-                raise fault(f"Rule '{rule.text}': '{name}' {words}, or leave the rule out.")
+                raise fault(Message(words, rule=rule.text, name=name))
             used.add(name)
         ordered = sorted(rule.names, key=lambda name: name != target)
         yield tuple(column.name for name in ordered if (column := shown[name]) is not None)
