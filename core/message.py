@@ -145,3 +145,14 @@ def _checked(value: object) -> str:
 
 # A model's field that keeps the templates of its messages, in JSON too.
 Text = Annotated[str, PlainValidator(_checked), PlainSerializer(to_json, when_used="json")]
+
+
+class ReportedError(ValueError):
+    """An error whose text people read: raised with a template and its values, as a `Message`.
+
+    >>> str(ReportedError("No column is called '{name}'.", name="age"))
+    "No column is called 'age'."
+    """
+
+    def __init__(self, template: str, /, **values: object) -> None:
+        super().__init__(Message(template, **values) if values else template)

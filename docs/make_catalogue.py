@@ -41,6 +41,17 @@ SAY = {
     "say_n": (1, 3),
     "Message": (0, 1),
     "plural": (1, 3),
+    # errors whose text people read, see `core.message.ReportedError`
+    **dict.fromkeys(
+        (
+            "TableReadError",
+            "SchemaError",
+            "ConditionError",
+            "RuleDomainError",
+            "UndeclaredDomainError",
+        ),
+        (0, 1),
+    ),
 }
 _TWO_WORDS = re.compile(r"[A-Za-z]{2,}[,;:]?(?:\s+\S{1,2})?\s+\S*[A-Za-z]{2,}")
 _NAME = re.compile(r"[A-Za-z_]+")

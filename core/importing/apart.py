@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Self
 
 from core.importing.raw_table import TABLE, Progress, RawTable
-from core.message import Message, from_json
+from core.message import from_json
 from core.reading.address import Address, Allowed
 from core.reading.cells import TableReadError
 from core.schema.form import FileForm
@@ -87,12 +87,10 @@ def _whole(environment: Mapping[str, str], name: str, default: int, least: int) 
     text = environment.get(name, "").strip() or str(default)
     if not text.isascii() or not text.isdigit() or int(text) < least:
         raise TableReadError(
-            Message(
-                "{variable} must be a whole number of at least {least}. Nothing was read. Correct "
-                "it where the program is started.",
-                variable=name,
-                least=least,
-            )
+            "{variable} must be a whole number of at least {least}. Nothing was read. Correct "
+            "it where the program is started.",
+            variable=name,
+            least=least,
         )
     return int(text)
 
@@ -100,34 +98,28 @@ def _whole(environment: Mapping[str, str], name: str, default: int, least: int) 
 def takes_too_much(memory_mb: int) -> TableReadError:
     """The error for a table whose reading would take more memory than is allowed."""
     return TableReadError(
-        Message(
-            "Reading this table takes more than {most:,} MB of memory, so it was stopped. Nothing "
-            "was kept. Keep only the columns and rows you need, or set {variable} higher.",
-            most=memory_mb,
-            variable=MEMORY,
-        )
+        "Reading this table takes more than {most:,} MB of memory, so it was stopped. Nothing "
+        "was kept. Keep only the columns and rows you need, or set {variable} higher.",
+        most=memory_mb,
+        variable=MEMORY,
     )
 
 
 def _takes_too_long(seconds: float) -> TableReadError:
     return TableReadError(
-        Message(
-            "Reading this table takes longer than {seconds:,.0f} s, so it was stopped. Nothing was "
-            "kept. Keep only the columns and rows you need, or set {variable} higher.",
-            seconds=seconds,
-            variable=SECONDS,
-        )
+        "Reading this table takes longer than {seconds:,.0f} s, so it was stopped. Nothing was "
+        "kept. Keep only the columns and rows you need, or set {variable} higher.",
+        seconds=seconds,
+        variable=SECONDS,
     )
 
 
 def no_room(error: OSError) -> TableReadError:
     """The error for a disk that is full, or a file that is larger than is allowed."""
     return TableReadError(
-        Message(
-            "There is no room for the rows ({reason}). Nothing was kept. Free some disk space and "
-            "try again.",
-            reason=error.strerror,
-        )
+        "There is no room for the rows ({reason}). Nothing was kept. Free some disk space and "
+        "try again.",
+        reason=error.strerror,
     )
 
 
@@ -194,11 +186,9 @@ def _answer(
         )
     except OSError as error:
         raise TableReadError(
-            Message(
-                "The file was not read because no process could be started ({reason}). Nothing was "
-                "kept. Try again.",
-                reason=error.strerror,
-            )
+            "The file was not read because no process could be started ({reason}). Nothing was "
+            "kept. Try again.",
+            reason=error.strerror,
         ) from None
     answer: dict[str, Any] = {}
     assert child.stdin is not None and child.stdout is not None

@@ -22,7 +22,6 @@ from sqlalchemy import URL
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from core.message import Message
 from core.reading.cells import TableReadError
 
 __all__ = ["SOURCES", "Address", "Allowed", "is_url"]
@@ -80,11 +79,9 @@ class Address:
         if scheme in STORES and "::" not in text:
             return cls._store(text, password)
         raise TableReadError(
-            Message(
-                "This kind of address cannot be opened. Nothing was read. Enter a path, or an "
-                "address that begins with {beginnings}.",
-                beginnings=", ".join(f"{one}://" for one in (*DATABASES, *STORES[:4])),
-            )
+            "This kind of address cannot be opened. Nothing was read. Enter a path, or an "
+            "address that begins with {beginnings}.",
+            beginnings=", ".join(f"{one}://" for one in (*DATABASES, *STORES[:4])),
         )
 
     @classmethod
@@ -117,12 +114,10 @@ class Address:
         strange = sorted(set(url.query) - PARAMETERS)
         if strange:
             raise TableReadError(
-                Message(
-                    "The address of a database must not set '{name}'. Nothing was read. It may "
-                    "set {names}.",
-                    name=strange[0],
-                    names=", ".join(sorted(PARAMETERS)),
-                )
+                "The address of a database must not set '{name}'. Nothing was read. It may "
+                "set {names}.",
+                name=strange[0],
+                names=", ".join(sorted(PARAMETERS)),
             )
         return cls("database", url=url.set(password=password) if password else url, query=query)
 
@@ -231,11 +226,9 @@ class Allowed:
         elif any(self._begins(address.reach, one) for one in self.entries if is_url(one)):
             return
         raise TableReadError(
-            Message(
-                "This server does not let anyone open this address. Nothing was read. Whoever runs "
-                "it lists permitted folders and addresses in {variable}; or upload the file.",
-                variable=SOURCES,
-            )
+            "This server does not let anyone open this address. Nothing was read. Whoever runs "
+            "it lists permitted folders and addresses in {variable}; or upload the file.",
+            variable=SOURCES,
         )
 
     def check_own(self, path: Path) -> None:

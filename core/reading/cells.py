@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.message import Message, plural
+from core.message import Message, ReportedError, plural
 
 __all__ = [
     "MISSING_MARKERS",
@@ -18,7 +18,7 @@ __all__ = [
 MISSING_MARKERS = ("", "na", "n/a", "nan", "null", "none", "?")  # compared trimmed, in lower case
 
 
-class TableReadError(ValueError):
+class TableReadError(ReportedError):
     """A source that cannot be read as one table; the message quotes none of its values."""
 
 
@@ -39,24 +39,20 @@ def too_big(limits: ReadLimits) -> TableReadError:
     """The error for a file with too many bytes."""
     size, megabyte = limits.max_bytes, 1024**2
     return TableReadError(
-        Message(
-            "The file is larger than {size}, packed or unpacked. Keep only the columns and rows "
-            "you need, or save it as Parquet.",
-            size=Message("{n:,.0f} MB", n=size / megabyte)
-            if size >= megabyte
-            else Message("{n:,} bytes", n=size),
-        )
+        "The file is larger than {size}, packed or unpacked. Keep only the columns and rows "
+        "you need, or save it as Parquet.",
+        size=Message("{n:,.0f} MB", n=size / megabyte)
+        if size >= megabyte
+        else Message("{n:,} bytes", n=size),
     )
 
 
 def too_many_rows(rows: int, limits: ReadLimits) -> TableReadError:
     """The error for a table that is too long."""
     return TableReadError(
-        Message(
-            "The table has {rows:,} rows; {most:,} is the most. Take a sample of it and try again.",
-            rows=rows,
-            most=limits.max_rows,
-        )
+        "The table has {rows:,} rows; {most:,} is the most. Take a sample of it and try again.",
+        rows=rows,
+        most=limits.max_rows,
     )
 
 

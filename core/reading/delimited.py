@@ -77,11 +77,8 @@ class DelimitedFile:
         width = 2 if encoding.startswith("utf-16") else 4 if encoding.startswith("utf-32") else 1
         if self.path.stat().st_size % width:
             raise TableReadError(
-                Message(
-                    "The text could not be read as {encoding}. Save the file again as CSV in "
-                    "UTF-8.",
-                    encoding=encoding,
-                )
+                "The text could not be read as {encoding}. Save the file again as CSV in UTF-8.",
+                encoding=encoding,
             )
         text = Utf8(encoding)(prefix).decode()
         if text.isspace() or not text:
@@ -257,11 +254,9 @@ def _refuse_endless(stream: BinaryIO) -> None:
     rest = stream.read(BLOCK_BYTES - PREFIX_BYTES)
     if len(rest) == BLOCK_BYTES - PREFIX_BYTES and b"\n" not in rest and b"\r" not in rest:
         raise TableReadError(
-            Message(
-                "The file's first {n} MB are one line, so it is not a table with a row on each "
-                "line. Choose a CSV file with line breaks, or a Parquet file.",
-                n=BLOCK_BYTES // 2**20,
-            )
+            "The file's first {n} MB are one line, so it is not a table with a row on each "
+            "line. Choose a CSV file with line breaks, or a Parquet file.",
+            n=BLOCK_BYTES // 2**20,
         )
 
 
@@ -340,24 +335,18 @@ def _ragged(line: int, width: int, header_width: int, delimiter: str) -> TableRe
 def _quote_error(line: int, error: csv.Error) -> TableReadError:
     if "limit" in str(error):
         return TableReadError(
-            Message(
-                "Line {line} begins a value longer than {most:,} characters, most likely because a "
-                "quote is never closed. Close it and try again.",
-                line=line,
-                most=csv.field_size_limit(),
-            )
+            "Line {line} begins a value longer than {most:,} characters, most likely because a "
+            "quote is never closed. Close it and try again.",
+            line=line,
+            most=csv.field_size_limit(),
         )
     if "unexpected end" in str(error):
         return TableReadError(
-            Message(
-                'Line {line} opens a quote (") that is never closed. Close it and try again.',
-                line=line,
-            )
-        )
-    return TableReadError(
-        Message(
-            'Line {line} has text after a closing quote ("). Double the quotes inside a quoted '
-            "value, or close the one left open on an earlier line.",
+            'Line {line} opens a quote (") that is never closed. Close it and try again.',
             line=line,
         )
+    return TableReadError(
+        'Line {line} has text after a closing quote ("). Double the quotes inside a quoted '
+        "value, or close the one left open on an earlier line.",
+        line=line,
     )

@@ -20,22 +20,18 @@ def unique_names(header: Sequence[str], limits: ReadLimits) -> tuple[list[str], 
     names = [name.strip() for name in header]
     if len(names) > limits.max_columns:
         raise TableReadError(
-            Message(
-                "The file has {n:,} columns; {most:,} is the most. Keep the columns you need and "
-                "try again.",
-                n=len(names),
-                most=limits.max_columns,
-            )
+            "The file has {n:,} columns; {most:,} is the most. Keep the columns you need and "
+            "try again.",
+            n=len(names),
+            most=limits.max_columns,
         )
     named = sum(map(bool, names))
     if 2 * named < len(names):
         raise TableReadError(
-            Message(
-                "The first row names {named} of {n:,} columns; perhaps a title stands above "
-                "the header. Delete the rows above the header and try again.",
-                named=named,
-                n=len(names),
-            )
+            "The first row names {named} of {n:,} columns; perhaps a title stands above "
+            "the header. Delete the rows above the header and try again.",
+            named=named,
+            n=len(names),
         )
     if any("\0" in name for name in names):
         raise TableReadError("The header contains NUL characters. Give every column a plain name.")

@@ -134,21 +134,17 @@ def _beginning(path: Path, label: str) -> tuple[bytes, str]:
         raise TableReadError("There is no such file. Check the path.") from None
     except OSError as error:
         raise TableReadError(
-            Message(
-                "The file could not be opened ({reason}). Check that you may read it.",
-                reason=error.strerror,
-            )
+            "The file could not be opened ({reason}). Check that you may read it.",
+            reason=error.strerror,
         ) from None
     if not begins:
         raise TableReadError("The file is empty. Choose a file with a header and rows.")
     packed = next((end for end in PACKED if label.endswith(end)), "")
     if packed and not begins.startswith(PACKED[packed][1]):
         raise TableReadError(
-            Message(
-                "The file's name ends in {ending}, but it is not compressed that way, or it is "
-                "damaged. Compress it again, or choose the uncompressed file.",
-                ending=packed,
-            )
+            "The file's name ends in {ending}, but it is not compressed that way, or it is "
+            "damaged. Compress it again, or choose the uncompressed file.",
+            ending=packed,
         )
     return begins, label.removesuffix(packed)
 
@@ -184,10 +180,8 @@ def _content(
     ]
     if len(files) != 1:
         raise TableReadError(
-            Message(
-                "The zip file holds {n} files. Put exactly one table in it, or choose one of them.",
-                n=len(files),
-            )
+            "The zip file holds {n} files. Put exactly one table in it, or choose one of them.",
+            n=len(files),
         )
     if files[0].flag_bits & 0x1:
         raise TableReadError("The zip file is protected by a password. Unpack it and try again.")
@@ -205,19 +199,15 @@ def _refuse(begins: bytes, label: str) -> None:
     for magic, what in REFUSED.items():
         if begins.startswith(magic):
             raise TableReadError(
-                Message(
-                    "This is {what}, not a table. Choose a CSV, TSV, Parquet or Excel file.",
-                    what=what,
-                )
+                "This is {what}, not a table. Choose a CSV, TSV, Parquet or Excel file.",
+                what=what,
             )
     ending = next((end for end in (*EXCEL_NAMES, ENDING) if label.endswith(end)), None)
     if ending is not None:
         raise TableReadError(
-            Message(
-                "The file's name ends in {ending}, but it is no such file, or it is damaged. Save "
-                "it again in that format, or rename it if it is a CSV file.",
-                ending=ending,
-            )
+            "The file's name ends in {ending}, but it is no such file, or it is damaged. Save "
+            "it again in that format, or rename it if it is a CSV file.",
+            ending=ending,
         )
 
 
@@ -265,11 +255,9 @@ def _stored(address: Address) -> tuple[Any, str, list[str]]:
         return system, where, sorted(system.find(where))
     except ImportError:
         raise TableReadError(
-            Message(
-                "This kind of object store needs a driver. Nothing was read. Install it with "
-                "`{command}`.",
-                command=EXTRAS,
-            )
+            "This kind of object store needs a driver. Nothing was read. Install it with "
+            "`{command}`.",
+            command=EXTRAS,
         ) from None
     except Exception:  # each store's library raises its own, and may quote what it was given
         raise TableReadError(UNREACHED) from None

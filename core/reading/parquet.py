@@ -99,12 +99,10 @@ class ParquetParts:
             differing = sorted(set(settled.names) ^ set(schema.names))
             if differing:
                 raise TableReadError(
-                    Message(
-                        "The column '{name}' is in some files and not in others (compare {file}). "
-                        "Nothing was kept. Give all files the same columns.",
-                        name=differing[0],
-                        file=PurePath(part).name,
-                    )
+                    "The column '{name}' is in some files and not in others (compare {file}). "
+                    "Nothing was kept. Give all files the same columns.",
+                    name=differing[0],
+                    file=PurePath(part).name,
                 )
             settled, listed = _unified(settled, schema), listed & dictionaries
         if not settled.names:
@@ -130,11 +128,9 @@ class ParquetParts:
                     "The Parquet file is damaged or incomplete. Write or download it again."
                 ) from None
             raise TableReadError(
-                Message(
-                    "The Parquet file {file} is damaged or incomplete, or could not be read to its "
-                    "end. Nothing was kept. Write or download it again.",
-                    file=PurePath(part).name,
-                )
+                "The Parquet file {file} is damaged or incomplete, or could not be read to its "
+                "end. Nothing was kept. Write or download it again.",
+                file=PurePath(part).name,
             ) from None
 
 
@@ -154,12 +150,10 @@ def check_kind(kind: pa.DataType, name: str) -> None:
     checks = (is_text, pa.types.is_primitive, pa.types.is_decimal, pa.types.is_null)
     if not any(check(kind) for check in checks):
         raise TableReadError(
-            Message(
-                "The column '{name}' holds lists, records or binary data ({type}). Leave it out, "
-                "or turn it into plain columns.",
-                name=name,
-                type=str(kind),
-            )
+            "The column '{name}' holds lists, records or binary data ({type}). Leave it out, "
+            "or turn it into plain columns.",
+            name=name,
+            type=str(kind),
         )
 
 
@@ -176,9 +170,7 @@ def _unified(settled: pa.Schema, schema: pa.Schema) -> pa.Schema:
 
 def _differs(name: str) -> TableReadError:
     return TableReadError(
-        Message(
-            "The column '{name}' holds values of different types in different files. Nothing was "
-            "kept. Write all files with one type for it.",
-            name=name,
-        )
+        "The column '{name}' holds values of different types in different files. Nothing was "
+        "kept. Write all files with one type for it.",
+        name=name,
     )

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import BinaryIO
 from xml.etree import ElementTree
 
-from core.message import Message
 from core.reading.cells import ReadLimits, TableReadError, too_big
 
 __all__ = ["check_sheet"]
@@ -52,20 +51,16 @@ def check_sheet(path: Path, name: str, limits: ReadLimits) -> int:
         return 0
     if rows > LAST_ROW or columns > LAST_COLUMN:
         raise TableReadError(
-            Message(
-                "The sheet has a cell beyond row {last:,} or column XFD, the last that a workbook "
-                "can have. Nothing was read. Open it in a spreadsheet and save it again.",
-                last=LAST_ROW,
-            )
+            "The sheet has a cell beyond row {last:,} or column XFD, the last that a workbook "
+            "can have. Nothing was read. Open it in a spreadsheet and save it again.",
+            last=LAST_ROW,
         )
     if rows * columns * CELL_BYTES > limits.max_bytes:
         raise TableReadError(
-            Message(
-                "The sheet extends to row {rows:,} and column {columns:,}, too far to be read. "
-                "Nothing was read. Delete the cells far from the table, or save it as CSV.",
-                rows=rows,
-                columns=columns,
-            )
+            "The sheet extends to row {rows:,} and column {columns:,}, too far to be read. "
+            "Nothing was read. Delete the cells far from the table, or save it as CSV.",
+            rows=rows,
+            columns=columns,
         )
     return errors
 

@@ -64,11 +64,9 @@ def query_rows(url: URL, query: str, folder: Path) -> ParquetParts:
                 pq.write_table(table, files[-1])
         except FAILURES as error:  # no OSError: a full disk is not the database's doing
             raise TableReadError(
-                Message(
-                    "The database did not carry out the query ({error}). Nothing was kept. Try the "
-                    "query in the database's own program first.",
-                    error=type(error).__name__,
-                )
+                "The database did not carry out the query ({error}). Nothing was kept. Try the "
+                "query in the database's own program first.",
+                error=type(error).__name__,
             ) from None
     if not files:
         raise TableReadError("The query returns no rows. Nothing was kept. Change the query.")
@@ -106,11 +104,9 @@ def _column(cells: Sequence[Any], name: str) -> pa.Array:
     if column is None or isinstance(column.type, pa.BaseExtensionType):  # keys, addresses, ranges
         if _any(plain, int | float | str | bytes):
             raise TableReadError(
-                Message(
-                    "The column '{name}' holds values of different types. Nothing was kept. "
-                    "Convert them to one type in the query, with CAST.",
-                    name=name,
-                )
+                "The column '{name}' holds values of different types. Nothing was kept. "
+                "Convert them to one type in the query, with CAST.",
+                name=name,
             )
         column = pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
     check_kind(column.type, name)
@@ -151,10 +147,8 @@ def _engine(url: URL) -> Engine:
         )
     except ModuleNotFoundError:
         raise TableReadError(
-            Message(
-                "Reading PostgreSQL needs a driver. Nothing was read. Install it with `{command}`.",
-                command=EXTRAS,
-            )
+            "Reading PostgreSQL needs a driver. Nothing was read. Install it with `{command}`.",
+            command=EXTRAS,
         ) from None
 
 

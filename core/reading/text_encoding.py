@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from charset_normalizer import from_bytes
 
-from core.message import Message
 from core.reading.cells import TableReadError
 
 __all__ = ["ENCODINGS", "Utf8", "encoding_of", "refuse_binary"]
@@ -46,11 +45,9 @@ def encoding_of(prefix: bytes, declared: str | None) -> str:
         known = _supported(declared)
         if known is None:
             raise TableReadError(
-                Message(
-                    "The declared encoding '{encoding}' is not supported. Save the file in UTF-8, "
-                    "and declare utf-8.",
-                    encoding=declared,
-                )
+                "The declared encoding '{encoding}' is not supported. Save the file in UTF-8, "
+                "and declare utf-8.",
+                encoding=declared,
             )
         return known
     wide = _wide_encoding(prefix)

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from core.message import Message, Text, joined, to_say
+from core.message import Message, ReportedError, Text, joined, to_say
 from core.schema.form import Form
 from core.schema.magnitudes import magnitude_fault
 from core.schema.rounding_up import round_up
@@ -130,7 +130,7 @@ _ORIGINS = {
 }
 
 
-class SchemaError(ValueError):
+class SchemaError(ReportedError):
     """A schema that cannot be used; the message names the column and what to change."""
 
 
@@ -278,12 +278,10 @@ class Column(BaseModel):
         fault = magnitude_fault(bounds, dates=self.kind is Kind.DATETIME)
         if fault and self.kind.numeric and self.modelled:
             raise SchemaError(
-                Message(
-                    "Column '{name}': its bounds must {fault}. Nothing more was spent. Declare "
-                    "narrower bounds on the Tables page, or leave the column out.",
-                    name=self.name,
-                    fault=fault,
-                )
+                "Column '{name}': its bounds must {fault}. Nothing more was spent. Declare "
+                "narrower bounds on the Tables page, or leave the column out.",
+                name=self.name,
+                fault=fault,
             )
 
     def fields(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.message import Message, to_say
+from core.message import Message
 from core.schema.column import DomainColumn, Kind, SchemaError
 from core.schema.date_text import offset_seconds, parse_dates
 from core.schema.labels import is_absent, to_labels, to_numbers
@@ -109,12 +109,10 @@ def parse_conditions(texts: Sequence[str], domain: Domain) -> tuple[Condition, .
         for earlier in conditions:
             if earlier.column.name == name and not earlier.meets(condition):
                 raise ConditionError(
-                    Message(
-                        "No value keeps both '{first}' and '{second}'. Nothing was made. Leave one "
-                        "of them out, or write several labels as a|b.",
-                        first=earlier.text,
-                        second=text,
-                    )
+                    "No value keeps both '{first}' and '{second}'. Nothing was made. Leave one "
+                    "of them out, or write several labels as a|b.",
+                    first=earlier.text,
+                    second=text,
                 )
         conditions.append(condition)
     return tuple(conditions)
@@ -134,36 +132,34 @@ def parse_shares(text: str, domain: Domain) -> Shares:
     column = _column(domain, name)
     if any(name in group for group in domain.sensitive.values()):
         raise ConditionError(
-            Message(
-                "The distribution of '{name}' is hidden, and its certificate holds for the shares "
-                "that were tested. Nothing was made. Set shares of another column.",
-                name=name,
-            )
+            "The distribution of '{name}' is hidden, and its certificate holds for the shares "
+            "that were tested. Nothing was made. Set shares of another column.",
+            name=name,
         )
     parts: list[tuple[Condition, float]] = []
     at = 0
     while at < len(rest):
         match = SHARE.match(rest, at)
         if match is None:
-            words = to_say("'{text}' are no shares. Write them like {name}:A=.5,B=.5.")
-            raise ConditionError(Message(words, text=text, name=name))
+            raise ConditionError(
+                "'{text}' are no shares. Write them like {name}:A=.5,B=.5.", text=text, name=name
+            )
         value, number = match["value"].strip(), match["share"]
         share = float(number.rstrip("%")) / (100.0 if number.endswith("%") else 1.0)
         condition = _condition(column, value, f"{name}={value}")
         if any(condition.meets(other) for other, _ in parts):
-            words = to_say("'{text}' names a value twice. Nothing was made. Name it once.")
-            raise ConditionError(Message(words, text=text))
+            raise ConditionError(
+                "'{text}' names a value twice. Nothing was made. Name it once.", text=text
+            )
         parts.append((condition, share))
         at = match.end()
     total = math.fsum(share for _, share in parts)
     if not parts or any(share > 1.0 for _, share in parts) or total > 1.0 + NEAR:
         raise ConditionError(
-            Message(
-                "Shares of '{name}' must lie between 0 and 1 and add up to at most 1, not "
-                "{total:g}. Nothing was made.",
-                name=name,
-                total=total,
-            )
+            "Shares of '{name}' must lie between 0 and 1 and add up to at most 1, not "
+            "{total:g}. Nothing was made.",
+            name=name,
+            total=total,
         )
     return Shares(column=name, text=text.strip(), parts=tuple(parts))
 
@@ -177,11 +173,9 @@ def _split(text: str, sign: str, domain: Domain) -> tuple[str, str]:
     head, found, rest = text.partition(sign)
     if not found:
         raise ConditionError(
-            Message(
-                "'{text}' is no condition. Write column=value, column=low..high or, for shares, "
-                "column:value=share,value=share.",
-                text=text,
-            )
+            "'{text}' is no condition. Write column=value, column=low..high or, for shares, "
+            "column:value=share,value=share.",
+            text=text,
         )
     return head.strip(), rest
 
@@ -189,14 +183,11 @@ def _split(text: str, sign: str, domain: Domain) -> tuple[str, str]:
 def _column(domain: Domain, name: str) -> DomainColumn:
     column = next((one for one in domain.columns if one.name == name), None)
     if column is None:
-        words = to_say("No column of the synthetic table is called '{name}'.")
-        raise ConditionError(Message(words, name=name))
+        raise ConditionError("No column of the synthetic table is called '{name}'.", name=name)
     if not column.modelled:
         raise ConditionError(
-            Message(
-                "Values of '{name}' are made up, so none can be chosen. Choose another column.",
-                name=name,
-            )
+            "Values of '{name}' are made up, so none can be chosen. Choose another column.",
+            name=name,
         )
     return column
 
@@ -205,11 +196,9 @@ def _condition(column: DomainColumn, value: str, text: str) -> Condition:
     if not value:
         if not column.may_be_absent:
             raise ConditionError(
-                Message(
-                    "'{name}' is declared never missing, so no row keeps '{text}'.",
-                    name=column.name,
-                    text=text,
-                )
+                "'{name}' is declared never missing, so no row keeps '{text}'.",
+                name=column.name,
+                text=text,
             )
         return Condition(column=column, text=text, missing=True)
     if column.kind.numeric:
@@ -222,14 +211,10 @@ def _condition(column: DomainColumn, value: str, text: str) -> Condition:
         wrong = asked[labels.index("")]
         listed, more = ", ".join(categories[:LISTED]), len(categories) - LISTED
         raise ConditionError(
-            Message(
-                "'{value}' is no declared value of '{name}'. There are: {labels}.",
-                value=wrong,
-                name=column.name,
-                labels=Message("{names} and {n:d} more", names=listed, n=more)
-                if more > 0
-                else listed,
-            )
+            "'{value}' is no declared value of '{name}'. There are: {labels}.",
+            value=wrong,
+            name=column.name,
+            labels=Message("{names} and {n:d} more", names=listed, n=more) if more > 0 else listed,
         )
     return Condition(column=column, text=text, labels=labels)
 
@@ -241,18 +226,17 @@ def _range(column: DomainColumn, value: str, text: str) -> Condition:
     if column.kind is Kind.DATETIME and re.fullmatch(A_DAY, (last if dots else first).strip()):
         high += DAY - 2 * MOMENT  # the whole day
     if low > high:
-        words = to_say("'{text}': the range ends before it begins. Write low..high.")
-        raise ConditionError(Message(words, text=text))
+        raise ConditionError(
+            "'{text}': the range ends before it begins. Write low..high.", text=text
+        )
     bottom, top = column.low, column.high
     if bottom is None or top is None or low > top or high < bottom:
         raise ConditionError(
-            Message(
-                "'{text}': declared values of '{name}' lie in {low} to {high}.",
-                text=text,
-                name=column.name,
-                low=_written(column, bottom),
-                high=_written(column, top),
-            )
+            "'{text}': declared values of '{name}' lie in {low} to {high}.",
+            text=text,
+            name=column.name,
+            low=_written(column, bottom),
+            high=_written(column, top),
         )
     return Condition(column=column, text=text, low=low, high=high)
 
@@ -278,13 +262,11 @@ def _number(column: DomainColumn, text: str, absent: float, whole: str) -> float
             return number
     dates = column.kind is Kind.DATETIME
     raise ConditionError(
-        Message(
-            "'{whole}': '{text}' is not {what}. Write {name}=value, or a range as low..high.",
-            whole=whole,
-            text=text,
-            what=Message("a date like 2024-01-31") if dates else Message("a number like 1.5"),
-            name=column.name,
-        )
+        "'{whole}': '{text}' is not {what}. Write {name}=value, or a range as low..high.",
+        whole=whole,
+        text=text,
+        what=Message("a date like 2024-01-31") if dates else Message("a number like 1.5"),
+        name=column.name,
     )
 
 

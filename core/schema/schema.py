@@ -178,22 +178,18 @@ class Schema(BaseModel):
         kept = self._kept_target
         if kept is not None and not self[kept].modelled:
             raise SchemaError(
-                Message(
-                    "The target '{name}' is dropped, text or an identifier. Choose another target "
-                    "or none.",
-                    name=kept,
-                )
+                "The target '{name}' is dropped, text or an identifier. Choose another target "
+                "or none.",
+                name=kept,
             )
         for group, columns in self.sensitive.items():
             lost = [name for name in columns if not self[name].modelled]
             if lost:
                 raise SchemaError(
-                    Message(
-                        "The sensitive group '{group}' names columns that are dropped, text or "
-                        "identifiers: {names}. Untag them; they reveal no distribution.",
-                        group=group,
-                        names=", ".join(lost),
-                    )
+                    "The sensitive group '{group}' names columns that are dropped, text or "
+                    "identifiers: {names}. Untag them; they reveal no distribution.",
+                    group=group,
+                    names=", ".join(lost),
                 )
         self._check_keys()
         settled = self._settled
@@ -249,11 +245,9 @@ class Schema(BaseModel):
         ]
         if unknown:
             raise UndeclaredDomainError(
-                Message(
-                    "Bounds or categories are not declared for: {names}. Declare them on the "
-                    "Tables page, buy them there or with --buy, or drop these columns.",
-                    names=", ".join(unknown),
-                )
+                "Bounds or categories are not declared for: {names}. Declare them on the "
+                "Tables page, buy them there or with --buy, or drop these columns.",
+                names=", ".join(unknown),
             )
 
     def _check_keys(self) -> None:
@@ -262,11 +256,9 @@ class Schema(BaseModel):
         for name in (self._kept_target, *tagged):
             if name in self.key_columns:
                 raise SchemaError(
-                    Message(
-                        "Column '{name}' says whose a row is and gets made-up values, so it can be "
-                        "neither the target nor hidden. Choose another column.",
-                        name=name,
-                    )
+                    "Column '{name}' says whose a row is and gets made-up values, so it can be "
+                    "neither the target nor hidden. Choose another column.",
+                    name=name,
                 )
 
     def public(self, column: SchemaColumn) -> DomainColumn:

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.message import Message
 from core.schema.column import Column, Kind, SchemaError, is_whole
 from core.schema.labels import from_labels
 
@@ -76,14 +75,12 @@ def check_room(columns: Iterable[Column], rows: int) -> None:
     for column in columns:
         if column.kind is Kind.IDENTIFIER and room(column) < rows:
             raise SchemaError(
-                Message(
-                    "Column '{name}': the pattern '{pattern}' has {room:,.0f} different values and "
-                    "{rows:,} rows may need one each. Make the pattern longer.",
-                    name=column.name,
-                    pattern=column.pattern,
-                    room=room(column),
-                    rows=rows,
-                )
+                "Column '{name}': the pattern '{pattern}' has {room:,.0f} different values and "
+                "{rows:,} rows may need one each. Make the pattern longer.",
+                name=column.name,
+                pattern=column.pattern,
+                room=room(column),
+                rows=rows,
             )
 
 

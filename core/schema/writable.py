@@ -12,7 +12,6 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
-from core.message import Message
 from core.schema.column import Column, SchemaError
 from core.schema.labels import from_labels, from_numbers, to_numbers
 from core.schema.surrogates import surrogate
@@ -33,24 +32,20 @@ def check_writable(column: Column) -> None:
         for spike in column.spikes:
             if not column.low <= spike <= column.high and f"{spike:g}" not in column.codes:
                 raise SchemaError(
-                    Message(
-                        "Column '{name}': the spike {spike:g} lies outside the bounds {low:g} and "
-                        "{high:g}. Nothing more was spent. Widen the bounds, or leave the spike "
-                        "out.",
-                        name=column.name,
-                        spike=spike,
-                        low=column.low,
-                        high=column.high,
-                    )
+                    "Column '{name}': the spike {spike:g} lies outside the bounds {low:g} and "
+                    "{high:g}. Nothing more was spent. Widen the bounds, or leave the spike "
+                    "out.",
+                    name=column.name,
+                    spike=spike,
+                    low=column.low,
+                    high=column.high,
                 )
     if not _can_write(column):
         raise SchemaError(
-            Message(
-                "Column '{name}': its declared values cannot be written as '{dtype}'. Nothing more "
-                "was spent. Correct its type, date format or bounds, or leave the column out.",
-                name=column.name,
-                dtype=column.dtype,
-            )
+            "Column '{name}': its declared values cannot be written as '{dtype}'. Nothing more "
+            "was spent. Correct its type, date format or bounds, or leave the column out.",
+            name=column.name,
+            dtype=column.dtype,
         )
 
 

@@ -107,11 +107,9 @@ def _form(row: pd.Series[Any], column: Column) -> dict[str, object]:
         return {}
     if codes and not column.kind.numeric:
         raise SchemaError(
-            Message(
-                "'{name}' has a list of values: a code for a missing value is one of its "
-                "categories and is written back as it is. Nothing was changed.",
-                name=column.name,
-            )
+            "'{name}' has a list of values: a code for a missing value is one of its "
+            "categories and is written back as it is. Nothing was changed.",
+            name=column.name,
         )
     update = {"absent": absent} | ({"codes": codes} if column.kind.numeric else {})
     return {"form": form.model_dump() | update}
@@ -154,8 +152,9 @@ def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
     """The column with these categories; what was listed and is not any more becomes "OTHER"."""
     listed = tuple(labels)
     if not listed:
-        words = to_say("'{name}' needs at least one category. Nothing was changed.")
-        raise SchemaError(Message(words, name=column.name))
+        raise SchemaError(
+            "'{name}' needs at least one category. Nothing was changed.", name=column.name
+        )
     other = column.other if column.other in listed else None
     if other is None and set(column.categories or ()) - set(listed):
         listed, other = (*(c for c in listed if c != OTHER), OTHER), OTHER
@@ -183,15 +182,14 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
     if is_whole(plain.dtype) and len(present):
         if np.abs(present).max() > EXACT:
             raise SchemaError(
-                Message(
-                    "'{name}' holds whole numbers beyond 2⁵³, whose last digits would be lost in "
-                    "computations. Nothing was changed. Keep it as an identifier or as categories.",
-                    name=column.name,
-                )
+                "'{name}' holds whole numbers beyond 2⁵³, whose last digits would be lost in "
+                "computations. Nothing was changed. Keep it as an identifier or as categories.",
+                name=column.name,
             )
     if not len(present):
-        words = to_say("'{name}' has no value to take bounds from. Nothing was changed.")
-        raise SchemaError(Message(words, name=column.name))
+        raise SchemaError(
+            "'{name}' has no value to take bounds from. Nothing was changed.", name=column.name
+        )
     least, greatest = float(present.min()), float(present.max())
     if kind is Kind.DATETIME:
         known = typed.step if plain.dtype.startswith("datetime64") else None
@@ -217,11 +215,9 @@ def _as_numbers(tally: Tally, column: SchemaColumn) -> tuple[SchemaColumn, Tally
             typed, unreadable = typed_tally(tally, column)
     if 2 * unreadable > tally.known:
         raise SchemaError(
-            Message(
-                "Most values of '{name}' do not read as {kind}. Nothing was changed.",
-                name=column.name,
-                kind=Message(column.kind.value),
-            )
+            "Most values of '{name}' do not read as {kind}. Nothing was changed.",
+            name=column.name,
+            kind=Message(column.kind.value),
         )
     return column.model_copy(update={"missing": column.missing or bool(unreadable)}), typed
 
@@ -238,14 +234,12 @@ def _list_of(tally: Tally, name: str, kind: Kind) -> dict[str, object]:
     if len(labels) > MAX_CATEGORIES or (kind is Kind.BOOLEAN and len(labels) > 2):
         most = 2 if kind is Kind.BOOLEAN else MAX_CATEGORIES
         raise SchemaError(
-            Message(
-                "'{name}' has {n:,} different values; as {kind} it may have {most:,}. Nothing was "
-                "changed.",
-                name=name,
-                n=tally.distinct,
-                kind=Message(kind.value),
-                most=most,
-            )
+            "'{name}' has {n:,} different values; as {kind} it may have {most:,}. Nothing was "
+            "changed.",
+            name=name,
+            n=tally.distinct,
+            kind=Message(kind.value),
+            most=most,
         )
     return {"categories": _sorted(labels)}
 
@@ -300,4 +294,4 @@ def _parse(cell: object, column: Column, side: str) -> float | None:
             if column.kind is Kind.DATETIME
             else to_say("'{name}', {side}: write a number. Nothing was changed.")
         )
-        raise SchemaError(Message(words, name=column.name, side=side)) from None
+        raise SchemaError(words, name=column.name, side=side) from None

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from core.message import Message
 from core.proposing.schema_matching import Comparison, adopted, best_match, compare
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -31,11 +30,9 @@ def read_schema_file(content: bytes) -> Schema:
         where = ".".join(str(part) for part in first["loc"])
         fault = str(first.get("ctx", {}).get("error") or first["msg"])
         raise SchemaError(
-            Message(
-                "This is no schema ({where}: {fault}). Nothing was changed.",
-                where=where or "JSON",
-                fault=fault,
-            )
+            "This is no schema ({where}: {fault}). Nothing was changed.",
+            where=where or "JSON",
+            fault=fault,
         ) from None
 
 

@@ -242,11 +242,9 @@ def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]
         group = (groups.get(column.name) or "").strip()
         if group and not column.modelled:
             raise SchemaError(
-                Message(
-                    "'{name}' is dropped, text or an identifier, so its distribution is not "
-                    "released. It needs no tag.",
-                    name=column.name,
-                )
+                "'{name}' is dropped, text or an identifier, so its distribution is not "
+                "released. It needs no tag.",
+                name=column.name,
             )
         if group:
             sensitive[group] = (*sensitive.get(group, ()), column.name)

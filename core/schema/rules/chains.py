@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.message import Message
 from core.schema.column import Column, DomainColumn, RuleDomainError, SchemaError
 from core.schema.rules.gaps import Gap, gap_of
 from core.schema.rules.relations import Interval, Relation, inside, inward, outer
@@ -105,12 +104,10 @@ class Chain:
             low, high = bounds[link.entry]
             if low[0] > high[0]:
                 raise RuleDomainError(
-                    Message(
-                        "Rule '{rule}' cannot hold within the bounds declared for {names}. Change "
-                        "the bounds, or remove the rule.",
-                        rule=link.relation.text,
-                        names=_quoted(link.relation.names),
-                    )
+                    "Rule '{rule}' cannot hold within the bounds declared for {names}. Change "
+                    "the bounds, or remove the rule.",
+                    rule=link.relation.text,
+                    names=_quoted(link.relation.names),
                 )
 
     def _allowed(self, relation: Relation, name: str, bounds: Mapping[str, Interval]) -> Interval:
@@ -211,11 +208,9 @@ def _walk(
         entries = [name for name in relation.names if name in settled]
         if len(entries) > 1:
             raise SchemaError(
-                Message(
-                    "Rule '{rule}' closes a circle with other rules: it follows from them or "
-                    "contradicts them. Remove it.",
-                    rule=relation.text,
-                )
+                "Rule '{rule}' closes a circle with other rules: it follows from them or "
+                "contradicts them. Remove it.",
+                rule=relation.text,
             )
         link = _link(relation, entries[0], columns, constant=constant, taken=taken)
         _check_grid(link, columns, leaf=degree.get(link.computed or "", 0) == 1)
@@ -241,22 +236,18 @@ def _link(
     modelled = next(name for name in rest if name != computed)
     if fixed and entry not in constant or (computed in fixed and modelled not in fixed):
         raise SchemaError(
-            Message(
-                "Rule '{rule}': '{name}' holds one value for a person but would follow from "
-                "columns that do not. Remove the rule, or declare those columns constant too.",
-                rule=relation.text,
-                name=fixed[0],
-            )
+            "Rule '{rule}': '{name}' holds one value for a person but would follow from "
+            "columns that do not. Remove the rule, or declare those columns constant too.",
+            rule=relation.text,
+            name=fixed[0],
         )
     may_lack = columns[entry].missing or columns[modelled].missing
     if computed is not None and may_lack and not columns[computed].missing:
         raise RuleDomainError(
-            Message(
-                "Rule '{rule}': '{name}' is computed from columns that may be missing. Declare "
-                "that it may be missing too.",
-                rule=relation.text,
-                name=computed,
-            )
+            "Rule '{rule}': '{name}' is computed from columns that may be missing. Declare "
+            "that it may be missing too.",
+            rule=relation.text,
+            name=computed,
         )
     ends = {relation.low, relation.high} == {entry, modelled}
     dated = relation.unit != 1.0
@@ -283,13 +274,11 @@ def _check_grid(link: Link, columns: Mapping[str, Column], *, leaf: bool) -> Non
     if leaf and computed.step == 0.0 and size >= max(steps):
         return
     raise RuleDomainError(
-        Message(
-            "Rule '{rule}': {names} are not counted in the same steps (but in {steps}). Declare "
-            "one step, and bounds that are multiples of it, or remove the rule.",
-            rule=relation.text,
-            names=_quoted(relation.names),
-            steps=", ".join(f"{columns[name].step:g}" for name in relation.names),
-        )
+        "Rule '{rule}': {names} are not counted in the same steps (but in {steps}). Declare "
+        "one step, and bounds that are multiples of it, or remove the rule.",
+        rule=relation.text,
+        names=_quoted(relation.names),
+        steps=", ".join(f"{columns[name].step:g}" for name in relation.names),
     )
 
 

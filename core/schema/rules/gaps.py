@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.message import Message
 from core.schema.column import Column, DomainColumn, Kind, RuleDomainError
 from core.schema.rules.relations import Relation, outer
 
@@ -117,15 +116,13 @@ def _step(relation: Relation, low: Column, high: Column) -> float:
     times, apart = coarse / fine, (outer(high)[0] - outer(low)[0]) / fine
     if max(abs(times - round(times)), abs(apart - round(apart))) > 1e-6:
         raise RuleDomainError(
-            Message(
-                "Rule '{rule}': '{low}' has steps of {low_step:g} and '{high}' has steps of "
-                "{high_step:g}, which do not fit together. Declare one step, and bounds that are "
-                "multiples of it, or remove the rule.",
-                rule=relation.text,
-                low=low.name,
-                low_step=low.step,
-                high=high.name,
-                high_step=high.step,
-            )
+            "Rule '{rule}': '{low}' has steps of {low_step:g} and '{high}' has steps of "
+            "{high_step:g}, which do not fit together. Declare one step, and bounds that are "
+            "multiples of it, or remove the rule.",
+            rule=relation.text,
+            low=low.name,
+            low_step=low.step,
+            high=high.name,
+            high_step=high.step,
         )
     return fine

@@ -44,13 +44,11 @@ def _check_label(label: str, column: Column, rule: str) -> None:
     if label in (column.categories or ()) or (label == MISSING and column.missing):
         return
     raise RuleDomainError(
-        Message(
-            "Rule '{rule}': it gives '{name}' {what} that its declaration does not have. Add it to "
-            "the declaration, or change the rule.",
-            rule=rule,
-            name=column.name,
-            what=Message("a missing value") if label == MISSING else Message("a label"),
-        )
+        "Rule '{rule}': it gives '{name}' {what} that its declaration does not have. Add it to "
+        "the declaration, or change the rule.",
+        rule=rule,
+        name=column.name,
+        what=Message("a missing value") if label == MISSING else Message("a label"),
     )
 
 
@@ -71,13 +69,11 @@ class Lookup:
         """From a declared rule."""
         if rule.mapping is None:
             raise SchemaError(
-                Message(
-                    "Rule '{rule}': declare or buy which label each code has, that is, which "
-                    "'{result}' each '{source}' has.",
-                    rule=rule.text,
-                    result=rule.result,
-                    source=rule.source,
-                )
+                "Rule '{rule}': declare or buy which label each code has, that is, which "
+                "'{result}' each '{source}' has.",
+                rule=rule.text,
+                result=rule.result,
+                source=rule.source,
             )
         for label in dict.fromkeys(rule.mapping.values()):
             _check_label(label, columns[rule.result], rule.text)
@@ -116,17 +112,15 @@ class Joint:
         combinations = tuple(dict.fromkeys(rule.allowed or ()))
         if not combinations:
             raise SchemaError(
-                Message("Rule '{rule}': declare or buy which combinations exist.", rule=rule.text)
+                "Rule '{rule}': declare or buy which combinations exist.", rule=rule.text
             )
         if len(combinations) > MAX_CATEGORIES:
             raise RuleDomainError(
-                Message(
-                    "Rule '{rule}' has {n:,} combinations, more than {most:,}. Name fewer columns, "
-                    "or merge values that few rows have.",
-                    rule=rule.text,
-                    n=len(combinations),
-                    most=MAX_CATEGORIES,
-                )
+                "Rule '{rule}' has {n:,} combinations, more than {most:,}. Name fewer columns, "
+                "or merge values that few rows have.",
+                rule=rule.text,
+                n=len(combinations),
+                most=MAX_CATEGORIES,
             )
         for labels in combinations:
             for label, column in zip(labels, own, strict=True):
@@ -171,10 +165,8 @@ def check_lists(names: Sequence[str], columns: Mapping[str, Column], rule: str) 
     for name in names:
         if not columns[name].kind.listed:
             raise SchemaError(
-                Message(
-                    "Rule '{rule}': '{name}' has no list of values. Make it a category, ordered or "
-                    "boolean column, or remove the rule.",
-                    rule=rule,
-                    name=name,
-                )
+                "Rule '{rule}': '{name}' has no list of values. Make it a category, ordered or "
+                "boolean column, or remove the rule.",
+                rule=rule,
+                name=name,
             )

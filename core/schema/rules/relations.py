@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from core.message import Message
 from core.schema.column import Column, Kind, SchemaError
 from core.schema.rules.rules import AnyRule, AtMost, Difference, Sum
 
@@ -176,16 +175,14 @@ def _check_kinds(rule: AtMost | Sum | Difference, columns: Mapping[str, Column])
     """Refuse text, lists, and sums of dates that mean nothing."""
     names = rule.columns
     if len(set(names)) < len(names):
-        raise SchemaError(Message("Rule '{rule}' names a column twice.", rule=rule.text))
+        raise SchemaError("Rule '{rule}' names a column twice.", rule=rule.text)
     for name in names:
         if not columns[name].kind.numeric:
             raise SchemaError(
-                Message(
-                    "Rule '{rule}': '{name}' is neither a number nor a date. Change its kind, or "
-                    "remove the rule.",
-                    rule=rule.text,
-                    name=name,
-                )
+                "Rule '{rule}': '{name}' is neither a number nor a date. Change its kind, or "
+                "remove the rule.",
+                rule=rule.text,
+                name=name,
             )
     dates = [columns[name].kind is Kind.DATETIME for name in names]
     if isinstance(rule, AtMost):
@@ -197,9 +194,7 @@ def _check_kinds(rule: AtMost | Sum | Difference, columns: Mapping[str, Column])
         fits = dates[1] == (dates[0] or dates[2]) and not (dates[0] and dates[2])
     if not fits:
         raise SchemaError(
-            Message(
-                "Rule '{rule}': dates and numbers do not go together like this. A date and a "
-                "number of days give a date; two dates give a number of days.",
-                rule=rule.text,
-            )
+            "Rule '{rule}': dates and numbers do not go together like this. A date and a "
+            "number of days give a date; two dates give a number of days.",
+            rule=rule.text,
         )

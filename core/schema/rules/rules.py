@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from core.message import Message
 from core.schema.column import SchemaError
 
 __all__ = [
@@ -197,9 +196,7 @@ def parse_rule(text: str) -> AnyRule:
                 break
             return rule
     raise SchemaError(
-        Message(
-            "'{text}' is not a rule. Write 'label <- code', 'start <= end', 'total = a + b', "
-            "'stay = end - start', 'combinations a, b' or 'missing together a, b'.",
-            text=text,
-        )
+        "'{text}' is not a rule. Write 'label <- code', 'start <= end', 'total = a + b', "
+        "'stay = end - start', 'combinations a, b' or 'missing together a, b'.",
+        text=text,
     )

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.message import Message, to_say
+from core.message import to_say
 from core.schema.column import DomainColumn, RuleDomainError, SchemaError
 from core.schema.labels import (
     code_places,
@@ -202,22 +202,18 @@ def _check_names(rule: Rule, columns: Columns, tagged: Collection[str]) -> None:
     for name in rule.columns:
         if name not in columns:
             raise SchemaError(
-                Message(
-                    "Rule '{rule}': '{name}' is left out, text, an identifier or says whose a row "
-                    "is, so nothing can be computed from it. Keep it as another kind, or remove "
-                    "the rule.",
-                    rule=rule.text,
-                    name=name,
-                )
+                "Rule '{rule}': '{name}' is left out, text, an identifier or says whose a row "
+                "is, so nothing can be computed from it. Keep it as another kind, or remove "
+                "the rule.",
+                rule=rule.text,
+                name=name,
             )
         if name in tagged:
             raise SchemaError(
-                Message(
-                    "Rule '{rule}': '{name}' is tagged as hidden, and whatever follows from it "
-                    "would show it. Untag it, remove the rule, or drop the other column.",
-                    rule=rule.text,
-                    name=name,
-                )
+                "Rule '{rule}': '{name}' is tagged as hidden, and whatever follows from it "
+                "would show it. Untag it, remove the rule, or drop the other column.",
+                rule=rule.text,
+                name=name,
             )
 
 
@@ -226,14 +222,12 @@ def _check_codes(rule: Rule, columns: Columns) -> None:
     for name in rule.columns:
         if columns[name].codes and isinstance(rule, AtMost | Sum | Difference | MissingTogether):
             raise RuleDomainError(
-                Message(
-                    "Rule '{rule}': '{name}' has codes for missing values of its own ({codes}), "
-                    "but a rule knows only one kind of missing value. Remove the codes from the "
-                    "column, or remove the rule.",
-                    rule=rule.text,
-                    name=name,
-                    codes=", ".join(columns[name].codes),
-                )
+                "Rule '{rule}': '{name}' has codes for missing values of its own ({codes}), "
+                "but a rule knows only one kind of missing value. Remove the codes from the "
+                "column, or remove the rule.",
+                rule=rule.text,
+                name=name,
+                codes=", ".join(columns[name].codes),
             )
 
 
@@ -243,13 +237,11 @@ def _check_constant(rule: Rule, names: Sequence[str], constant: Collection[str])
     if fixed and len(fixed) < len(names):
         other = next(name for name in names if name not in constant)
         raise SchemaError(
-            Message(
-                "Rule '{rule}': '{name}' holds one value for a person and '{other}' does not. "
-                "Declare the same for both, or remove the rule.",
-                rule=rule.text,
-                name=fixed[0],
-                other=other,
-            )
+            "Rule '{rule}': '{name}' holds one value for a person and '{other}' does not. "
+            "Declare the same for both, or remove the rule.",
+            rule=rule.text,
+            name=fixed[0],
+            other=other,
         )
 
 
@@ -268,18 +260,16 @@ def _joints(
         check_lists(rule.names, columns, rule.text)
         _check_constant(rule, rule.names, constant)
         if len(set(rule.names)) < len(rule.names) or used.intersection(rule.names):
-            words = to_say(
-                "Rule '{rule}': a column is in two combinations. Remove it from one of them."
+            raise SchemaError(
+                "Rule '{rule}': a column is in two combinations. Remove it from one of them.",
+                rule=rule.text,
             )
-            raise SchemaError(Message(words, rule=rule.text))
         if target in rule.names:
             raise SchemaError(
-                Message(
-                    "Rule '{rule}' would replace the target '{target}'. Choose another target, or "
-                    "write what follows from it as 'label <- code'.",
-                    rule=rule.text,
-                    target=target,
-                )
+                "Rule '{rule}' would replace the target '{target}'. Choose another target, or "
+                "write what follows from it as 'label <- code'.",
+                rule=rule.text,
+                target=target,
             )
         used.update(rule.names)
         joint = Joint.of(rule, columns, free_name(" × ".join(rule.names), taken))
@@ -298,19 +288,18 @@ def _lookups(
         check_lists(rule.columns, columns, rule.text)
         if rule.result == target:
             raise SchemaError(
-                Message(
-                    "Rule '{rule}': the target is not computed. Choose another target, or turn the "
-                    "rule round if each '{result}' has one '{source}'.",
-                    rule=rule.text,
-                    result=rule.result,
-                    source=rule.source,
-                )
+                "Rule '{rule}': the target is not computed. Choose another target, or turn the "
+                "rule round if each '{result}' has one '{source}'.",
+                rule=rule.text,
+                result=rule.result,
+                source=rule.source,
             )
         if rule.result in own or rule.result in joined:
-            words = to_say(
-                "Rule '{rule}': another rule already gives '{name}'. Remove one of them."
+            raise SchemaError(
+                "Rule '{rule}': another rule already gives '{name}'. Remove one of them.",
+                rule=rule.text,
+                name=rule.result,
             )
-            raise SchemaError(Message(words, rule=rule.text, name=rule.result))
         if rule.result in constant:
             _check_constant(rule, rule.columns, constant)
         own[rule.result] = rule
@@ -318,8 +307,10 @@ def _lookups(
         order = TopologicalSorter({r.result: [r.source] for r in own.values()}).static_order()
         yield from (Lookup.of(own[name], columns) for name in list(order) if name in own)
     except CycleError as error:
-        words = to_say("Rule '{rule}' goes round in a circle with others. Remove one of them.")
-        raise SchemaError(Message(words, rule=own[error.args[1][0]].text)) from None
+        raise SchemaError(
+            "Rule '{rule}' goes round in a circle with others. Remove one of them.",
+            rule=own[error.args[1][0]].text,
+        ) from None
 
 
 def _shown(
@@ -354,7 +345,7 @@ def _together(
             continue
         _check_constant(rule, rule.names, constant)
         for name in rule.names:
-            words = to_say("")
+            words = ""
             if not columns[name].missing:
                 words = NEVER_MISSING
             elif shown[name] is None or name in joined:
@@ -363,7 +354,7 @@ def _together(
                 words = NAMED_TWICE
             if words:
                 fault = SchemaError if columns[name].missing else RuleDomainError
-                raise fault(Message(words, rule=rule.text, name=name))
+                raise fault(words, rule=rule.text, name=name)
             used.add(name)
         ordered = sorted(rule.names, key=lambda name: name != target)
         yield tuple(column.name for name in ordered if (column := shown[name]) is not None)
