@@ -42,16 +42,11 @@ SAY = {
     "Message": (0, 1),
     "plural": (1, 3),
     # errors whose text people read, see `core.message.ReportedError`
-    **dict.fromkeys(
-        (
-            "TableReadError",
-            "SchemaError",
-            "ConditionError",
-            "RuleDomainError",
-            "UndeclaredDomainError",
-        ),
-        (0, 1),
-    ),
+    "TableReadError": (0, 1),
+    "SchemaError": (0, 1),
+    "ConditionError": (0, 1),
+    "RuleDomainError": (0, 1),
+    "UndeclaredDomainError": (0, 1),
 }
 _TWO_WORDS = re.compile(r"[A-Za-z]{2,}[,;:]?(?:\s+\S{1,2})?\s+\S*[A-Za-z]{2,}")
 _NAME = re.compile(r"[A-Za-z_]+")

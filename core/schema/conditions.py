@@ -156,7 +156,7 @@ def parse_shares(text: str, domain: Domain) -> Shares:
     total = math.fsum(share for _, share in parts)
     if not parts or any(share > 1.0 for _, share in parts) or total > 1.0 + NEAR:
         raise ConditionError(
-            "Shares of '{name}' must lie between 0 and 1 and add up to at most 1, not "
+            "Shares of '{name}' must lie between 0 and 1 and add up to 1 at most, not "
             "{total:g}. Nothing was made.",
             name=name,
             total=total,
