@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from core.message import Message, ReportedError, Text, joined, to_say
+from core.message import Message, ReportedError, Text, joined
 from core.schema.form import Form
 from core.schema.magnitudes import magnitude_fault
 from core.schema.rounding_up import round_up
