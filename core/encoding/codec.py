@@ -59,7 +59,7 @@ class Line:
     def of(cls, column: Column) -> Line:
         """The line of a numeric column with declared bounds."""
         if column.low is None or column.high is None:
-            raise SchemaError(f"Column '{column.name}' has no declared bounds.")
+            raise SchemaError("Column '{name}' has no declared bounds.", name=column.name)
         nearest_zero = min(max(0.0, column.low), column.high)
         centre = column.spikes[0] if column.spikes else nearest_zero
         return cls(column.low, column.high, column.step, column.scale == "log", centre)

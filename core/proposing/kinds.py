@@ -321,7 +321,7 @@ def _categories(
     """A list of all labels, or of the common ones and "OTHER" for the rest."""
     if common is None or len(common) == len(labels):
         return _listed(base, Kind.CATEGORY, labels, note)
-    merged = plural(len(labels) - len(common), *MERGED, label=OTHER)
+    merged = plural(len(labels) - len(common), MERGED[0], MERGED[1], label=OTHER)
     named = [*sorted(set(common) - {OTHER}), OTHER]
     column = _listed(base, Kind.CATEGORY, named, noted(note, merged))
     return column.model_copy(update={"other": OTHER})
