@@ -20,7 +20,7 @@ import pandas as pd
 
 from core.message import Message, joined, plural, to_say
 from core.proposing.date_formats import DateGuess, date_form, guess_date_format
-from core.proposing.rare import FEW_ROWS, MERGED, OTHER, common_labels, noted
+from core.proposing.rare import FEW_ROWS, MANY_MERGED, ONE_MERGED, OTHER, common_labels, noted
 from core.proposing.sentinels import SENTINELS, code_note, sentinel_note, without_code
 from core.reading.tally import Tally, quantile
 from core.schema.column import BOOLEAN_PAIRS
@@ -321,7 +321,7 @@ def _categories(
     """A list of all labels, or of the common ones and "OTHER" for the rest."""
     if common is None or len(common) == len(labels):
         return _listed(base, Kind.CATEGORY, labels, note)
-    merged = plural(len(labels) - len(common), MERGED[0], MERGED[1], label=OTHER)
+    merged = plural(len(labels) - len(common), ONE_MERGED, MANY_MERGED, label=OTHER)
     named = [*sorted(set(common) - {OTHER}), OTHER]
     column = _listed(base, Kind.CATEGORY, named, noted(note, merged))
     return column.model_copy(update={"other": OTHER})

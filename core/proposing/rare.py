@@ -16,7 +16,8 @@ from core.schema.schema import Column
 
 __all__ = [
     "FEW_ROWS",
-    "MERGED",
+    "MANY_MERGED",
+    "ONE_MERGED",
     "OTHER",
     "RareCounts",
     "common_labels",
@@ -28,10 +29,9 @@ __all__ = [
 
 FEW_ROWS = 10  # a value that fewer rows hold is not listed unless the steward says so
 OTHER = "OTHER"
-MERGED = (  # what a proposal notes of its list, until somebody changes that list
-    to_say("1 value of fewer than ten rows was merged into {label}."),
-    to_say("{n:,} values of fewer than ten rows were merged into {label}."),
-)
+# what a proposal notes of its list, until somebody changes that list
+ONE_MERGED = to_say("1 value of fewer than ten rows was merged into {label}.")
+MANY_MERGED = to_say("{n:,} values of fewer than ten rows were merged into {label}.")
 MOST_RARE = 0.5  # share of rows that may be merged
 
 
@@ -100,7 +100,7 @@ def without_merged(note: str) -> str:
     if not isinstance(note, Message):
         return note
     parts = [str(part) for part in note.values.values()] if "part0" in note.values else [note]
-    return noted(*(p for p in parts if not (isinstance(p, Message) and p.template in MERGED)))
+    return noted(*(p for p in parts if getattr(p, "template", p) not in (ONE_MERGED, MANY_MERGED)))
 
 
 def common_labels(counts: pd.Series[Any]) -> list[str] | None:
