@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Self
 
 from core.importing.raw_table import TABLE, Progress, RawTable
-from core.message import from_json
+from core.message import from_json, plural
 from core.reading.address import Address, Allowed
 from core.reading.cells import TableReadError
 from core.schema.form import FileForm
@@ -107,9 +107,9 @@ def takes_too_much(memory_mb: int) -> TableReadError:
 
 def _takes_too_long(seconds: float) -> TableReadError:
     return TableReadError(
-        "Reading this table takes longer than {seconds:,.0f} s, so it was stopped. Nothing was "
-        "kept. Keep only the columns and rows you need, or set {variable} higher.",
-        seconds=seconds,
+        "Reading this table takes longer than {time}, so it was stopped. Nothing was kept. Keep "
+        "only the columns and rows you need, or set {variable} higher.",
+        time=plural(round(seconds), "{n:,} second", "{n:,} seconds"),
         variable=SECONDS,
     )
 

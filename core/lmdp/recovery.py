@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from core.encoding.bins import groups_of_bins
 from core.encoding.codec import Codec, Codes
-from core.encoding.marginals import groups_of_bins
 from core.lmdp.shift import Sampler, Shift
 from core.privacy.mechanisms.histograms import bins_of
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
+from core.encoding.bins import edges_of
 from core.message import Text
 from core.proposing.misfits import misfits
 from core.proposing.rare import RareCounts, rare_counts
@@ -202,20 +203,9 @@ def _bars_of_labels(counts: pd.Series[int], column: Column, bare: ColumnProfile)
     )
 
 
-def _edges(low: float, high: float, column: Column) -> npt.NDArray[np.float64]:
+def _edges(low: float, high: float, column: Column) -> Floats:
     """At most 24 bins covering [low, high], aligned to the step on a linear scale."""
-    step = column.step
     if low == high:
-        half = max(step, abs(low) * 1e-9, 1e-9) / 2
+        half = max(column.step, abs(low) * 1e-9, 1e-9) / 2
         return np.array([low - half, low + half])
-    if column.scale == "log":
-        edges = np.sinh(np.linspace(np.arcsinh(low), np.arcsinh(high), MAX_BINS + 1))
-        edges[0], edges[-1] = low, high  # rounding must not push the extremes out
-    elif step > 0:
-        # A whole number of steps per bin, so that no bin catches one integer more than its peers.
-        steps = round((high - low) / step) + 1
-        per_bin = -(-steps // MAX_BINS)
-        edges = low - step / 2 + per_bin * step * np.arange(-(-steps // per_bin) + 1)
-    else:
-        edges = np.linspace(low, high, MAX_BINS + 1)
-    return np.asarray(edges, dtype=np.float64)
+    return np.unique(edges_of(column, low, high, MAX_BINS)[0])

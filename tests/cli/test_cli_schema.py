@@ -72,7 +72,7 @@ def test_cells_that_do_not_read_are_said(
     assert main(command) == 0
     spoken = capsys.readouterr().err
     assert "'cost': 1 cell does not read as declared and would become the lowest value." in spoken
-    assert "2 cells do not fit what is declared here" in spoken
+    assert "2 cells do not fit this declaration" in spoken
     like = ["schema", str(table), "--out", str(tmp_path / "n.json"), "--like", str(out)]
     assert main(like) == 0
     assert "1 cell does not read as declared" in capsys.readouterr().err

@@ -54,7 +54,7 @@ def test_a_boolean_needs_every_cell_to_be_one_of_two(values: list[str]) -> None:
     found = infer_tally(Tally.of(series), "c")
     assert found.kind is Kind.CATEGORY and set(found.categories or ()) == set(values)
     assert changed_cells(series, found) == misfits(Tally.of(series), found) == 0
-    assert "capitals" in found.note
+    assert "capital letters" in found.note
 
 
 def test_countries_and_surnames_are_kept() -> None:
@@ -67,9 +67,9 @@ def test_countries_and_surnames_are_kept() -> None:
 def test_words_read_as_missing_are_counted_and_named() -> None:
     result = csv("Germany", "NA", "n/a", "Kenya")
     assert result.frame["c"].isna().sum() == 6
-    assert "6 cells saying n/a or na are read as missing, in 'c'" in doubts(result)
+    assert "6 cells saying n/a, na were read as missing, in 'c'" in doubts(result)
     sheet = read(book(cell("NULL", "str")), "t.xlsx")
-    assert "1 cell saying null is read as missing, in 'a'" in doubts(sheet)
+    assert "1 cell saying null was read as missing, in 'a'" in doubts(sheet)
 
 
 def test_a_point_in_a_comma_file_is_not_guessed() -> None:
@@ -87,8 +87,8 @@ def test_a_point_in_a_comma_file_is_not_guessed() -> None:
         ("inf", "infinite values; they are treated as missing (3 cells)"),
         ("1e400", "infinite values; they are treated as missing (3 cells)"),
         ("-1.7e308", "numbers beyond 1e150; they are treated as missing (3 cells)"),
-        ("1e-400", "more digits than can be held; they are rounded (3 cells)"),
-        ("0.12345678901234567890", "more digits than can be held; they are rounded (3 cells)"),
+        ("1e-400", "more digits than can be held; they were rounded (3 cells)"),
+        ("0.12345678901234567890", "more digits than can be held; they were rounded (3 cells)"),
     ],
 )
 def test_numbers_that_do_not_fit_are_counted(value: str, words: str) -> None:
@@ -137,7 +137,7 @@ def test_nanoseconds_are_cut_and_counted() -> None:
     assert "(1 cell)" in doubts(result) and str(result.frame["c"].dtype) == "datetime64[us]"
     times = pd.Series(["2024-01-01 10:00:00.123456789", "2024-01-02 10:00:00.5"])
     text = infer_tally(Tally.of(times), "c")
-    assert "1 different times are finer than a microsecond" in text.note
+    assert "1 time is finer than a microsecond" in text.note
 
 
 def test_an_offset_comes_back_as_one() -> None:

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from core.encoding.bins import PAIR_GROUPS, SINGLE_GROUPS, groups_of_bins, pairs_of
 from core.encoding.codec import Codec
-from core.encoding.marginals import PAIR_GROUPS, SINGLE_GROUPS, groups_of_bins, pairs_of
 from core.privacy.mechanisms.histograms import Bins, Weight, bins_of, weighted
 
 __all__ = ["Marginals"]

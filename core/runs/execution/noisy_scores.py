@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from core.encoding.bins import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
 from core.encoding.codec import Codec
-from core.encoding.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
 from core.encoding.person_rows import votes
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells, combined
 from core.runs.execution.paid_release import PaidCounts, shown_columns

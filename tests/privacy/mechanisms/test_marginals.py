@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 import torch
 
+from core.encoding.bins import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
 from core.encoding.codec import Codec
-from core.encoding.marginals import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
 from core.models.registry import cards
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.guarded import PrivateTable
