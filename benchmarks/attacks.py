@@ -239,12 +239,12 @@ def _auroc_error(auroc: float, n: int) -> float:
 def _exchanged_errors(synthetic: Floats, train: Floats, holdout: Floats) -> tuple[float, float]:
     """Standard errors of both shares over draws of who was learnt from."""
     real = np.concatenate([train, holdout])
-    distance, place = nearest(synthetic, real, NEIGHBOURS)
+    distance, index = nearest(synthetic, real, NEIGHBOURS)
     rng = np.random.default_rng(0)
     shares = np.empty((EXCHANGES, 2))
     for draw in shares:
         learnt = rng.permutation(len(real)) < len(train)
-        sides = [_first_two(distance, side) for side in (learnt[place], ~learnt[place])]
+        sides = [_first_two(distance, side) for side in (learnt[index], ~learnt[index])]
         draw[0] = _below(*(two[:, 0] for two in sides)).mean()
         draw[1] = _below(*(_distance_ratio(two) for two in sides)).mean()
     errors = np.sqrt(((shares - 0.5) ** 2).mean(axis=0))

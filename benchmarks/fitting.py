@@ -66,9 +66,9 @@ def absent(tool: str, peers: Path | None) -> str:
         return ""
     if peers is None:
         return "--peers does not say where it is"
-    for place in (peers / tool / "bin" / "python", peers / PEERS[tool]):
-        if not place.exists():
-            return f"there is no {place}"
+    for path in (peers / tool / "bin" / "python", peers / PEERS[tool]):
+        if not path.exists():
+            return f"there is no {path}"
     return ""
 
 

@@ -178,10 +178,10 @@ def _blocks(
     """
     if not table.truth.strong_pairs:
         return {}
-    place = {name: i for i, name in enumerate(names)}
+    index = {name: i for i, name in enumerate(names)}
     strong = np.zeros_like(real, dtype=bool)
     for a, b in table.truth.strong_pairs:
-        strong[place[a], place[b]] = strong[place[b], place[a]] = True
+        strong[index[a], index[b]] = strong[index[b], index[a]] = True
     upper = np.triu(np.ones_like(strong), 1)
     left = np.abs(synthetic[strong & upper]) / np.abs(real[strong & upper])
     others = synthetic[~strong & upper]

@@ -139,21 +139,25 @@ def served(home: Path, secrets_file: Path) -> Iterator[psutil.Process]:
         process.wait()
 
 
-async def visit(context: BrowserContext, place: str, number: int, people: int) -> tuple[float, int]:
+async def visit(
+    context: BrowserContext, address: str, number: int, people: int
+) -> tuple[float, int]:
     """A page of a new session: seconds until it can be used, and others' names that it shows.
 
     It can be used once its title is there and no script runs.
     """
     page = await context.new_page()
     begun = time.monotonic()
-    await page.goto(f"http://127.0.0.1:{PORT}/{place}", timeout=WAIT_MS)
+    await page.goto(f"http://127.0.0.1:{PORT}/{address}", timeout=WAIT_MS)
     await page.locator("h1").first.wait_for(timeout=WAIT_MS)
     still = "!document.querySelector('[data-testid=stStatusWidget]')"
     await page.wait_for_function(still, timeout=WAIT_MS)
     seconds = time.monotonic() - begun
     text = await page.locator("body").inner_text()
     await page.close()
-    assert f"{address_of(number)[:9]}" in text, f"{place} shows somebody else, or nobody, signed in"
+    assert f"{address_of(number)[:9]}" in text, (
+        f"{address} shows somebody else, or nobody, signed in"
+    )
     others = (other for other in range(people) if other != number)
     return seconds, sum(name_of(other) in text for other in others)
 
@@ -162,7 +166,7 @@ async def load(people: int, sessions: int, queries: Sequence[str]) -> tuple[list
     """Seconds of all page loads, one a person at a time, and names of others' tables seen."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     flags = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-    places = islice(cycle(PAGES), sessions)
+    addresses = islice(cycle(PAGES), sessions)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=flags)
 
@@ -171,8 +175,8 @@ async def load(people: int, sessions: int, queries: Sequence[str]) -> tuple[list
             cookie = {"name": USER_COOKIE_NAME, "value": signed_in(number)}
             await context.add_cookies([{**cookie, "url": f"http://127.0.0.1:{PORT}"}])
             return [
-                await visit(context, f"{place}?{queries[number]}", number, people)
-                for place in places
+                await visit(context, f"{address}?{queries[number]}", number, people)
+                for address in addresses
             ]
 
         visits = await asyncio.gather(*(person(number) for number in range(people)))

@@ -110,7 +110,7 @@ def main() -> None:
             table_id = bring_in(store, options.table, options.target)
             done = train(store, table_id)
             wait(store, done)
-            places = {
+            addresses = {
                 "Tables": f"?table={table_id}",
                 "Plan": f"plan?table={table_id}",
                 "Training": f"training?run={done}",
@@ -118,16 +118,16 @@ def main() -> None:
                 "Download": f"download?run={done}",
                 "Ledger": "ledger",
             }
-            found: dict[str, list[Times]] = {name: [] for name in places}
+            found: dict[str, list[Times]] = {name: [] for name in addresses}
             loads = []
             with server(home) as app, open_browser() as browser:
-                for place in places.values():  # so that every page has been imported once
-                    measure(browser, f"{app.url}/{place}", 1)
+                for address in addresses.values():  # so that every page has been imported once
+                    measure(browser, f"{app.url}/{address}", 1)
                 for busy in (False, True):
                     if busy:
                         wait(store, train(store, table_id, steps=200_000), trains=True)
-                    for name, place in places.items():
-                        found[name] += measure(browser, f"{app.url}/{place}", options.again)
+                    for name, address in addresses.items():
+                        found[name] += measure(browser, f"{app.url}/{address}", options.again)
                     loads.append(os.getloadavg()[0])
     cores = os.cpu_count()
     print(f"{cores} processor cores, load {loads[0]:.1f} idle, {loads[1]:.1f} while training")

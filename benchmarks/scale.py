@@ -84,8 +84,8 @@ def batches(rows: int, schema: Schema, seed: int = 0) -> Iterator[pd.DataFrame]:
                 cells[column.name] = np.clip(x * 40.0, 0, 200).astype(np.int64)
             else:
                 names = np.array([*(column.categories or ()), None], dtype=object)
-                places = np.clip((x + 2.0) / 4.0 * (len(names) - 1), 0, len(names) - 2)
-                at = np.where(gone, len(names) - 1, places.astype(np.int64))
+                positions = np.clip((x + 2.0) / 4.0 * (len(names) - 1), 0, len(names) - 2)
+                at = np.where(gone, len(names) - 1, positions.astype(np.int64))
                 cells[column.name] = pd.Series(names[at], dtype="str")
         yield pd.DataFrame(cells)
 
@@ -111,10 +111,7 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
         watch.enter("import")
         table = _take_in(store, file, schema)
         watch.enter("plan")
-        settings = json.loads(options.settings)
-        request = RunRequest(
-            model=options.model, epsilon=EPSILON, settings=settings, rows=made, seed=1, device="cpu"
-        )
+        request = _request(options, made)
         plan = make_plan(schema, table.training_n, request)
         run = store.create_run(table.id, plan, request, schema=schema)
         rows = StoredRows(store, table.id, schema)
@@ -152,6 +149,13 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
         "stages_cpu": {name: round(seconds, 1) for name, seconds in watch.cpu.items()},
         "peaks": {name: round(mb) for name, mb in watch.peaks.items()},
     }
+
+
+def _request(options: argparse.Namespace, rows: int) -> RunRequest:
+    settings = json.loads(options.settings)
+    return RunRequest(
+        model=options.model, epsilon=EPSILON, settings=settings, rows=rows, seed=1, device="cpu"
+    )
 
 
 class _Watch:

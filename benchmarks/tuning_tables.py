@@ -106,20 +106,20 @@ def _places(count: int, common: float) -> Build:
 
     def build(n: int, structure: Generator, rng: Generator) -> Draft:
         draft = Draft()
-        place = rng.choice(count, n, p=[common, *(1.0 - common) * falling(count - 1, 0.8)])
+        town = rng.choice(count, n, p=[common, *(1.0 - common) * falling(count - 1, 0.8)])
         homes = structure.permutation(np.arange(count) % 4 + 1)  # of most who live there
         homes[0] = 0
-        origin = np.where(rng.random(n) < 0.8, homes[place], rng.choice(5, n, p=falling(5, 2.0)))
+        origin = np.where(rng.random(n) < 0.8, homes[town], rng.choice(5, n, p=falling(5, 2.0)))
         spoken = structure.permutation(np.arange(count) % 9 + 1)
         spoken[0] = 0
-        language = np.where(rng.random(n) < 0.7, spoken[place], 0)
+        language = np.where(rng.random(n) < 0.7, spoken[town], 0)
         age = np.clip(40 + 14 * rng.standard_normal(n), 17, 90)
         latent = rng.standard_normal(n) + 0.4 * (origin == 2) - 0.3 * (origin == 3)
         school = level(latent, falling(16, 0.5))
         trade = level(0.7 * latent + 0.7 * rng.standard_normal(n), falling(14, 0.3))
         hours = 40 + 6 * rng.standard_normal(n) + 0.1 * (age - 40)
         for name, codes, many in (
-            ("place", place, count), ("origin", origin, 5), ("language", language, 10),
+            ("place", town, count), ("origin", origin, 5), ("language", language, 10),
             ("school", school, 16), ("trade", trade, 14),
         ):  # fmt: skip
             names = tuple(structure.permutation(labels(name[0], many)).tolist())

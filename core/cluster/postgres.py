@@ -29,11 +29,11 @@ CONNECTION = {
 }
 DRIVER = "postgresql+psycopg"
 _NO_DRIVER = (
-    "FACSIMILE_DATABASE names a PostgreSQL server, and the driver for it is not installed. "
-    "Nothing was opened. Install it: pip install -r requirements-cluster.txt"
+    "FACSIMILE_DATABASE names a PostgreSQL server, but its driver is not installed. Nothing was "
+    "opened. Run: pip install -r requirements-cluster.txt"
 )
 _OTHER_DRIVER = (
-    "FACSIMILE_DATABASE names a driver that is not used here. Nothing was opened. Begin the "
+    "FACSIMILE_DATABASE names a driver that Facsimile does not use. Nothing was opened. Begin the "
     "address with postgresql:// alone."
 )
 

@@ -17,7 +17,7 @@ from core.cluster.ray_messages import HANDING_OVER
 from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.execution.launching import children
-from core.runs.execution.launching.launcher import SampleRequest
+from core.runs.execution.launching.launcher import SampleRequest, not_resumable
 from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import RESUMABLE
 from core.runs.storage.store import RunStore
@@ -64,7 +64,7 @@ class RayLauncher:
         """See `Launcher.resume`."""
         if not self.store.set_state(run_id, State.QUEUED, HANDING_OVER, expect=RESUMABLE):
             state = self.store.run(run_id).state
-            raise RunStoreError(f"A run that is {state.value} cannot be resumed.")
+            raise RunStoreError(not_resumable(state))
         self._settle()
 
     def pump(self) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from core.message import Message
+
 __all__ = [
     "ABSENT",
     "EARLY",
@@ -12,28 +14,29 @@ __all__ = [
     "lacking",
 ]
 
-HANDING_OVER = "Waiting to be handed to the cluster."
-IN_QUEUE = "Waiting in the cluster's queue. It starts as soon as a machine has room for it."
+HANDING_OVER = "Waiting to be sent to the cluster."
+IN_QUEUE = "Waiting in the cluster's queue. It starts as soon as a machine is free."
 ABSENT = (
-    "Waiting: Ray is not installed beside this server, so the cluster cannot be asked. Waiting "
-    "spends nothing. Whoever runs this server installs it: pip install -r requirements-cluster.txt"
+    "Waiting: the cluster cannot be used because Ray is not installed on this server. Waiting "
+    "spends nothing. Whoever runs this server can install it: pip install -r "
+    "requirements-cluster.txt"
 )
 UNREACHABLE = (
-    "Waiting: the cluster cannot be reached. Waiting spends nothing. It is asked again whenever "
-    "this run is looked at; whoever runs this server finds the cause in cluster.log in the "
-    "workspace."
+    "Waiting: the cluster cannot be reached. Waiting spends nothing. Facsimile tries again "
+    "whenever somebody opens this page; the cause is in cluster.log in the workspace."
 )
 
-NOT_STARTED = "The cluster could not start the worker. Nothing was spent by this start."
+NOT_STARTED = "The cluster could not start the run. This attempt spent nothing."
 EARLY = (
-    "The cluster could not start the worker: it ended before it began. Nothing was spent by this "
-    "start. See worker.log in the run's folder."
+    "The cluster could not start the run: its worker ended at once. This attempt spent nothing. "
+    "See worker.log in the run's folder."
 )
 
 
-def lacking(what: str) -> str:
+def lacking(what: str) -> Message:
     """Of a machine without a variable or a folder that a worker needs, named by `what`."""
-    return (
-        f"The cluster could not start the worker: a machine of it lacks {what}. Nothing was spent "
-        "by this start."
+    return Message(
+        "The cluster could not start the run: one of its machines lacks {what}. This attempt spent "
+        "nothing.",
+        what=what,
     )

@@ -203,7 +203,9 @@ class _Queue:
 
     def _failed(self, run_id: str, error: str) -> None:
         expect = (State.QUEUED,)
-        self.store.set_state(run_id, State.FAILED, NOT_STARTED, error=error, expect=expect)
+        self.store.set_state(
+            run_id, State.FAILED, NOT_STARTED, error=error, failure="launcher", expect=expect
+        )
 
 
 if __name__ == "__main__":

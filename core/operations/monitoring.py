@@ -8,12 +8,12 @@ entry that opened it, which only who may see the ledger can read.
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import accumulate
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -26,35 +26,20 @@ from core.privacy.ledger.filters import left_of, opening
 from core.privacy.ledger.units import units_of
 from core.privacy.plan import Plan
 from core.runs.accounts.account import limited
+from core.runs.errors import FailureKind
 from core.runs.events import State
 from core.runs.storage.database import RunRow
 from core.runs.storage.processes.process import held_by_nobody
 from core.runs.storage.store import RunStore
 
-__all__ = ["failure_kind", "metrics_text", "phase_label"]
+__all__ = ["metrics_text", "phase_label"]
 
 # seconds; of phases that last a blink and of trainings that last a night
 BOUNDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 180.0, 600.0, 1800.0, 3600.0, 14400.0)
 OTHER = "other"
 # phases that no model's card names; "certificate NAME" is one a group, and people wrote NAME
 PHASES = {"debit", "read", "sample", "report", "shift", "certificate", "review", "score"}
-FAILURES = {
-    "memory": r"too little free memory|\((?:MemoryError|OutOfMemoryError)\)",
-    "storage": r"disk|database|workspace cannot be",
-    "launcher": r"could not be started",
-    "device": r"no device|no CUDA device",
-    "unexpected": r"unexpected problem",
-}
-
-
-def failure_kind(error: str) -> str:
-    """Which of `FAILURES` a run's error is of; "refused" for a rule of ours.
-
-    >>> failure_kind("The run stopped on an unexpected problem (ValueError).")
-    'unexpected'
-    """
-    kinds = (kind for kind, words in FAILURES.items() if re.search(words, error))
-    return next(kinds, "refused")
+FAILURES = get_args(FailureKind)
 
 
 @cache
@@ -93,7 +78,7 @@ def metrics_text(store: RunStore) -> bytes:
 def _runs(store: RunStore) -> Iterator[Metric]:
     """States, the queue, and what failed."""
     gone = {lost.run_id for lost in held_by_nobody(store.engine)}
-    columns = (RunRow.id, RunRow.state, RunRow.queued, RunRow.error)
+    columns = (RunRow.id, RunRow.state, RunRow.queued, RunRow.failure)
     with store.engine.connect() as connection:
         rows = connection.execute(select(*columns)).all()
     states = Counter(State.LOST if row.id in gone else State(row.state) for row in rows)
@@ -104,8 +89,8 @@ def _runs(store: RunStore) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "facsimile_queue_oldest_seconds", "How long the first of them has waited.", value=oldest
     )
-    kinds = Counter(failure_kind(row.error or "") for row in rows if row.state == State.FAILED)
-    by_kind = {kind: kinds[kind] for kind in (*FAILURES, "refused")}
+    kinds = Counter(row.failure for row in rows if row.state == State.FAILED)
+    by_kind = {kind: kinds[kind] for kind in FAILURES}
     yield _gauge("failed_runs", "Failed runs that are kept, by kind.", "kind", by_kind)
 
 

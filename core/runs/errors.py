@@ -1,13 +1,25 @@
-"""What goes wrong in a run store, and what keeps one from being read or written, in words."""
+"""Errors of tables, runs and their storage, and what people are told of them."""
 
 import errno
+from typing import Literal
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.privacy.ledger.transaction import sqlstate
 
-__all__ = ["NO_RECORDS", "NotFoundError", "RunStoreError", "StorageError", "storage_trouble"]
+__all__ = [
+    "NO_RECORDS",
+    "FailureKind",
+    "NotFoundError",
+    "RunStoreError",
+    "StorageError",
+    "failure_kind",
+    "storage_trouble",
+]
+
+# why a run failed, for whoever watches the server; "refused" by a rule of ours
+FailureKind = Literal["memory", "storage", "launcher", "device", "unexpected", "refused"]
 
 NO_RECORDS = "The table holds no records. Nothing was kept."
 
@@ -24,21 +36,21 @@ class StorageError(RunStoreError):
     """The storage that holds tables and runs does not answer, or refuses."""
 
 
-_FULL = "The disk that holds the workspace is full. Make room on it and try again."
+_FULL = "The workspace's disk is full. Free some space and try again."
 _CLOSED = (
-    "The workspace cannot be written: its disk is full or read-only, or it belongs to another "
-    "account of this machine. Ask whoever runs this server."
+    "The workspace cannot be written to: its disk is full or read-only, or it belongs to another "
+    "user account. Ask whoever runs this server."
 )
-_BUSY = "Another process keeps the workspace's database busy. Try again in a minute."
+_BUSY = "The workspace's database is busy. Try again in a minute."
 _FAILING = (
-    "The workspace's database cannot be read or written at the moment: the disk may be full or "
-    "failing. Make room on it and try again, or ask whoever runs this server."
+    "The workspace's database cannot be read or written right now: its disk may be full or "
+    "failing. Free some space and try again, or ask whoever runs this server."
 )
 _AWAY = (
-    "The database server cannot be reached, or does not let this server in. Try again in a minute, "
-    "or ask whoever runs this server."
+    "The database server cannot be reached or refuses the connection. Try again in a minute, or "
+    "ask whoever runs this server."
 )
-_MEMORY = "This machine has too little free memory for it. End something else and try again."
+_MEMORY = "This machine does not have enough free memory. Close other programs and try again."
 # what a database driver says, in part, and what it means
 _DATABASE = {
     "locked": _BUSY,
@@ -91,6 +103,18 @@ def storage_trouble(error: BaseException) -> str | None:
     if isinstance(error, OSError) and error.errno is not None:
         return _NUMBERS.get(error.errno)
     return None
+
+
+def failure_kind(error: BaseException) -> FailureKind:
+    """The kind of an error that no rule of ours raised.
+
+    >>> failure_kind(MemoryError()), failure_kind(KeyError("age"))
+    ('memory', 'unexpected')
+    """
+    trouble = storage_trouble(error)
+    if trouble == _MEMORY or type(error).__name__ == "OutOfMemoryError":  # torch's, never imported
+        return "memory"
+    return "unexpected" if trouble is None else "storage"
 
 
 def _of_server(error: DBAPIError) -> str | None:

@@ -164,5 +164,5 @@ def test_a_wrong_password_is_refused_without_quoting_it(store, postgres_server, 
     monkeypatch.setenv("FACSIMILE_DATABASE", postgres_server.url(password=wrong))
     with pytest.raises(OperationalError) as caught, contextlib.closing(RunStore(store.workspace)):
         pass
-    assert "does not let this server in" in (storage_trouble(caught.value) or "")
+    assert "refuses the connection" in (storage_trouble(caught.value) or "")
     assert wrong not in str(caught.value) and wrong not in repr(caught.value)

@@ -36,7 +36,7 @@ def home(tmp_path: Path) -> Workspace:
 @pytest.mark.parametrize("name", SECRETS)
 def test_anything_but_32_bytes_is_refused_and_left_as_it_is(home, name, left):
     (home.home / name).write_bytes(left)
-    with pytest.raises(RunStoreError, match=f"{name} holds {len(left)} bytes instead of 32"):
+    with pytest.raises(RunStoreError, match=f"{name} has {len(left)} bytes instead of 32"):
         SECRETS[name](home)
     assert (home.home / name).read_bytes() == left
 
@@ -104,7 +104,7 @@ def test_a_run_under_a_broken_secret_spends_nothing(
     (store.workspace.home / name).write_bytes(b"")
     run = start(store, HereLauncher(store), toy_plan(table))
     assert run.state is State.FAILED and run.debit is None
-    assert run.error is not None and f"{name} holds 0 bytes" in run.error
+    assert run.error is not None and f"{name} has 0 bytes" in run.error
     assert releases(store, table) == 0
 
 
@@ -118,6 +118,6 @@ def test_a_run_over_a_broken_chain_reads_and_spends_nothing(
         connection.exec_driver_sql("UPDATE ledger SET account_id = 'x' WHERE seq = 2")
     run = start(store, HereLauncher(store), toy_plan(table))
     assert run.state is State.FAILED and run.debit is None
-    assert run.error is not None and "nothing was read or spent" in run.error
+    assert run.error is not None and "Nothing was read or spent" in run.error
     with store.engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM ledger").scalar_one() == 2

@@ -62,7 +62,7 @@ def test_an_import_that_loses_the_store_keeps_nothing(store, bucket, s3_server, 
             upload(self, file, key)
 
     monkeypatch.setattr(Bucket, "upload", lost)
-    with pytest.raises(StorageError, match="does not answer.*Nothing was kept of the table"):
+    with pytest.raises(StorageError, match="does not answer.*Nothing of the table was saved"):
         imports.import_frame(store, sample_table(50), name="t", source="test")
     assert store.tables() == [] and kept_of_people(store) == 0
     assert [key for key in s3_server.keys(bucket) if "secrets" not in key] == []

@@ -41,10 +41,10 @@ def test_everything_lies_on_this_machine_by_default(tmp_path, monkeypatch, named
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        (SECRET_URL, "holds a password"),
-        ("s3:///", "names no storage"),
-        ("nonsense://bucket/prefix", "names no storage"),
-        ("memory://", "names no storage"),
+        (SECRET_URL, "contains a password"),
+        ("s3:///", "is not the address of an object storage"),
+        ("nonsense://bucket/prefix", "is not the address of an object storage"),
+        ("memory://", "is not the address of an object storage"),
     ],
 )
 def test_a_storage_that_cannot_be_used_is_one_plain_line(tmp_path, monkeypatch, url, words):
@@ -126,7 +126,7 @@ def test_a_ledger_that_moves_to_a_store_goes_on(tmp_path, storage, monkeypatch):
 def test_a_secret_that_is_not_whole_is_refused(tmp_path, storage):
     (home,) = machines(tmp_path, 1)
     (home.home / "people.key").write_bytes(b"half")
-    with pytest.raises(RunStoreError, match="holds 4 bytes instead of 32"):
+    with pytest.raises(RunStoreError, match="has 4 bytes instead of 32"):
         people_key(home)
 
 

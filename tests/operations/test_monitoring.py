@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
+import torch
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import update
 
 from core.models.registry import cards
 from core.operations import monitoring
-from core.operations.monitoring import FAILURES, failure_kind, metrics_text, phase_label
+from core.operations.monitoring import FAILURES, metrics_text, phase_label
 from core.runs.accounts.account import pay, set_limit
+from core.runs.errors import StorageError, failure_kind
 from core.runs.events import State
 from core.runs.records import TableRecord
 from core.runs.storage.database import RunRow
@@ -43,7 +47,7 @@ def test_states_queue_and_failures(
     monkeypatch.setattr(monitoring.time, "time", lambda: 1000.0)
     change(store, ids[0], queued=940.0)
     change(store, ids[1], queued=990.0)
-    change(store, ids[2], state=State.FAILED, error="This machine has too little free memory for")
+    change(store, ids[2], state=State.FAILED, failure="memory")
     change(store, ids[3], state=State.DONE)
     # a worker of another machine that gave no sign of life
     change(store, ids[4], state=State.RUNNING, host="elsewhere", heartbeat=1.0)
@@ -60,15 +64,14 @@ def test_states_queue_and_failures(
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        ("The run stopped on an unexpected problem (KeyError). Details", "unexpected"),
-        ("The run stopped on an unexpected problem (OutOfMemoryError). Details", "memory"),
-        ("The disk that holds the workspace is full. Make room on it and try again.", "storage"),
-        ("There is no CUDA device here. Nothing was spent.", "device"),
-        ("The worker process could not be started. Nothing was spent.", "launcher"),
-        ("The plan is for 3 records, the table has 4.", "refused"),
+        (KeyError("age"), "unexpected"),
+        (torch.OutOfMemoryError(), "memory"),
+        (OSError(errno.ENOMEM, ""), "memory"),
+        (OSError(errno.ENOSPC, ""), "storage"),
+        (StorageError("It is away."), "storage"),
     ],
 )
-def test_failures_have_kinds(error: str, kind: str) -> None:
+def test_failures_have_kinds(error: Exception, kind: str) -> None:
     assert failure_kind(error) == kind
 
 

@@ -192,7 +192,7 @@ def test_looking_works_while_the_disk_is_full(dead, full, show, name):
 def test_buttons_say_that_the_disk_is_full(dead, full, show):
     at = press(show("training", run=dead.id), "Give up …")
     at = whole(press(at, "End it for good"))
-    assert any("disk that holds the workspace is full" in error.value for error in at.error)
+    assert any("workspace's disk is full" in error.value for error in at.error)
 
 
 def test_a_home_that_cannot_be_made_is_one_plain_sentence(store, monkeypatch):

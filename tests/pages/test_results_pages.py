@@ -264,7 +264,7 @@ def test_fresh_rows_that_fail_are_a_plain_error(store, start, show, monkeypatch)
     finish(store, run)
 
     def failed(*_, **__):
-        raise RunStoreError("The records could not be made; no file is left.")
+        raise RunStoreError("The rows could not be generated; no file is left.")
 
     monkeypatch.setattr(runs, "generate_rows", failed)
     at = show("download", run=run.id)

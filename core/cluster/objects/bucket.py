@@ -29,8 +29,8 @@ AWAY = (
     "this server."
 )
 REFUSED = (
-    "The workspace's object storage refuses this server: its credentials are missing, out of date "
-    "or not allowed to. Ask whoever runs this server."
+    "The workspace's object storage refuses this server: its credentials are missing, expired or "
+    "lack permission. Ask whoever runs this server."
 )
 OURS = (  # mistakes of this program, and what this machine lacks: no store is to blame
     ArithmeticError,

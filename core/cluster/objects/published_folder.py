@@ -191,8 +191,8 @@ class Publisher:
 
 
 _CHANGING = (
-    "What is kept in the workspace's object storage changed again and again while it was read. "
-    "Try again in a minute."
+    "Files in the workspace's object storage kept changing while they were read. Try again in a "
+    "minute."
 )
 
 
@@ -206,7 +206,9 @@ def _inside(folder: Path, path: str) -> Path:
     """Where a published file lies in a folder of this machine, and nowhere else."""
     parts = path.split("/")
     if not path or path.startswith("/") or any(part in ("", ".", "..") for part in parts):
-        raise StorageError("A manifest in the workspace's object storage names no plain file.")
+        raise StorageError(
+            "A manifest in the workspace's object storage names a file outside its folder."
+        )
     file = folder.joinpath(*parts)
     private_folder(file.parent)
     return file

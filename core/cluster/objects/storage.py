@@ -82,15 +82,15 @@ def open_object_storage(workspace: Workspace, url: str, *, patience: float) -> O
         files, prefix = fsspec.core.url_to_fs(url, **FRESH)
     except ImportError:
         raise StorageError(
-            "FACSIMILE_STORAGE names a storage whose driver is not installed here. Nothing was "
+            "The driver of the storage that FACSIMILE_STORAGE names is not installed. Nothing was "
             "read. Run: pip install -r requirements-cluster.txt"
         ) from None
     except ValueError:
         prefix = ""
     if not prefix.strip("/"):
         raise StorageError(
-            "FACSIMILE_STORAGE names no storage. Nothing was read. Write it as "
-            "s3://bucket/prefix, or leave it out to keep everything on this machine."
+            "FACSIMILE_STORAGE is not the address of an object storage. Nothing was read. Write "
+            "it as s3://bucket/prefix, or leave it empty to keep everything on this machine."
         )
     bucket = Bucket(files, prefix.rstrip("/"), patience=patience)
     return ObjectStorage(workspace, bucket, Scratch(workspace.home / "scratch"))

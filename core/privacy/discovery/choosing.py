@@ -211,7 +211,7 @@ def listed(
     numbers = not column.dtype.lower().startswith(("str", "obj", "cat"))
     closed = complete(column) or (numbers and share <= 2.0 * error)
     if closed:
-        rest = "they get another value"
+        rest = Message("they get another value")
     else:
         labels, rest = (*labels, OTHER), Message("they become {other}", other=OTHER)
     if kind is Kind.BOOLEAN and not complete(column):

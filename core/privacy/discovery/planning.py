@@ -161,8 +161,8 @@ def plan_schema(wanted: Unbought, n: int, budget: Budget, *, unit: Person | None
         plan = _planned(wanted, n, budget, unit, fine=False)
         levels = Levels.of(plan, wanted)
     needed = {
-        "a label": levels.label if _open_lists(wanted) else 0.0,
-        "a range of numbers": levels.cell if wanted.numeric else 0.0,
+        Message("a label"): levels.label if _open_lists(wanted) else 0.0,
+        Message("a range of numbers"): levels.cell if wanted.numeric else 0.0,
     }
     for what, count in needed.items():
         if count >= n:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from core.message import Message
+from core.message import Message, Text
 
 __all__ = ["GENESIS", "ChainReport", "Head", "LedgerFiles", "check_chain", "seal"]
 
@@ -79,7 +79,7 @@ class ChainReport(BaseModel):
     checked: bool = True
     entries: int
     head: str
-    problem: str = ""
+    problem: Text = ""
 
     def __bool__(self) -> bool:
         return self.sound

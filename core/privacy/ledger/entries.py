@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text
 
 from core.message import Message
+from core.message import Text as SavedText
 from core.privacy.ledger.chain import seal
 from core.schema.person import Unit
 
@@ -69,7 +70,7 @@ class Entry(BaseModel):
     shift: float | None = None
     domain_digest: str = ""
     words: str = ""
-    statements: tuple[tuple[str, str], ...] = ()
+    statements: tuple[tuple[str, SavedText], ...] = ()
     failure: float = 0.0
     unit: Unit = Unit()
     unit_words: str = ""
@@ -176,4 +177,4 @@ class Left(BaseModel):
     def words(self, delta: float) -> str:
         """For a sentence: "about ε 0.31" or "nothing"."""
         value = self.epsilon(delta)
-        return Message("about ε {value:.2f}", value=value) if value >= 0.005 else "nothing"
+        return Message("about ε {value:.2f}", value=value) if value >= 0.005 else Message("nothing")

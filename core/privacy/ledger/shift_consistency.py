@@ -44,7 +44,7 @@ SHARED_PEOPLE = (
     "The privacy officer noted that some of these people are also in tables of another owner. This "
     "account does not count releases of those tables: together they may exceed the limit."
 )
-COMPUTED = (
+COMPUTED = Message(
     "the hidden shares can be computed from them (in a test, a distance of .156 to the real shares "
     "fell to .002)"
 )
@@ -115,7 +115,7 @@ def _domain(column: Column) -> list[object]:
     return [column.kind.value, column.missing, *bounds, spikes, categories, *codes]
 
 
-def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> str | None:
+def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> Message | None:
     """Why a release would reveal hidden distributions, from nothing that rows say; None if not."""
     releases = [entry for entry in earlier if entry.kind == "release" and not entry.purchase]
     purchases = [entry for entry in earlier if entry.purchase]
@@ -142,7 +142,7 @@ def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> str | None:
 
 def _after_untagged(
     releases: Sequence[Entry], purchases: Sequence[Entry], scope: ReleaseScope
-) -> str | None:
+) -> Message | None:
     """As `objection`, before any tagged release; a purchase shows its columns alone."""
     tagged = {name for names in scope.groups for name in names}
     shown = {name for entry in (*releases, *purchases) for name in entry.columns or ()}
@@ -171,26 +171,26 @@ def _after_untagged(
     )
 
 
-def _groups(fixed: Entry, scope: ReleaseScope) -> str | None:
+def _groups(fixed: Entry, scope: ReleaseScope) -> Message | None:
     if not scope.groups:
         return _untagged(fixed, scope)
     if scope.groups != fixed.groups:
-        return (
+        return Message(
             "Other tags or other groups get other shifts, and the real distribution can be found "
             "from two different shifts of a column."
         )
     if scope.domain_digest != fixed.domain_digest:
-        return (
+        return Message(
             "Other bounds, categories or scales of the tagged columns give another shift, and the "
             "real distribution can be found from two different shifts of a column."
         )
     return None
 
 
-def _untagged(fixed: Entry, scope: ReleaseScope) -> str | None:
+def _untagged(fixed: Entry, scope: ReleaseScope) -> Message | None:
     """What a release without tags would show; bounds and lists of other columns show no shares."""
     if scope.columns is None:
-        return "This release has no tags and does not say which columns it shows."
+        return Message("This release has no tags and does not say which columns it shows.")
     tagged = {name for names in fixed.groups for name in names}
     if shown := ", ".join(sorted(tagged & set(scope.columns))):
         return Message("This release would show {columns} without the shift.", columns=shown)
@@ -203,28 +203,28 @@ def _untagged(fixed: Entry, scope: ReleaseScope) -> str | None:
     )
 
 
-def _strength(fixed: Entry, scope: ReleaseScope) -> str | None:
+def _strength(fixed: Entry, scope: ReleaseScope) -> Message | None:
     if not scope.groups:
         return None
     if scope.shift != fixed.shift:
-        return (
+        return Message(
             "A different strength would undo the shift: two shifts at strengths .40 and .95 "
             "extrapolate to the real distribution (in a test, distances of .067 and .134 fell to "
             ".019)."
         )
     if not scope.shift:
-        return (
+        return Message(
             "Without a shift each training changes the tagged columns in another way, and the real "
             "distribution can be found from two of them."
         )
     return None
 
 
-def _names(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
+def _names(releases: Sequence[Entry], scope: ReleaseScope) -> Message | None:
     seen = {name for entry in releases for name in entry.columns or ()}
     fresh = None if scope.columns is None else sorted(set(scope.columns) - seen)
     if fresh is None:
-        return "This release does not say which columns it shows."
+        return Message("This release does not say which columns it shows.")
     if not fresh:
         return None
     return Message(
@@ -233,7 +233,7 @@ def _names(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
     )
 
 
-def _values(releases: Sequence[Entry], scope: ReleaseScope) -> str | None:
+def _values(releases: Sequence[Entry], scope: ReleaseScope) -> Message | None:
     """A column that declares other values than in every earlier release of it."""
     seen: dict[str, set[str]] = {}
     for entry in releases:

@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.lmdp.errors import ShiftError
+from core.message import Message, joined
 from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Signal
 from core.models.registry import synthesizer
 from core.privacy.ledger.ledger import Entry, LedgerError
 from core.runs import operations_log
 from core.runs.accounts.account import unpaid_again
 from core.runs.accounts.spending import kept_spent
-from core.runs.errors import RunStoreError, StorageError, storage_trouble
+from core.runs.errors import FailureKind, RunStoreError, StorageError, failure_kind, storage_trouble
 from core.runs.events import State
 from core.runs.execution.job import Job
 from core.runs.execution.launching.launcher import SETTING
@@ -110,22 +111,24 @@ class _Work:
                     self._fit()
                 self._report()
             except FitPaused:
-                self._end(State.PAUSED, f"Paused. {self._resuming()}")
+                self._end(State.PAUSED, joined(["Paused.", self._resuming()]))
             except FitCancelled:
-                self._end(State.CANCELLED, f"Cancelled. {self._spent()}")
+                self._end(State.CANCELLED, joined(["Cancelled.", self._spent()]))
             except StorageError as error:
                 traceback.print_exc()  # the log has the driver's own words
-                self._end(State.FAILED, self._kept(away=True), error=str(error))
+                self._fail(self._kept(away=True), str(error), "storage")
                 return 1
             except (SchemaError, DeviceError, RunStoreError, LedgerError, ShiftError) as error:
-                self._end(State.FAILED, self._kept(), error=str(error))
+                kind: FailureKind = "device" if isinstance(error, DeviceError) else "refused"
+                self._fail(self._kept(), str(error), kind)
                 return 1
             except Exception as error:
                 # the process's edge: people get one line that quotes no value, the log the rest
-                line = f"The run stopped on an unexpected problem ({type(error).__name__})."
-                line = storage_trouble(error) or line
+                name = type(error).__name__
+                line = Message("The run stopped on an unexpected problem ({name}).", name=name)
                 where = "Details are in worker.log in the run's folder on the steward's machine."
-                self._end(State.FAILED, self._kept(), error=f"{line} {where}")
+                said = joined([storage_trouble(error) or line, where])
+                self._fail(self._kept(), said, failure_kind(error))
                 raise
         return 0
 
@@ -208,12 +211,9 @@ class _Work:
         except Exception as error:
             # the process's edge, as in `run`: the table is ready, only its report is not
             traceback.print_exc()
-            cause = storage_trouble(error) or f"{type(error).__name__}."
-            self._end(
-                State.DONE,
-                "Done. The synthetic table is kept, but its report could not be completed: "
-                f"{cause} See worker.log in the run's folder.",
-            )
+            cause = storage_trouble(error) or Message("{name}.", name=type(error).__name__)
+            ready = "Done. The synthetic table was saved, but its report could not be completed:"
+            self._end(State.DONE, joined([ready, cause, "See worker.log in the run's folder."]))
         else:
             self._end(State.DONE, "Done.")
 
@@ -222,7 +222,17 @@ class _Work:
         running = (State.RUNNING,)
         self.store.set_state(self.record.id, State.RUNNING, message, expect=running, pid=mine)
 
-    def _end(self, state: State, message: str, *, error: str | None = None) -> None:
+    def _fail(self, message: str, error: str, failure: FailureKind) -> None:
+        self._end(State.FAILED, message, error=error, failure=failure)
+
+    def _end(
+        self,
+        state: State,
+        message: str,
+        *,
+        error: str | None = None,
+        failure: FailureKind | None = None,
+    ) -> None:
         """The run's last word from this process, unless another one holds it by now."""
         if self.reporter.superseded:
             return
@@ -233,13 +243,15 @@ class _Work:
         peak = max(peak, self.record.peak_memory_mb or 0.0)
         self.store.record(run_id, seconds=watch.seconds, peak_memory_mb=round(peak, 1))
         mine, running = os.getpid(), (State.RUNNING,)
-        self.store.set_state(run_id, state, message, error=error, expect=running, pid=mine)
+        self.store.set_state(
+            run_id, state, message, error=error, failure=failure, expect=running, pid=mine
+        )
 
     def _spent(self) -> str:
         return kept_spent(self.store, self.store.run(self.record.id))
 
     def _kept(self, *, away: bool = False) -> str:
-        return f"Stopped. {self._spent()} {self._resuming(away=away)}"
+        return joined(["Stopped.", self._spent(), self._resuming(away=away)])
 
     def _resuming(self, *, away: bool = False) -> str:
         """What going on costs.

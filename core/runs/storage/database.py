@@ -5,6 +5,7 @@ A change here needs a step in `core.runs.storage.migrations` and another `HEAD` 
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from sqlalchemy import (
@@ -21,6 +22,8 @@ from sqlalchemy import (
     TypeDecorator,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from core.message import from_json, to_json
 
 __all__ = [
     "AccessRow",
@@ -58,6 +61,21 @@ class LongPlainText(PlainText):
 
     impl = Text
     cache_ok = True
+
+
+class Sentence(TypeDecorator[str]):
+    """A sentence for people as JSON, so that a `Message` keeps its template and values."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """The sentence as it is written."""
+        return None if value is None else json.dumps(to_json(value), ensure_ascii=False)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """The sentence as it was given."""
+        return None if value is None else str(from_json(json.loads(value)))
 
 
 class Base(DeclarativeBase):
@@ -119,8 +137,9 @@ class RunRow(Base):
     schema: Mapped[str] = mapped_column(LongPlainText)
     state: Mapped[str] = mapped_column(index=True)
     signal: Mapped[str]
-    message: Mapped[str] = mapped_column(LongPlainText, default="")
-    error: Mapped[str | None] = mapped_column(LongPlainText)
+    message: Mapped[str] = mapped_column(Sentence, default="")
+    error: Mapped[str | None] = mapped_column(Sentence)
+    failure: Mapped[str | None]
     created: Mapped[float] = mapped_column(Float(53))
     queued: Mapped[float] = mapped_column(Float(53))
     started: Mapped[float | None] = mapped_column(Float(53))

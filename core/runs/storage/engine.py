@@ -22,9 +22,9 @@ __all__ = ["can_write", "is_shared", "open_engine"]
 BUSY_MS = 15_000  # how long a writer waits for another one before it gives up
 # the address may hold a password, so no part of it is quoted
 _ADDRESS = (
-    "FACSIMILE_DATABASE is no address of a database that can be used here. Nothing was opened. "
-    "It reads postgresql://USER:PASSWORD@HOST/DATABASE, with marks in the password written as "
-    "%40 and the like."
+    "FACSIMILE_DATABASE is not the address of a database that Facsimile can use. Nothing was "
+    "opened. Write it as postgresql://USER:PASSWORD@HOST/DATABASE, with special characters of the "
+    "password written as %40 and the like."
 )
 
 

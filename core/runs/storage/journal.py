@@ -9,6 +9,7 @@ import pandas as pd
 from sqlalchemy import Engine, Select, func, insert, literal, or_, select
 from sqlalchemy.exc import IntegrityError
 
+from core.message import from_json, to_json
 from core.models.events import FitEvent
 from core.privacy.ledger.transaction import repeatable, sqlstate
 from core.runs.errors import RunStoreError
@@ -18,6 +19,7 @@ from core.runs.storage.engine import is_shared
 
 __all__ = ["Journal", "told_last"]
 
+WITH_SENTENCES = ("phase", "note", "state")  # kinds of events
 MOST_POINTS = 400  # of a chart
 APPEND_TRIES = 20  # two writers that chose the same number: the second chooses again
 NO_SUCH_RUN = "23503"  # what PostgreSQL calls a broken foreign key, in any language
@@ -42,7 +44,7 @@ class Journal:
             "seq": number,
             "time": time.time(),
             "kind": event.kind,
-            "data": json_safe(event.data),
+            "data": _stored(event.kind, event.data),
         }
         statement = insert(EventRow).values(values).returning(EventRow.seq)
 
@@ -59,8 +61,10 @@ class Journal:
                 return insert_one()
             except IntegrityError as error:
                 if _names_no_run(error):
-                    raise RunStoreError("The run was deleted; its event was not kept.") from None
-        raise RunStoreError("The run's story is being written by too many processes at once.")
+                    raise RunStoreError(
+                        "The run was deleted, so its event was not saved."
+                    ) from None
+        raise RunStoreError("Too many processes are writing events of this run. Try again.")
 
     def events(
         self,
@@ -83,7 +87,7 @@ class Journal:
             query = query.limit(limit)
         with self._engine.connect() as connection:
             return [
-                RunEvent(seq=seq, time=when, kind=what, data=data)
+                RunEvent(seq=seq, time=when, kind=what, data=_read(what, data))
                 for seq, when, what, data in connection.execute(query)
             ]
 
@@ -97,7 +101,11 @@ class Journal:
         )
         with self._engine.connect() as connection:
             row = connection.execute(query).one_or_none()
-        return None if row is None else RunEvent(seq=row[0], time=row[1], kind=kind, data=row[2])
+        return (
+            None
+            if row is None
+            else RunEvent(seq=row[0], time=row[1], kind=kind, data=_read(kind, row[2]))
+        )
 
     def series(self, run_id: str) -> pd.DataFrame:
         """A run's metrics, thinned evenly in the database, for live charts.
@@ -148,6 +156,16 @@ def told_last(series: pd.DataFrame) -> pd.DataFrame:
 def _hold_story(run_id: str) -> Select[str]:
     """Wait for whoever adds to the run's story now; what belongs to the run may still be added."""
     return select(RunRow.id).where(RunRow.id == run_id).with_for_update(key_share=True)
+
+
+def _stored(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    """An event's data as JSON; only kinds without cells of a table may hold sentences."""
+    safe: dict[str, Any] = json_safe(data)
+    return to_json(safe) if kind in WITH_SENTENCES else safe
+
+
+def _read(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    return from_json(data) if kind in WITH_SENTENCES else data
 
 
 def _names_no_run(error: IntegrityError) -> bool:

@@ -149,8 +149,8 @@ def open_storage(workspace: Workspace, *, patience: float = 0.0) -> Storage:
         return LocalStorage(workspace)
     if urlsplit(url).password is not None:
         raise StorageError(
-            "FACSIMILE_STORAGE holds a password, which does not belong there. Nothing was read. "
-            "Give credentials to the storage's driver by its own environment variables."
+            "FACSIMILE_STORAGE contains a password, which does not belong there. Nothing was read. "
+            "Give credentials to the storage's driver in its own environment variables."
         )
     objects = cluster_module("objects.storage", setting=STORAGE)
     storage: Storage = objects.open_object_storage(workspace, url, patience=patience)

@@ -20,11 +20,12 @@ from sqlalchemy import CursorResult, Update, delete, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
+from core.message import Message, joined
 from core.models.events import Signal
 from core.privacy.ledger.transaction import repeatable
 from core.privacy.plan import Guarantee, Plan
 from core.runs import operations_log
-from core.runs.errors import NotFoundError, RunStoreError
+from core.runs.errors import FailureKind, NotFoundError, RunStoreError
 from core.runs.events import WAITS_FOR_SLOT, RunEvent, State
 from core.runs.records import RESUMABLE, RunRecord
 from core.runs.request import RunRequest
@@ -214,6 +215,7 @@ class RunStore(TableStore):
         message: str = "",
         *,
         error: str | None = None,
+        failure: FailureKind | None = None,
         expect: Collection[State] | None = None,
         pid: int | None = None,
         lost: LostHold | None = None,
@@ -222,6 +224,7 @@ class RunStore(TableStore):
 
         Args:
           error: one plain line when the state is failed.
+          failure: of which kind the error is.
           expect: change only when the state is one of these.
           pid: change only when this process of this machine holds the run.
           lost: change only when there was no sign of life since it was seen so.
@@ -230,7 +233,12 @@ class RunStore(TableStore):
           Whether the state was changed.
         """
         now = time.time()
-        values: dict[str, Any] = {"state": state, "message": message, "error": error}
+        values: dict[str, Any] = {
+            "state": state,
+            "message": message,
+            "error": error,
+            "failure": failure,
+        }
         if state is State.QUEUED:
             values |= {"queued": now, "ended": None, "signal": Signal.GO_ON, "pid": None}
         if state is not State.RUNNING:
@@ -348,14 +356,14 @@ class RunStore(TableStore):
     def _lost_words(self, run_id: str) -> str:
         """What to say of a run whose worker is gone, and what going on costs."""
         if self.has_result(run_id):
-            left = "The synthetic table is kept; resume to finish the report."
+            left = "The synthetic table was saved. Resume the run to finish its report."
         elif self.has_checkpoint(run_id):
-            left = "Its checkpoint is kept: resume goes on from there and spends nothing."
+            left = "A checkpoint was saved. Resuming continues from there and spends nothing more."
         elif self.resumes_free(run_id):
-            left = "Nothing was released yet: resuming spends nothing more."
+            left = "Nothing was released yet. Resuming spends nothing more."
         else:
             left = "There is no checkpoint: a new start spends its budget again."
-        return f"The worker process ended unexpectedly. {left}"
+        return joined(["The worker process ended unexpectedly.", left])
 
     def _append_state(self, run_id: str, state: State, message: str) -> None:
         event = RunEvent(kind="state", data={"state": state.value, "message": message})
@@ -371,4 +379,4 @@ class RunStore(TableStore):
 
 def _refuse_running(run: RunRecord) -> None:
     if run.state is State.RUNNING:
-        raise RunStoreError(f"The run '{run.title}' is running. Cancel it first.")
+        raise RunStoreError(Message("The run '{run}' is running. Cancel it first.", run=run.title))

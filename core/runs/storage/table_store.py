@@ -17,6 +17,7 @@ from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
 from core.encoding.holdout import people_trained_on, split_rows
+from core.message import Message
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.reading.raw_cells import batch_rows
@@ -115,7 +116,7 @@ class TableStore:
         if not rows.num_rows:
             raise RunStoreError(NO_RECORDS)
         if tuple(rows.column_names) != schema.names:
-            raise RunStoreError("The schema's columns are not the table's. Nothing was kept.")
+            raise RunStoreError("The schema's columns do not match the table's. Nothing was saved.")
         table_id = table_id or secrets.token_hex(5)
         with self.unfinished.begun(table_id) as (artefacts, _):
             with artefacts.replacing(ROWS) as file:
@@ -202,7 +203,9 @@ class TableStore:
         """
         table = self.table(table_id)
         if schema.names != table.columns:
-            raise RunStoreError("The schema's columns are not the table's. It was not changed.")
+            raise RunStoreError(
+                "The schema's columns do not match the table's. Nothing was changed."
+            )
         values: dict[str, Any] = {"schema": schema.model_dump_json()}
         known = {key: table.profile[key] for key in (NEWEST, PEOPLE) if key in table.profile}
         counted = {**table.profile, **known} if profile is None else {**profile, **known}
@@ -324,13 +327,17 @@ class TableStore:
         trained = replace(table, schema=schema, profile=counted).training_n
         if plan.n != trained:
             raise RunStoreError(
-                f"The plan is for {plan.n} records, the table has {trained} to train on. Make a "
-                "new plan."
+                Message(
+                    "The plan is for {planned:,} records, but the table has {present:,} to train "
+                    "on. Make a new plan.",
+                    planned=plan.n,
+                    present=trained,
+                )
             )
         if plan.unit != schema.person:
             raise RunStoreError(
-                "The plan protects other rows together than the table's schema says. Make a new "
-                "plan."
+                "The plan and the table's schema disagree about which rows belong to one person. "
+                "Make a new plan."
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from core.message import Message, joined, to_say
 from core.runs.errors import RunStoreError
 from core.runs.storage.storages import Storage, open_storage
 from core.runs.workspace import Workspace
@@ -15,12 +16,18 @@ LENGTH = 32  # bytes of a secret
 LEDGER_KEY, LEDGER_HEAD = "ledger.key", "ledger.head"
 # what a steward without a copy may do, and what it costs
 _WITHOUT_COPY = {
-    "shift.key": "Without a copy, delete it only if no release of this workspace hid a "
-    "distribution yet: a second key would show what the first one hides.",
-    "people.key": "Without a copy, delete it: a new one is made, and tables brought in later are "
-    "no longer recognised by rows they share with earlier ones.",
-    LEDGER_KEY: "Without a copy, go on in a new workspace, and set limits there that leave room "
-    "for what was released here.",
+    "shift.key": to_say(
+        "Without a copy, delete it only if no release of this workspace has hidden a "
+        "distribution: a second key would reveal what the first one hides."
+    ),
+    "people.key": to_say(
+        "Without a copy, delete it. A new one is made, but tables imported later are no longer "
+        "recognised by rows that they share with earlier ones."
+    ),
+    LEDGER_KEY: to_say(
+        "Without a copy, start a new workspace and set limits there that leave room for what was "
+        "released here."
+    ),
 }
 
 
@@ -89,8 +96,18 @@ def _whole(name: str, secret: bytes) -> bytes:
     """The secret, if it is one."""
     if len(secret) != LENGTH:
         raise RunStoreError(
-            f"The workspace's secret file {name} holds {len(secret)} bytes instead of {LENGTH}, so "
-            "it is not used. Nothing was read, spent or changed. Put it back from a copy of the "
-            f"workspace. {_WITHOUT_COPY[name]}"
+            joined(
+                [
+                    Message(
+                        "The workspace's secret file {name} has {found} bytes instead of {length}. "
+                        "It was not used, and nothing was read, spent or changed. Restore it from "
+                        "a copy of the workspace.",
+                        name=name,
+                        found=len(secret),
+                        length=LENGTH,
+                    ),
+                    _WITHOUT_COPY[name],
+                ]
+            )
         )
     return secret

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -314,10 +313,15 @@ def test_renyi_uses_the_next_whole_order_where_a_fraction_fails() -> None:
 
 
 @pytest.mark.parametrize("wanted", [0.01, 0.3, 1.0, 8.0, 100.0])
-def test_calibrating_one_gaussian_is_exact_and_quick(wanted: float) -> None:
-    begun = time.perf_counter()
-    scale = calibrate(Budget(epsilon=wanted, delta=1e-6), lambda s: (phase("a", s),))
-    assert time.perf_counter() - begun < 0.2
+def test_calibrating_one_gaussian_is_exact_in_few_steps(wanted: float) -> None:
+    tried = []
+
+    def make(scale: float) -> tuple[Phase, ...]:
+        tried.append(scale)
+        return (phase("a", scale),)
+
+    scale = calibrate(Budget(epsilon=wanted, delta=1e-6), make)
+    assert len(tried) < 25
     assert epsilon((phase("a", scale),), 1e-6)[0] <= wanted
     assert scale == pytest.approx(get_sigma_gaussian(wanted, 1e-6), rel=1e-6)
 

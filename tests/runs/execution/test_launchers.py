@@ -197,5 +197,7 @@ def test_sampling_that_hangs_is_stopped_and_said_in_a_sentence(
     hangs = (sys.executable, "-c", "import time; time.sleep(60)")
     monkeypatch.setattr(LocalLauncher, "_command", lambda *_: list(hangs))
     monkeypatch.setattr(local_launcher, "SAMPLING_SECONDS", 0.2)
-    with pytest.raises(RunStoreError, match="longer than 0 minutes and was stopped; no file"):
+    with pytest.raises(
+        RunStoreError, match="longer than 0 minutes and was stopped. No file was saved"
+    ):
         LocalLauncher(store).sample(run.id, "rows.csv", SampleRequest(rows=5))

@@ -66,9 +66,9 @@ def test_a_run_is_for_the_tables_people(store, table, schema):
     def create(plan):
         return store.create_run(table.id, plan, request_for(plan), schema=schema)
 
-    with pytest.raises(RunStoreError, match="60 to train on"):
+    with pytest.raises(RunStoreError, match="60 to train"):
         create(plan_for(schema, 150))
-    with pytest.raises(RunStoreError, match="other rows together"):
+    with pytest.raises(RunStoreError, match="which rows belong to one person"):
         create(plan_for(schema.model_copy(update={"person": None}), PEOPLE))
     assert create(plan_for(schema, PEOPLE)).plan.unit == PERSON
 

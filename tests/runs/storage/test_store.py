@@ -94,7 +94,7 @@ def test_a_table_comes_back_as_it_was(
 
 def test_a_schema_for_other_columns_is_refused(store: RunStore, table: TableRecord) -> None:
     other = Schema(columns=(Column(name="x", kind=Kind.TEXT),))
-    with pytest.raises(RunStoreError, match="not changed"):
+    with pytest.raises(RunStoreError, match="Nothing was changed"):
         store.save_schema(table.id, other)
     changed = table.schema.replace(table.schema["age"].model_copy(update={"high": 120.0}))
     assert store.save_schema(table.id, changed).schema["age"].high == 120.0
@@ -244,7 +244,7 @@ def test_a_new_run_waits(store: RunStore, table: TableRecord, plan: Plan) -> Non
 def test_a_plan_for_other_records_is_refused(
     store: RunStore, table: TableRecord, plan: Plan
 ) -> None:
-    with pytest.raises(RunStoreError, match="41 records, the table has 40"):
+    with pytest.raises(RunStoreError, match="41 records, but the table has 40"):
         make_run(store, table, plan.model_copy(update={"n": 41}))
 
 

@@ -6,9 +6,11 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from core.message import Message
 from core.models.shaped_output import Shape
+from core.runs.events import State
 
-__all__ = ["REFUSED", "SETTING", "Launcher", "SampleRequest", "facts_name"]
+__all__ = ["REFUSED", "SETTING", "Launcher", "SampleRequest", "facts_name", "not_resumable"]
 
 SETTING = "FACSIMILE_LAUNCHER"  # where runs are worked off
 
@@ -38,6 +40,13 @@ class SampleRequest(BaseModel):
 def facts_name(table: str) -> str:
     """The file that says what became of a request, beside that of the table that was made."""
     return f"{table}.json"
+
+
+def not_resumable(state: State) -> Message:
+    """Why a run in this state cannot go on."""
+    return Message(
+        "Only a paused, lost or failed run can be resumed; this one is {state}.", state=state.value
+    )
 
 
 class Launcher(Protocol):

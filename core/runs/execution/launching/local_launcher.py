@@ -13,10 +13,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.message import Message
 from core.runs.errors import RunStoreError
 from core.runs.events import WAITS_FOR_SLOT, State
 from core.runs.execution.launching import children
-from core.runs.execution.launching.launcher import REFUSED, SampleRequest
+from core.runs.execution.launching.launcher import REFUSED, SampleRequest, not_resumable
 from core.runs.records import RESUMABLE
 from core.runs.storage.engine import can_write
 from core.runs.storage.store import RunStore
@@ -69,7 +70,7 @@ class LocalLauncher:
         message = WAITS_FOR_SLOT
         if not self.store.set_state(run_id, State.QUEUED, message, expect=RESUMABLE):
             state = self.store.run(run_id).state
-            raise RunStoreError(f"A run that is {state.value} cannot be resumed.")
+            raise RunStoreError(not_resumable(state))
         self.pump()
 
     def pump(self) -> list[str]:
@@ -109,8 +110,12 @@ class LocalLauncher:
             )
         except subprocess.TimeoutExpired:
             raise RunStoreError(
-                f"Making the records took longer than {seconds / 60:.0f} minutes and was stopped; "
-                "no file is left. Ask for fewer rows, or on a machine with less to do."
+                Message(
+                    "Generating the rows took longer than {minutes:,.0f} minutes and was stopped. "
+                    "No file was saved. Ask for fewer rows, or try again when the machine is less "
+                    "busy.",
+                    minutes=seconds / 60,
+                )
             ) from None
         if ended.returncode == REFUSED:  # one sentence, made of the model's own output
             raise RunStoreError(ended.stdout.decode().strip())
@@ -118,8 +123,8 @@ class LocalLauncher:
             with self._log(run_id).open("ab") as log:
                 log.write(ended.stderr)
             raise RunStoreError(
-                "The records could not be made; no file is left. See worker.log in the run's "
-                "folder."
+                "The rows could not be generated and no file was saved. See worker.log in the "
+                "run's folder."
             )
 
     def _command(self, arguments: Sequence[str], run_id: str) -> list[str]:
@@ -136,7 +141,11 @@ class LocalLauncher:
         try:
             pid = children.start(command, path, mode="ab")
         except OSError as error:
-            message = "The worker process could not be started. Nothing was spent by this start."
-            self.store.set_state(run_id, State.FAILED, message, error=f"{message} ({error})")
+            message = Message(
+                "The run's worker process could not be started. This attempt spent nothing."
+            )
+            self.store.set_state(
+                run_id, State.FAILED, message, error=f"{message} ({error})", failure="launcher"
+            )
             return
         self.store.adopt(run_id, pid)

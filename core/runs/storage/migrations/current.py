@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
+from core.message import Message, to_say
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.transaction import repeatable, writing_alone
 from core.runs.errors import RunStoreError
@@ -45,7 +46,7 @@ _revision = Table(
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
-_OTHER_VERSION = (
+_OTHER_VERSION = to_say(
     "The database '{name}' was made by another version of Facsimile, which this one cannot read. "
     "Nothing was changed. Start that version, or choose a new workspace with FACSIMILE_HOME or "
     "FACSIMILE_DATABASE."
@@ -82,7 +83,7 @@ def _change(engine: Engine) -> None:
         else:
             database = engine.url.database or ""
             name = database if is_shared(engine) else Path(database).name
-            raise RunStoreError(_OTHER_VERSION.format(name=name))
+            raise RunStoreError(Message(_OTHER_VERSION, name=name))
 
 
 def _file_name(revision: str) -> str:

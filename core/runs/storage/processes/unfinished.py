@@ -15,6 +15,7 @@ from sqlalchemy import Engine, delete
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from core.message import joined
 from core.runs.errors import StorageError
 from core.runs.storage.artefacts import ArtefactStore
 from core.runs.storage.database import SketchRow, TableRow
@@ -24,7 +25,7 @@ from core.runs.workspace import Workspace, private_folder
 
 __all__ = ["NOTHING_KEPT", "UnfinishedTables"]
 
-NOTHING_KEPT = "Nothing was kept of the table."
+NOTHING_KEPT = "Nothing of the table was saved."
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class UnfinishedTables:
                     artefacts.clear()
                 self._forget_people(table_id)
                 if isinstance(error, StorageError):
-                    raise StorageError(f"{error} {NOTHING_KEPT}") from error
+                    raise StorageError(joined([str(error), NOTHING_KEPT])) from error
                 raise
 
     def forget(self) -> None:
@@ -88,7 +89,7 @@ class UnfinishedTables:
                     self._forget_people(one.name)
                     self.storage.table(one.name).clear()
             except DBAPIError as error:
-                raise StorageError("The database cannot be written now.") from error
+                raise StorageError("The database cannot be written to right now.") from error
 
     def _forget_people(self, table_id: str) -> None:
         """Keep nothing that the people of a table would be recognised by."""
