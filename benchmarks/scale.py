@@ -141,13 +141,7 @@ def line(options: argparse.Namespace, file: Path, home: Path) -> dict[str, Any]:
         "synthetic": made,
         "columns": options.columns,
         "workers": options.workers,
-        "seconds": round(sum(watch.seconds.values()), 1),
-        "cpu_seconds": round(sum(os.times()[:4]), 1),
-        "peak_memory_mb": round(max(watch.peaks.values())),
-        "load": round(os.getloadavg()[1], 1),
-        "stages": {name: round(seconds, 1) for name, seconds in watch.seconds.items()},
-        "stages_cpu": {name: round(seconds, 1) for name, seconds in watch.cpu.items()},
-        "peaks": {name: round(mb) for name, mb in watch.peaks.items()},
+        **watch.figures(),
     }
 
 
@@ -167,6 +161,18 @@ class _Watch:
         self.cpu: dict[str, float] = {}
         self._now: str | None = None
         self._since, self._used = time.monotonic(), sum(os.times()[:4])
+
+    def figures(self) -> dict[str, Any]:
+        """What was measured, rounded."""
+        return {
+            "seconds": round(sum(self.seconds.values()), 1),
+            "cpu_seconds": round(sum(os.times()[:4]), 1),
+            "peak_memory_mb": round(max(self.peaks.values())),
+            "load": round(os.getloadavg()[1], 1),
+            "stages": {name: round(seconds, 1) for name, seconds in self.seconds.items()},
+            "stages_cpu": {name: round(seconds, 1) for name, seconds in self.cpu.items()},
+            "peaks": {name: round(mb) for name, mb in self.peaks.items()},
+        }
 
     def enter(self, stage: str | None) -> None:
         """The stage before ends, this one begins."""

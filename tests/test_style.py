@@ -147,6 +147,10 @@ def full_folders(paths: list[Path]) -> list[Path]:
     ]
 
 
+def test_folders_hold_few_files():
+    assert full_folders(PRODUCT) == []
+
+
 def test_a_full_folder_is_found():
     files = [Path(f"core/models/{number}.py") for number in range(FILES_IN_A_FOLDER)]
     assert full_folders(files) == []
