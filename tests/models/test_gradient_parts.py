@@ -25,6 +25,8 @@ from core.privacy.mechanisms.moments import Principal
 from core.privacy.mechanisms.noise import SecureNoise
 from tests.models.tables import coded
 
+pytestmark = pytest.mark.slow
+
 N = 40
 CODEC, CODES = coded(N)
 HEADS = Heads(CODEC)

@@ -48,6 +48,8 @@ from tests.models.tables import Watcher, coded
 from tests.mutants import broken_scan_focus as broken
 from tests.privacy.harness import Caught, check_promises, check_tight
 
+pytestmark = pytest.mark.slow
+
 SIGMA = 3.73  # of one Gaussian at (1, 1e-5)
 
 

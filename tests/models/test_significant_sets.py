@@ -22,6 +22,8 @@ from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget, Protection
 from core.schema.schema import Column, Kind, Schema
 
+pytestmark = pytest.mark.slow
+
 N = 6_000
 SETTINGS = {"steps": 10, "draft_steps": 40, "components": 64, "hidden": 16, "latent": 4}
 FLAGS = ("a", "b", "c", "d", "e", "twin")

@@ -18,6 +18,8 @@ from core.schema.person import Person
 from core.schema.schema import Column, Kind
 from tests.quality.conftest import collapsed, make
 
+pytestmark = pytest.mark.slow
+
 
 def read(schema, train, holdout, synthetic):
     _, cells = Features.fit(schema, train, holdout, synthetic)

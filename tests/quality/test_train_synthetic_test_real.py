@@ -27,6 +27,8 @@ from core.quality.metrics.train_synthetic_test_real import (
 from core.quality.report.types import PredictionPoint
 from tests.quality.conftest import make
 
+pytestmark = pytest.mark.slow
+
 
 class Fixed:
     """A "model" whose one input is the probability of class 1."""

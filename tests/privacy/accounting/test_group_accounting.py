@@ -21,6 +21,8 @@ from core.schema.person import Person, Unit
 from tests.ledger_files import ledger_files
 from tests.privacy import toys
 
+pytestmark = pytest.mark.slow
+
 DELTA = 1e-6
 SAMPLED = toys.phase("sgd", 4.0, sampling_rate=0.05, count=100)
 ALL_KINDS = (

@@ -19,6 +19,8 @@ from core.schema.schema import Column, Domain, Kind
 from tests.ledger_files import ledger_files
 from tests.privacy import races, toys
 
+pytestmark = pytest.mark.slow
+
 N = 1000
 NAMES = ("age", "hours", "sex")
 

@@ -21,6 +21,8 @@ from core.services.sample_tables import sample_table
 from tests.requests_for import request_for
 from tests.runs.workers import HereLauncher, start, toy_plan
 
+pytestmark = pytest.mark.slow
+
 ANN, BOB = "ann@example.org", "bob@example.org"
 FEW = 20  # guesses of each kind
 

@@ -26,6 +26,8 @@ from core.services.planning import make_plan
 from core.services.sample_tables import sample_table
 from tests.runs.workers import queued, toy_plan, work
 
+pytestmark = pytest.mark.slow
+
 NOTHING = "Nothing was paid for or released about these people yet."
 BOUGHT = "Bounds and lists about these people were bought for ε 4."
 RUNS = "The ledger was charged for 1 run about these people: ε "

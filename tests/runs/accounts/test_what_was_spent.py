@@ -12,6 +12,8 @@ from core.runs.storage.store import RunStore
 from core.services import runs
 from tests.runs.workers import queued, toy_plan, work
 
+pytestmark = pytest.mark.slow
+
 SPENT = "What it spent stays spent."
 
 

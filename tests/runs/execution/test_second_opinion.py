@@ -21,6 +21,8 @@ from tests.requests_for import request_for
 from tests.runs import toy
 from tests.runs.conftest import ROWS
 
+pytestmark = pytest.mark.slow
+
 
 def run(store, schema, frame, tmp_path, epsilon=1.0, **budget) -> Outcome:
     plan = plan_fit(toy.Toy(), schema.domain(), ROWS, Budget(epsilon=epsilon, delta=1e-6))
