@@ -11,7 +11,7 @@ __all__ = [
     "IN_QUEUE",
     "NOT_STARTED",
     "UNREACHABLE",
-    "lacking",
+    "machine_lacks",
 ]
 
 HANDING_OVER = "Waiting to be sent to the cluster."
@@ -33,7 +33,7 @@ EARLY = (
 )
 
 
-def lacking(what: str) -> Message:
+def machine_lacks(what: str) -> Message:
     """Of a machine without a variable or a folder that a worker needs, named by `what`."""
     return Message(
         "The cluster could not start the run: one of its machines lacks {what}. This attempt spent "

@@ -29,7 +29,7 @@ from core.cluster.ray_messages import (
     IN_QUEUE,
     NOT_STARTED,
     UNREACHABLE,
-    lacking,
+    machine_lacks,
 )
 from core.cluster.ray_supervisor import LACKS, FacsimileRun
 from core.runs.errors import NotFoundError
@@ -199,7 +199,7 @@ class _Queue:
             except self.ray.exceptions.RayActorError as error:
                 lacks = re.search(rf"{LACKS} (.*)", str(error))
                 if lacks is not None:  # else it stood, and is gone with its work
-                    self._failed(run_id, lacking(lacks.group(1)))
+                    self._failed(run_id, machine_lacks(lacks.group(1)))
 
     def _failed(self, run_id: str, error: str) -> None:
         expect = (State.QUEUED,)

@@ -29,7 +29,7 @@ from core.runs.accounts.account import limited
 from core.runs.errors import FailureKind
 from core.runs.events import State
 from core.runs.storage.database import RunRow
-from core.runs.storage.processes.process import held_by_nobody
+from core.runs.storage.processes.process import runs_without_worker
 from core.runs.storage.store import RunStore
 
 __all__ = ["metrics_text", "phase_label"]
@@ -77,7 +77,7 @@ def metrics_text(store: RunStore) -> bytes:
 
 def _runs(store: RunStore) -> Iterator[Metric]:
     """States, the queue, and what failed."""
-    gone = {lost.run_id for lost in held_by_nobody(store.engine)}
+    gone = {lost.run_id for lost in runs_without_worker(store.engine)}
     columns = (RunRow.id, RunRow.state, RunRow.queued, RunRow.failure)
     with store.engine.connect() as connection:
         rows = connection.execute(select(*columns)).all()

@@ -1,7 +1,7 @@
 """State and RunEvent: what a run says about itself, in order, for anyone who asks later.
 
-"Event" alone is the accountant's word; a `RunEvent` is a stored sentence of the run's story. The
-worker appends, pages read. Events are never changed.
+"Event" alone is the accountant's word; a `RunEvent` is what a run said. The worker appends, pages
+read. Events are never changed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RunEvent(BaseModel):
         "gpu_memory_mb", "gpu_name"}: readings of the worker process and its machine.
 
     Attributes:
-      seq: place in the run's story, 1, 2, 3 …; 0 before it is stored.
+      seq: number among the run's events, 1, 2, 3 …; 0 before it is stored.
       time: seconds since 1970-01-01 UTC; 0 before it is stored.
       kind: see above.
       data: JSON-safe values; NaN and ±inf are stored as null.

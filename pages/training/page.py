@@ -11,7 +11,7 @@ from core.runs.accounts import spending
 from core.runs.accounts.account import charges, unpaid_again
 from core.runs.events import WAITS_FOR_SLOT, State
 from core.runs.records import RunRecord
-from core.runs.storage.journal import told_last
+from core.runs.storage.journal import without_repeated_steps
 from core.schema.rounding_up import round_up
 from core.services import reviews, runs
 from pages.review import report_view
@@ -322,7 +322,7 @@ def _charts(run: RunRecord) -> None:
         with place:
             st.subheader(said(chart.title), anchor=False)
             st.caption(said(chart.caption))
-            told = told_last(series.dropna(subset=drawn, how="all"))
+            told = without_repeated_steps(series.dropna(subset=drawn, how="all"))
             curves = told.set_index("step")[drawn]
             lines.draw(
                 curves.rename(columns=said),

@@ -20,7 +20,7 @@ from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.execution.reporter import Reporter
 from core.runs.storage.database import RunRow
 from core.runs.storage.processes import clock, process
-from core.runs.storage.processes.process import held_by_nobody
+from core.runs.storage.processes.process import runs_without_worker
 from core.runs.workspace import PROJECT_ROOT
 from tests.faults.ledger import paid_for
 from tests.runs import toy
@@ -89,7 +89,7 @@ def test_a_sign_of_life_in_the_last_moment_counts(store, held, at, monkeypatch):
     """Between the look and the mark: without comparing, a living worker would lose its run."""
     monkeypatch.setattr(process, "STALE_SECONDS", -1.0)
     at("B")
-    (seen,) = held_by_nobody(store.engine)
+    (seen,) = runs_without_worker(store.engine)
     at("A")
     assert store.beat(held.id)
     at("B")

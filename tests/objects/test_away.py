@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import func, select
 
 from core.cluster.objects import bucket as bucket_module
-from core.cluster.objects.artefacts import _ObjectWorkplace
+from core.cluster.objects.artefacts import _ObjectWorkingFolder
 from core.cluster.objects.bucket import AWAY, Bucket
 from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
@@ -209,7 +209,7 @@ def test_a_charge_outlives_the_machine_before_a_row_is_read(store, storage, tabl
 
 def test_a_fit_that_published_later_would_be_caught(store, storage, table, tmp_path, monkeypatch):
     """The broken twin: nothing is published at a charge."""
-    monkeypatch.setattr(_ObjectWorkplace, "publish", lambda self: None)
+    monkeypatch.setattr(_ObjectWorkingFolder, "publish", lambda self: None)
     assert counted_elsewhere(store, table, tmp_path) == {}
 
 

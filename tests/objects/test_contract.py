@@ -158,26 +158,26 @@ def test_a_model_is_a_folder_with_folders(artefacts):
 @pytest.fixture
 def at_work(artefacts: ArtefactStore) -> Iterator[ArtefactStore]:
     """A run in the middle: a meter, and a checkpoint of two files."""
-    with artefacts.working() as workplace:
-        checkpoint = private_folder(workplace.folder / CHECKPOINT)
-        (workplace.folder / METER).write_text("3 runs")
-        workplace.publish()
+    with artefacts.working() as working_folder:
+        checkpoint = private_folder(working_folder.folder / CHECKPOINT)
+        (working_folder.folder / METER).write_text("3 runs")
+        working_folder.publish()
         (checkpoint / "fit.pt").write_bytes(b"s" * LARGE)
         (private_folder(checkpoint / "attempt-2") / METER).write_text("1 run")
         (checkpoint / ".fit.pt.half.part").write_bytes(b"half")
-        workplace.publish()
+        working_folder.publish()
     yield artefacts
 
 
 def test_a_fit_goes_on_from_what_was_published(at_work):
     assert at_work.exists(METER) and sorted(at_work.names(CHECKPOINT)) == ["attempt-2", "fit.pt"]
-    with at_work.working() as workplace:
-        assert (workplace.folder / METER).read_text() == "3 runs"
-        assert (workplace.folder / CHECKPOINT / "fit.pt").read_bytes() == b"s" * LARGE
-        assert (workplace.folder / CHECKPOINT / "attempt-2" / METER).read_text() == "1 run"
-        put(workplace, "certificate.json", b"{}")
-        workplace.delete(CHECKPOINT)
-        assert workplace.names(CHECKPOINT) == [] and workplace.exists(METER)
+    with at_work.working() as working_folder:
+        assert (working_folder.folder / METER).read_text() == "3 runs"
+        assert (working_folder.folder / CHECKPOINT / "fit.pt").read_bytes() == b"s" * LARGE
+        assert (working_folder.folder / CHECKPOINT / "attempt-2" / METER).read_text() == "1 run"
+        put(working_folder, "certificate.json", b"{}")
+        working_folder.delete(CHECKPOINT)
+        assert working_folder.names(CHECKPOINT) == [] and working_folder.exists(METER)
     assert at_work.names(CHECKPOINT) == [] and at_work.exists(METER)
     assert get(at_work, "certificate.json") == b"{}"
 
@@ -187,8 +187,8 @@ def test_checkpoint_and_meter_are_deleted_alone(at_work):
     assert at_work.names(CHECKPOINT) == [] and at_work.exists(METER)
     at_work.delete(METER)
     assert not at_work.exists(METER)
-    with at_work.working() as workplace:
-        left = [path for path in workplace.folder.rglob("*") if path.is_file()]
+    with at_work.working() as working_folder:
+        left = [path for path in working_folder.folder.rglob("*") if path.is_file()]
         assert left == []
 
 

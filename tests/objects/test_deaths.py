@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.cluster.objects.artefacts import _ObjectWorkplace
+from core.cluster.objects.artefacts import _ObjectWorkingFolder
 from core.cluster.objects.bucket import Bucket
 from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
@@ -134,11 +134,11 @@ def test_what_was_read_is_paid_for_wherever_the_machine_dies(machine, store, tab
 
 def test_a_meter_that_is_not_in_the_store_is_caught(machine, store, table, monkeypatch):
     """The broken twin: only checkpoints are published, charges are not."""
-    publish = _ObjectWorkplace.publish
+    publish = _ObjectWorkingFolder.publish
 
-    def late(self: _ObjectWorkplace) -> None:
+    def late(self: _ObjectWorkingFolder) -> None:
         if (self.folder / "checkpoint" / "step.json").exists():
             publish(self)
 
-    monkeypatch.setattr(_ObjectWorkplace, "publish", late)
+    monkeypatch.setattr(_ObjectWorkingFolder, "publish", late)
     assert any(reads > debits for reads, debits in every_death(machine, store, table))

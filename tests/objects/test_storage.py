@@ -17,7 +17,7 @@ from core.privacy.ledger.ledger import Ledger
 from core.runs.errors import RunStoreError, StorageError
 from core.runs.storage import storages
 from core.runs.storage.artefacts import METER, LocalArtefacts
-from core.runs.storage.storages import forget_logs, open_storage
+from core.runs.storage.storages import forget_logs, open_storage, random_secret
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles, people_key, shift_key
 from core.runs.workspace import Workspace
@@ -33,8 +33,8 @@ def test_everything_lies_on_this_machine_by_default(tmp_path, monkeypatch, named
     with RunStore(Workspace(tmp_path / "home")) as store:
         run = store.artefacts("abcdef")
         assert isinstance(run, LocalArtefacts) and run.folder == store.workspace.runs_dir / "abcdef"
-        with run.working() as workplace:
-            assert workplace.folder == run.folder, "the fit works where artefacts lie: no copy"
+        with run.working() as working_folder:
+            assert working_folder.folder == run.folder, "the fit works where artefacts lie: no copy"
         assert run.local("model") == run.folder / "model"
 
 
@@ -83,18 +83,20 @@ def test_a_secret_that_there_was_goes_on(tmp_path, storage):
     first, second = machines(tmp_path, 2)
     (first.home / "shift.key").write_bytes(b"k" * 32)
     assert shift_key(first, "p") == shift_key(second, "p")
-    assert open_storage(second).secret("shift.key", 32) == b"k" * 32
+    assert random_secret(open_storage(second), "shift.key", 32) == b"k" * 32
 
 
 def test_of_two_machines_at_once_one_settles_a_secret_for_all(tmp_path, storage):
     homes = machines(tmp_path, 4)
     with ThreadPoolExecutor(4) as pool:
         kept = list(
-            pool.map(lambda i: open_storage(homes[i]).settle("shifts/a.json", b"%d" % i), range(4))
+            pool.map(
+                lambda i: open_storage(homes[i]).create_secret("shifts/a.json", b"%d" % i), range(4)
+            )
         )
     assert len(set(kept)) == 1
-    assert {open_storage(home).settled("shifts/a.json") for home in homes} == set(kept)
-    assert open_storage(homes[0]).settled("shifts/b.json") is None
+    assert {open_storage(home).read_secret("shifts/a.json") for home in homes} == set(kept)
+    assert open_storage(homes[0]).read_secret("shifts/b.json") is None
 
 
 def test_all_machines_seal_one_ledger(tmp_path, storage):
@@ -225,9 +227,9 @@ def test_objects_are_encrypted_as_the_driver_is_told(tmp_path, bucket, s3_server
     home = Workspace(tmp_path / "home")
     people_key(home)  # put where there was none
     run = open_storage(home).run("abcdef")
-    with run.working() as workplace:
-        (workplace.folder / METER).write_text("{}")
-        workplace.publish()
+    with run.working() as working_folder:
+        (working_folder.folder / METER).write_text("{}")
+        working_folder.publish()
     with run.replacing("large") as file:  # in several parts
         file.write(bytes(120_000_000))
     keys = s3_server.keys(bucket)

@@ -16,7 +16,7 @@ from core.runs.execution.launching.launcher import Launcher
 from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.database import RunRow
-from core.runs.storage.processes.process import LostHold
+from core.runs.storage.processes.process import LostRun
 from core.runs.storage.store import RunStore
 from core.services import runs
 from tests.requests_for import request_for
@@ -52,7 +52,7 @@ def lose(store: RunStore, run_id: str) -> None:
     with store.engine.connect() as connection:
         asked = select(RunRow.heartbeat).where(RunRow.id == run_id)
         heartbeat = connection.execute(asked).scalar_one()
-    store._lose(LostHold(run_id, heartbeat))
+    store._lose(LostRun(run_id, heartbeat))
 
 
 def stepping(store: RunStore, run_id: str) -> bool:

@@ -26,7 +26,7 @@ from core.runs.storage.artefacts import (
     MODEL,
     UNFINISHED,
     Readable,
-    Workplace,
+    WorkingFolder,
     plain_name,
 )
 from core.runs.storage.scratch import Scratch
@@ -97,11 +97,11 @@ class ObjectArtefacts:
                 self.bucket.upload(made, name)
 
     @contextmanager
-    def working(self) -> Iterator[Workplace]:
+    def working(self) -> Iterator[WorkingFolder]:
         """See `ArtefactStore.working`."""
         with self.scratch.folder_for("run") as folder:
             publisher = self._at_work.publisher(self._at_work.fetch(folder))
-            yield _ObjectWorkplace(self.bucket, self.scratch, folder, publisher)
+            yield _ObjectWorkingFolder(self.bucket, self.scratch, folder, publisher)
 
     def exists(self, name: str) -> bool:
         """See `ArtefactStore.exists`."""
@@ -180,8 +180,8 @@ class ObjectArtefacts:
 
 
 @dataclass(frozen=True)
-class _ObjectWorkplace(ObjectArtefacts):
-    """A `Workplace`: a scratch folder whose checkpoint and meter are published.
+class _ObjectWorkingFolder(ObjectArtefacts):
+    """A `WorkingFolder`: a scratch folder whose checkpoint and meter are published.
 
     It knows what it published, also when the store does not answer.
 
@@ -194,7 +194,7 @@ class _ObjectWorkplace(ObjectArtefacts):
     publisher: Publisher
 
     def publish(self) -> None:
-        """See `Workplace.publish`."""
+        """See `WorkingFolder.publish`."""
         files = [self.folder / METER, *(self.folder / CHECKPOINT).rglob("*")]
         present = [file for file in files if file.is_file() and not _unfinished(file.name)]
         self.publisher.publish(self.folder, present)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import fsspec
@@ -40,13 +39,8 @@ class ObjectStorage:
         """See `Storage.run`."""
         return ObjectArtefacts(self.bucket.under(f"runs/{run_id}"), self.scratch)
 
-    def secret(self, name: str, length: int) -> bytes:
-        """See `Storage.secret`."""
-        kept = self.settled(name)
-        return self.settle(name, os.urandom(length)) if kept is None else kept
-
-    def settled(self, name: str) -> bytes | None:
-        """See `Storage.settled`.
+    def read_secret(self, name: str) -> bytes | None:
+        """See `Storage.read_secret`.
 
         One that the workspace had before its artefacts moved to the store goes on: a second key
         would show what the first one hides.
@@ -55,16 +49,16 @@ class ObjectStorage:
             return self.bucket.read(f"secrets/{name}")
         except FileNotFoundError:
             here = self.workspace.home / name
-            return self.settle(name, here.read_bytes()) if here.exists() else None
+            return self.create_secret(name, here.read_bytes()) if here.exists() else None
 
-    def settle(self, name: str, content: bytes) -> bytes:
-        """See `Storage.settle`."""
+    def create_secret(self, name: str, content: bytes) -> bytes:
+        """See `Storage.create_secret`."""
         key = f"secrets/{name}"
         self.bucket.create(key, content)
         return self.bucket.read(key)  # another machine may have been first; its bytes are used
 
-    def keep(self, name: str, content: bytes) -> None:
-        """See `Storage.keep`."""
+    def write_secret(self, name: str, content: bytes) -> None:
+        """See `Storage.write_secret`."""
         self.bucket.write(f"secrets/{name}", content)
 
 

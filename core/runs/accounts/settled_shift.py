@@ -52,7 +52,7 @@ class SettledShift:
 
     def __init__(self, store: RunStore, account_id: str, plan: Plan, domain: Domain):
         self.key = shift_key(store.workspace, account_id)
-        self._ledger, self._places = store.ledger, open_storage(store.workspace)
+        self._ledger, self._storage = store.ledger, open_storage(store.workspace)
         self._account_id, self._plan = account_id, plan
         self._scope = ReleaseScope.of(plan, domain)
         setting = [account_id, self._scope.groups, self._scope.shift, self._scope.domain_digest]
@@ -67,7 +67,7 @@ class SettledShift:
         """
         if not self._scope.shift:
             return None
-        entry, content = self._entry(), self._places.settled(self._name)
+        entry, content = self._entry(), self._storage.read_secret(self._name)
         if entry is not None and content is None:
             raise RunStoreError(LOST.format(how="gone", name=self._name))
         if entry is not None and content is not None and entry.plan != _digest(content):
@@ -86,8 +86,8 @@ class SettledShift:
           RunStoreError: as `kept`.
         """
         if self.kept() is None:
-            self._places.settle(self._name, find())
-        content = self._places.settled(self._name)
+            self._storage.create_secret(self._name, find())
+        content = self._storage.read_secret(self._name)
         assert content is not None
         private = self._plan.budget.private
         self._ledger.settle_shift(self._account_id, self._scope, _digest(content), private=private)

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.privacy.plan import Plan
 from core.runs.request import RunRequest
-from core.runs.storage.artefacts import Workplace
+from core.runs.storage.artefacts import WorkingFolder
 from core.schema.schema import Schema
 
 __all__ = ["Job", "LmdpOutcome", "LmdpResult", "Undone"]
@@ -56,7 +56,7 @@ class Job:
     schema: Schema
     request: RunRequest
     device: str
-    artefacts: Workplace
+    artefacts: WorkingFolder
     account_id: str
     debit_key: str
     resume: bool = False

@@ -38,7 +38,7 @@ from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import StoredRows
 from core.runs.extensions import cluster_module
 from core.runs.records import RunRecord
-from core.runs.storage.artefacts import CHECKPOINT, METER, ROWS, ROWS_DIGEST, Workplace
+from core.runs.storage.artefacts import CHECKPOINT, METER, ROWS, ROWS_DIGEST, WorkingFolder
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import SchemaError
@@ -99,7 +99,7 @@ class _Work:
         self.store = store
         self.record = run
         self.find = find
-        self.workplace: Workplace | None = None  # once the fit has begun
+        self.working_folder: WorkingFolder | None = None  # once the fit has begun
         self.reporter = Reporter(store, run.id)
         self.heart = Heartbeat(store, self.reporter, run.id)
 
@@ -144,11 +144,11 @@ class _Work:
                 store.artefacts(run.id).delete(name)
         self.heart.device = choose_device(run.request.device)
         self._say("Going on from the checkpoint." if resume else "Fitting.")
-        with store.artefacts(run.id).working() as self.workplace:
-            self._execute(self.workplace, resume=resume)
+        with store.artefacts(run.id).working() as self.working_folder:
+            self._execute(self.working_folder, resume=resume)
         self._say("The synthetic table is ready; making the report.")
 
-    def _execute(self, workplace: Workplace, *, resume: bool) -> None:
+    def _execute(self, working_folder: WorkingFolder, *, resume: bool) -> None:
         run, store = self.record, self.store
         job = Job(
             table=run.table_name,
@@ -157,7 +157,7 @@ class _Work:
             schema=run.schema,
             request=run.request,
             device=self.heart.device,
-            artefacts=workplace,
+            artefacts=working_folder,
             account_id=run.account_id,
             debit_key=run.debit_key,
             resume=resume,
@@ -263,7 +263,7 @@ class _Work:
         unpaid = run.debit is None
         if unpaid_again(self.store, run):
             return "There is no checkpoint: a new start spends its budget again."
-        published = self.workplace is not None and bool(self.workplace.names(CHECKPOINT))
+        published = self.working_folder is not None and bool(self.working_folder.names(CHECKPOINT))
         if unpaid or published:
             return "Resuming spends nothing more."
         if away:

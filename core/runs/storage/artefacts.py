@@ -1,9 +1,8 @@
 """Artefacts: what a run or a table keeps, such as synthetic.parquet and the folder model.
 
-They may lie on this machine or in an object store. Whatever reads or writes one asks an
-`ArtefactStore`: for a stream, or, where a library needs files, for a path of this machine, which
-is then fetched from where the artefact lies and put there. A fit asks for a `Workplace`, a folder
-that it works in, and says when what stands in it must outlive the machine.
+They lie on this machine or in an object store. Whoever reads or writes one asks an `ArtefactStore`
+for a stream or, where a library needs files, for a path of this machine. A fit asks for a
+`WorkingFolder` and says when what lies there must outlive the machine.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ __all__ = [
     "ArtefactStore",
     "LocalArtefacts",
     "Readable",
-    "Workplace",
+    "WorkingFolder",
     "load_json",
     "plain_name",
     "save_json",
@@ -98,7 +97,7 @@ class ArtefactStore(Protocol):
         Elsewhere than on this machine it is put in place when the block ends well, at once.
         """
 
-    def working(self) -> AbstractContextManager[Workplace]:
+    def working(self) -> AbstractContextManager[WorkingFolder]:
         """A folder of this machine for a fit to work in, with checkpoint and meter of the run."""
 
     def exists(self, name: str) -> bool:
@@ -120,7 +119,7 @@ class ArtefactStore(Protocol):
         """The artefacts in a folder of the run, made when absent."""
 
 
-class Workplace(ArtefactStore, Protocol):
+class WorkingFolder(ArtefactStore, Protocol):
     """Artefacts of a run beside a folder of this machine that its fit works in.
 
     The folder holds checkpoint and meter; whatever else is written there goes afterwards, unless
@@ -141,7 +140,7 @@ class Workplace(ArtefactStore, Protocol):
 
 @dataclass(frozen=True)
 class LocalArtefacts:
-    """An `ArtefactStore` in a folder of this machine; a `Workplace` too.
+    """An `ArtefactStore` in a folder of this machine; a `WorkingFolder` too.
 
     Attributes:
       folder: of the run, mode 0700; for code that needs real files beside each other.
@@ -185,7 +184,7 @@ class LocalArtefacts:
         yield self
 
     def publish(self) -> None:
-        """See `Workplace.publish`."""
+        """See `WorkingFolder.publish`."""
 
     def exists(self, name: str) -> bool:
         """See `ArtefactStore.exists`."""

@@ -54,9 +54,9 @@ def open_engine(url: str, *, patience: float = 0.0) -> Engine:
         except OSError:
             if not path.exists():
                 raise  # else it may be looked at
-        event.listen(engine, "do_connect", partial(_connect_or_look, path))
+        event.listen(engine, "do_connect", partial(_connect_or_read_only, path))
     event.listen(engine, "connect", _prepare_sqlite)
-    event.listen(engine, "checkin", _forget_look)
+    event.listen(engine, "checkin", _invalidate_read_only)
     return engine
 
 
@@ -86,7 +86,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     cursor.close()
 
 
-def _connect_or_look(
+def _connect_or_read_only(
     path: Path, dialect: Dialect, _record: object, arguments: Any, options: Any
 ) -> Any:
     """A connection; where the disk has no room even for SQLite's lock file, one for looking only.
@@ -105,15 +105,15 @@ def _connect_or_look(
             raise
     connection.close()
     look = f"file:{quote(str(path))}?mode=ro&immutable=1"
-    return sqlite3.connect(look, uri=True, check_same_thread=False, factory=_Look)
+    return sqlite3.connect(look, uri=True, check_same_thread=False, factory=_ReadOnlyConnection)
 
 
-class _Look(sqlite3.Connection):
+class _ReadOnlyConnection(sqlite3.Connection):
     """A connection that cannot see what others change; it serves once."""
 
 
-def _forget_look(connection: Any, record: ConnectionPoolEntry) -> None:
-    if isinstance(connection, _Look):
+def _invalidate_read_only(connection: Any, record: ConnectionPoolEntry) -> None:
+    if isinstance(connection, _ReadOnlyConnection):
         record.invalidate()
 
 

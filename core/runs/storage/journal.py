@@ -17,7 +17,7 @@ from core.runs.events import EventKind, RunEvent, json_safe
 from core.runs.storage.database import EventRow, RunRow
 from core.runs.storage.engine import is_shared
 
-__all__ = ["Journal", "told_last"]
+__all__ = ["Journal", "without_repeated_steps"]
 
 WITH_SENTENCES = ("phase", "note", "state")  # kinds of events
 MOST_POINTS = 400  # of a chart
@@ -32,7 +32,7 @@ class Journal:
         self._engine = engine
 
     def append(self, run_id: str, event: FitEvent | RunEvent) -> int:
-        """Store an event and return its number in the run's story.
+        """Store an event and return its number among the run's events.
 
         Raises:
           RunStoreError: the run is gone.
@@ -53,7 +53,7 @@ class Journal:
             with self._engine.begin() as connection:
                 if is_shared(self._engine):
                     # writers there do not wait for each other by themselves
-                    connection.execute(_hold_story(run_id))
+                    connection.execute(_lock_events(run_id))
                 return int(connection.execute(statement).scalar_one())
 
         for _ in range(APPEND_TRIES):
@@ -138,14 +138,14 @@ class Journal:
         )
 
 
-def told_last(series: pd.DataFrame) -> pd.DataFrame:
+def without_repeated_steps(series: pd.DataFrame) -> pd.DataFrame:
     """A series without steps that were told anew: by a later phase, or by a fit that went on.
 
     Args:
       series: with a column `step`, in the order of events.
 
     >>> steps = pd.DataFrame({"step": [1, 2, 3, 4, 3, 4, 5]})  # went on from a checkpoint at 2
-    >>> told_last(steps).index.tolist()
+    >>> without_repeated_steps(steps).index.tolist()
     [0, 1, 4, 5, 6]
     """
     steps = series["step"]
@@ -153,8 +153,8 @@ def told_last(series: pd.DataFrame) -> pd.DataFrame:
     return series[~(steps >= least_to_come)]
 
 
-def _hold_story(run_id: str) -> Select[str]:
-    """Wait for whoever adds to the run's story now; what belongs to the run may still be added."""
+def _lock_events(run_id: str) -> Select[str]:
+    """Wait for whoever adds an event to the run now; other rows that refer to it may be added."""
     return select(RunRow.id).where(RunRow.id == run_id).with_for_update(key_share=True)
 
 

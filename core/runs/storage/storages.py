@@ -22,7 +22,7 @@ from core.runs.storage.artefacts import ArtefactStore, LocalArtefacts
 from core.runs.workspace import Workspace, private_folder
 from core.writing.whole_files import replacing
 
-__all__ = ["LocalStorage", "Storage", "forget_logs", "open_storage"]
+__all__ = ["LocalStorage", "Storage", "forget_logs", "open_storage", "random_secret"]
 
 STORAGE = "FACSIMILE_STORAGE"
 FRESH_SECONDS = 600.0
@@ -37,23 +37,14 @@ class Storage(Protocol):
     def run(self, run_id: str) -> ArtefactStore:
         """What a run keeps."""
 
-    def secret(self, name: str, length: int) -> bytes:
-        """A secret of the workspace; so many random bytes where there was none.
+    def read_secret(self, name: str) -> bytes | None:
+        """A secret that all machines of the workspace share; None where there is none."""
 
-        Every machine of the workspace gets the same ones.
+    def create_secret(self, name: str, content: bytes) -> bytes:
+        """Store a secret unless there is one of that name; the one that is stored."""
 
-        Args:
-          length: of a new one, in bytes.
-        """
-
-    def settled(self, name: str) -> bytes | None:
-        """A secret of the workspace that somebody settled; None where nobody has."""
-
-    def settle(self, name: str, content: bytes) -> bytes:
-        """Keep a secret of the workspace unless there is one of that name; the one that is kept."""
-
-    def keep(self, name: str, content: bytes) -> None:
-        """Keep a few bytes beside the secrets, whole or not at all, instead of what was there."""
+    def write_secret(self, name: str, content: bytes) -> None:
+        """Replace a secret, whole or not at all."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +65,13 @@ class LocalStorage:
         """See `Storage.run`."""
         return LocalArtefacts(self.workspace.runs_dir / run_id)
 
-    def secret(self, name: str, length: int) -> bytes:
-        """See `Storage.secret`."""
-        kept = self.settled(name)
-        return self.settle(name, os.urandom(length)) if kept is None else kept
-
-    def settled(self, name: str) -> bytes | None:
-        """See `Storage.settled`."""
+    def read_secret(self, name: str) -> bytes | None:
+        """See `Storage.read_secret`."""
         file = self.workspace.home / name
         return file.read_bytes() if file.exists() else None
 
-    def settle(self, name: str, content: bytes) -> bytes:
-        """See `Storage.settle`; in a file that its owner alone can read.
+    def create_secret(self, name: str, content: bytes) -> bytes:
+        """See `Storage.create_secret`; in a file that its owner alone can read.
 
         A crash or a full disk while it is made leaves no file of that name.
         """
@@ -95,8 +81,8 @@ class LocalStorage:
             _make_secret(file, content)
         return file.read_bytes()
 
-    def keep(self, name: str, content: bytes) -> None:
-        """See `Storage.keep`."""
+    def write_secret(self, name: str, content: bytes) -> None:
+        """See `Storage.write_secret`."""
         with replacing(self.workspace.home / name) as file:
             file.write(content)
 
@@ -118,6 +104,12 @@ def _make_secret(file: Path, content: bytes) -> None:
         os.fsync(folder)  # the name itself, or a power cut would give the next release another key
     finally:
         os.close(folder)
+
+
+def random_secret(storage: Storage, name: str, length: int) -> bytes:
+    """A secret of the workspace; `length` random bytes where there was none."""
+    stored = storage.read_secret(name)
+    return storage.create_secret(name, os.urandom(length)) if stored is None else stored
 
 
 def forget_logs(workspace: Workspace, runs: Collection[str]) -> None:

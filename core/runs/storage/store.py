@@ -40,7 +40,7 @@ from core.runs.storage.database import RunRow, TableRow
 from core.runs.storage.engine import can_write
 from core.runs.storage.journal import Journal
 from core.runs.storage.processes.holding import held_by, to_adopt, to_beat, to_claim
-from core.runs.storage.processes.process import LostHold, held_by_nobody, started_since_boot
+from core.runs.storage.processes.process import LostRun, runs_without_worker, started_since_boot
 from core.runs.storage.row_mapping import run_record
 from core.runs.storage.table_store import TableStore
 from core.runs.workspace import Workspace, private_folder
@@ -218,9 +218,9 @@ class RunStore(TableStore):
         failure: FailureKind | None = None,
         expect: Collection[State] | None = None,
         pid: int | None = None,
-        lost: LostHold | None = None,
+        lost: LostRun | None = None,
     ) -> bool:
-        """Change a run's state and tell its story; one winner among many processes.
+        """Change a run's state and record it; of several processes one succeeds.
 
         Args:
           error: one plain line when the state is failed.
@@ -331,7 +331,7 @@ class RunStore(TableStore):
 
     def reconcile(self) -> list[RunRecord]:
         """Mark runs whose worker is gone as lost and return them; cheap enough for every look."""
-        lost = [seen.run_id for seen in held_by_nobody(self.engine) if self._lose(seen)]
+        lost = [seen.run_id for seen in runs_without_worker(self.engine) if self._lose(seen)]
         return [self._one(run_id) for run_id in lost]
 
     def _look(self) -> tuple[str, ...]:
@@ -339,7 +339,7 @@ class RunStore(TableStore):
 
         A full disk or a busy database must not keep anybody from looking, nor let him wait.
         """
-        gone = held_by_nobody(self.engine)
+        gone = runs_without_worker(self.engine)
         try:
             if gone and can_write(self.engine):
                 for seen in gone:
@@ -349,7 +349,7 @@ class RunStore(TableStore):
             pass  # a look changes nothing that matters; the next one tries again
         return tuple(seen.run_id for seen in gone)
 
-    def _lose(self, seen: LostHold) -> bool:
+    def _lose(self, seen: LostRun) -> bool:
         message = self._lost_words(seen.run_id)
         return self.set_state(seen.run_id, State.LOST, message, expect=(State.RUNNING,), lost=seen)
 

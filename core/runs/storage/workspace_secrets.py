@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.message import Message, joined, to_say
 from core.runs.errors import RunStoreError
-from core.runs.storage.storages import Storage, open_storage
+from core.runs.storage.storages import Storage, open_storage, random_secret
 from core.runs.workspace import Workspace
 
 __all__ = ["WorkspaceLedgerFiles", "people_key", "shift_key"]
@@ -67,20 +67,20 @@ class WorkspaceLedgerFiles:
 
     def key(self) -> bytes | None:
         """See `LedgerFiles.key`; a `RunStoreError` where what is there is not 32 bytes."""
-        found = self.storage.settled(LEDGER_KEY)
+        found = self.storage.read_secret(LEDGER_KEY)
         return None if found is None else _whole(LEDGER_KEY, found)
 
     def make_key(self) -> bytes:
         """See `LedgerFiles.make_key`."""
-        return _whole(LEDGER_KEY, self.storage.secret(LEDGER_KEY, LENGTH))
+        return _whole(LEDGER_KEY, random_secret(self.storage, LEDGER_KEY, LENGTH))
 
     def head(self) -> bytes | None:
         """See `LedgerFiles.head`."""
-        return self.storage.settled(LEDGER_HEAD)
+        return self.storage.read_secret(LEDGER_HEAD)
 
     def keep_head(self, head: bytes) -> None:
         """See `LedgerFiles.keep_head`."""
-        self.storage.keep(LEDGER_HEAD, head)
+        self.storage.write_secret(LEDGER_HEAD, head)
 
 
 def _secret(workspace: Workspace, name: str) -> bytes:
@@ -89,7 +89,7 @@ def _secret(workspace: Workspace, name: str) -> bytes:
     Raises:
       RunStoreError: what is there is anything else; it is left as it is.
     """
-    return _whole(name, open_storage(workspace).secret(name, LENGTH))
+    return _whole(name, random_secret(open_storage(workspace), name, LENGTH))
 
 
 def _whole(name: str, secret: bytes) -> bytes:

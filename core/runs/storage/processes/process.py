@@ -18,9 +18,9 @@ from core.runs.storage.engine import is_shared
 from core.runs.storage.processes.clock import SharedClock, machine_name, read_clock
 
 __all__ = [
-    "LostHold",
+    "LostRun",
     "Readings",
-    "held_by_nobody",
+    "runs_without_worker",
     "holder_gone",
     "process_alive",
     "started_since_boot",
@@ -74,7 +74,7 @@ def holder_gone(run: RunRow, machine: str, clock: SharedClock) -> bool:
 
 
 @dataclass(frozen=True)
-class LostHold:
+class LostRun:
     """A run whose worker is gone, as it was seen: a sign of life since then makes it untrue.
 
     Attributes:
@@ -86,14 +86,14 @@ class LostHold:
     heartbeat: float | None
 
 
-def held_by_nobody(engine: Engine) -> list[LostHold]:
+def runs_without_worker(engine: Engine) -> list[LostRun]:
     """Running runs whose worker does not exist any more."""
     query = select(RunRow).where(RunRow.state == State.RUNNING)
     machine = machine_name(shared=is_shared(engine))
     with Session(engine) as session:
         rows = session.scalars(query).all()
     clock = read_clock(engine) if rows else SharedClock(0.0)
-    return [LostHold(row.id, row.heartbeat) for row in rows if holder_gone(row, machine, clock)]
+    return [LostRun(row.id, row.heartbeat) for row in rows if holder_gone(row, machine, clock)]
 
 
 class Readings:
