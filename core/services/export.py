@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal
 
 import pandas as pd
 
+from core.message import Message
 from core.models.planning import Hiding, hiding
 from core.models.shaped_output import Shape
 from core.runs.accounts.spending import epsilon_text
@@ -42,16 +43,15 @@ __all__ = [
 
 TEXT = ("str", "string", "object", "category")  # types of columns that spreadsheets could run
 VARYING = (
-    "how many rows a person has is kept; how their values depend on each other, and in what order "
-    "they follow, is not"
+    "the number of rows of each person is kept; how values depend on each other from row to row, "
+    "and their order, are not"
 )
 ESCAPED = "text that begins with =, +, -, @, a tab or a line break has an apostrophe in front"
 HIDDEN: dict[Hiding, str] = {
-    "shifted": "hidden on purpose: how the values are spread is not how they are spread in the "
-    "real table",
-    "trained": "hidden on purpose: the model was trained to spread the values another way than in "
-    "the real table",
-    "none": "tagged, but not hidden: the values are spread as in the real table",
+    "shifted": "hidden on purpose: the distribution is not that of the real table",
+    "trained": "hidden on purpose: the model was trained to make the distribution differ from that "
+    "of the real table",
+    "none": "tagged, but not hidden: the distribution is that of the real table",
 }
 MODEL_ENDINGS = (".json", ".safetensors")  # what models save; nothing else goes into a ZIP
 
@@ -86,7 +86,7 @@ def reviewed_file(
     """
     artefacts = store.artefacts(run.id)
     if not artefacts.exists(SYNTHETIC_TABLE):
-        raise NotFoundError("This run has made no synthetic table yet.")
+        raise NotFoundError(Message("This run has not made a synthetic table yet."))
     exports = artefacts.within("exports")
     name = f"reviewed{'-escaped' if escape_formulas else ''}.{format}"
     if not exports.exists(name) or exports.modified(name) < artefacts.modified(SYNTHETIC_TABLE):
@@ -107,8 +107,10 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
     """
     if run.plan.protection is not None and run.plan.protection.shift:
         raise RunStoreError(
-            "This model holds hidden distributions unshifted, so it stays here. Nothing was made. "
-            "Take the synthetic table instead."
+            Message(
+                "This model holds the hidden distributions unshifted, so it cannot be downloaded. "
+                "Nothing was made. Download the synthetic table instead."
+            )
         )
     folder = store.artefacts(run.id).local(MODEL)
     files = [p for p in folder.rglob("*") if p.is_file() and p.suffix in MODEL_ENDINGS]
@@ -175,11 +177,15 @@ def _kept(domain: Domain, name: str) -> str:
     if person is None or not person.grouped:
         return "; ".join(words)
     if name in person.columns:
-        words.append("the same in the rows of a person, made up")
+        words.append("the same in all rows of a person, made up")
     elif name in person.constant:
-        words.append("one value for a person")
+        words.append("one value for each person")
     else:
-        words.append(VARYING if name != person.order else f"rows of a person rise by it; {VARYING}")
+        words.append(
+            VARYING
+            if name != person.order
+            else f"rows of a person are in ascending order of it; {VARYING}"
+        )
     return "; ".join(words)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from core.message import Message, joined
 from core.models.registry import cards, synthesizer
 from core.privacy.plan import Plan
 from core.schema.schema import Schema
@@ -181,17 +182,36 @@ def advise(
     second = min((m for m in losses if m != chosen), key=lambda model: losses[model])
     one = known[chosen]
     width = " to ".join(map(str, dict.fromkeys(one.columns)))
-    sentence = (
-        f"**{_name(chosen)}** is advised. On {one.tables} generated tables of {width} columns, at "
-        f"as many rows and this ε, with few training steps: {_figures(one, target)}; with "
-        f"{_name(second)} {_figures(known[second], target)}."
-    )
+    sentences = [
+        Message(
+            "**{model}** is recommended. On {n} generated tables of {width} columns with as many "
+            "rows and this ε, after few training steps, it reached: {figures}. {second} reached: "
+            "{others}.",
+            model=_name(chosen),
+            n=one.tables,
+            width=width,
+            figures=_figures(one, target),
+            second=_name(second),
+            others=_figures(known[second], target),
+        )
+    ]
     if one.beyond:
-        sentence += f" With {columns} columns your table is wider than those: take it as a guess."
+        sentences.append(
+            Message(
+                "With {n} columns your table is wider than those, so this is only a guess.",
+                n=columns,
+            )
+        )
     if tagged:
-        bending = " or ".join(card.name for card in cards() if card.protects)
-        sentence += f" Tagged columns are shifted whatever the model; {bending} can do without."
-    return Advice(chosen, sentence)
+        able = ", ".join(card.name for card in cards() if card.protects)
+        sentences.append(
+            Message(
+                "Tagged columns are shifted whichever model you choose; only {models} can do "
+                "without a shift.",
+                models=able,
+            )
+        )
+    return Advice(chosen, joined(sentences))
 
 
 def _loss(one: Forecast, target: bool) -> float:
@@ -199,10 +219,18 @@ def _loss(one: Forecast, target: bool) -> float:
     return one.tvd_2way.mean + (1.0 - one.learnt.mean if target else 0.0)
 
 
-def _figures(one: Forecast, target: bool) -> str:
+def _figures(one: Forecast, target: bool) -> Message:
     """What was measured, in words."""
-    learnt = f", {one.learnt.mean:.0%} of the target learnt" if target else ""
-    return f"pairs of columns {one.tvd_2way.mean:.2f} away (0 is the same){learnt}"
+    if target:
+        return Message(
+            "distance {distance:.2f} for pairs of columns (0: equal), {part:.0%} of the target "
+            "learned",
+            distance=one.tvd_2way.mean,
+            part=one.learnt.mean,
+        )
+    return Message(
+        "distance {distance:.2f} for pairs of columns (0: equal)", distance=one.tvd_2way.mean
+    )
 
 
 def _name(model: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from core.message import Message, joined
 from core.models.planning import Hiding, hiding
 from core.models.registry import cards
 from core.runs.records import RunRecord
@@ -17,24 +18,24 @@ from core.services import reviews
 
 __all__ = ["HIDDEN", "hidden_columns", "limits", "paid_certificates"]
 
-UNCERTIFIED = "No certificate was bought, so nothing outside shows how different it is."
+UNCERTIFIED = Message(
+    "No certificate was bought, so nothing that may leave the house shows how much it differs."
+)
 
 
 # how tagged columns were hidden, and what that says of their shares
-HIDDEN: dict[Hiding, tuple[str, str]] = {
+HIDDEN: dict[Hiding, tuple[Message, Message]] = {
     "shifted": (
-        "shifted on purpose",
-        "How their values are spread is not how they are spread in the real table; do not quote "
-        "it.",
+        Message("shifted on purpose"),
+        Message("Their distribution is not that of the real table. Do not quote it."),
     ),
     "trained": (
-        "trained to differ on purpose",
-        "How their values are spread should not be how they are spread in the real table; do not "
-        "quote it.",
+        Message("trained to differ on purpose"),
+        Message("Their distribution should differ from that of the real table. Do not quote it."),
     ),
     "none": (
-        "tagged, but not hidden",
-        "Nothing was done to them, so their values are spread as in the real table.",
+        Message("tagged, but not hidden"),
+        Message("Nothing was done to them, so they are distributed as in the real table."),
     ),
 }
 
@@ -70,11 +71,31 @@ def _hidden(store: RunStore, run: RunRecord) -> Iterator[str]:
         result = paid.get(group)
         shown = UNCERTIFIED
         if result is not None:
-            granted = "granted" if result["granted"] else "refused, so it may be close to real"
-            shown = f"A certificate that it differs was bought for ε = {result['epsilon']:g}: "
-            shown += f"{granted}."
-        yield f"{', '.join(names)} ({group}): {how}. {spread} {shown}"
+            shown = _certificate_words(result)
+        yield Message(
+            "{columns} ({group}): {how}. {spread} {certificate}",
+            columns=", ".join(names),
+            group=group,
+            how=how,
+            spread=spread,
+            certificate=shown,
+        )
     yield from (stored.get("lmdp") or {}).get("attack", ())
+
+
+def _certificate_words(result: dict[str, Any]) -> Message:
+    """What the certificate of one group came to."""
+    epsilon = result["epsilon"]
+    if result["granted"]:
+        return Message(
+            "A certificate that it differs was bought for ε = {epsilon:g} and granted.",
+            epsilon=epsilon,
+        )
+    return Message(
+        "A certificate that it differs was bought for ε = {epsilon:g} and refused, so it may be "
+        "close to the real one.",
+        epsilon=epsilon,
+    )
 
 
 def _columns(schema: Schema) -> Iterator[str]:
@@ -83,19 +104,23 @@ def _columns(schema: Schema) -> Iterator[str]:
     made_up = [c.name for c in schema.columns if c.kind.surrogate and c.name not in dropped]
     merged = [c.name for c in schema.columns if c.other is not None and c.name not in dropped]
     if made_up:
-        yield f"Made up, nothing in it is real: {', '.join(made_up)}."
+        yield Message("Made up, with nothing real in them: {columns}.", columns=", ".join(made_up))
     if dropped:
-        yield f"Left out: {', '.join(dropped)}."
+        yield Message("Left out: {columns}.", columns=", ".join(dropped))
     if merged:
-        yield f"Rare values are merged under one label: {', '.join(merged)}."
+        yield Message(
+            "Rare values are merged under one label: {columns}.", columns=", ".join(merged)
+        )
 
 
 def _model(run: RunRecord) -> Iterator[str]:
     card = {card.id: card for card in cards()}.get(run.model)
     if card is not None:
-        yield f"{card.name} is weak at: {card.weak_at}"
+        yield Message(
+            "{name} is weak at: {weak_at}", name=card.name, weak_at=joined([card.weak_at])
+        )
     if run.schema.person is not None and run.schema.person.grouped:
-        yield (
-            "How many rows a person has is kept; how their values depend on each other, and in "
-            "what order they follow, is not."
+        yield Message(
+            "The number of rows of each person is kept. How values depend on each other from row "
+            "to row, and their order, are not kept."
         )

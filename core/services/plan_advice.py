@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from core.lmdp.level import chance, full_groups, groups_of
+from core.message import Message, plural
 from core.privacy.plan import Phase, Plan
 from core.runs.request import DEFAULT_ALPHA
 from core.schema.person import Person
@@ -70,13 +71,27 @@ def certificate_offers(
 
 def phase_words(phase: Phase, plan: Plan) -> str:
     """How often a phase runs, on how much, with what noise."""
-    times = "Once" if phase.count == 1 else f"{phase.count:,} times"
-    on = f"on all {plan.records}"
+    often = plural(phase.count, "Once", "{n:,} times")
+    grouped = plan.records == "people"
+    on = Message("on all people") if grouped else Message("on all records")
     if phase.sampling_rate is not None and phase.sampling_rate < 1:
-        on = f"on random batches of about {phase.sampling_rate * plan.n:,.0f} {plan.records}"
+        batch = phase.sampling_rate * plan.n
+        on = Message("on random batches of about {n:,.0f} records", n=batch)
+        if grouped:
+            on = Message("on random batches of about {n:,.0f} people", n=batch)
     if phase.rho is not None:
-        odds = math.exp(math.sqrt(8.0 * phase.rho))
-        return f"{times}, {on}. One record changes the odds of a choice {odds:.4f}-fold at most."
+        return Message(
+            "{often}, {on}. One record changes the odds of a choice by a factor of {odds:.4f} at "
+            "most.",
+            often=often,
+            on=on,
+            odds=math.exp(math.sqrt(8.0 * phase.rho)),
+        )
     if not phase.noise_multiplier:
-        return f"{times}, {on}. No noise."
-    return f"{times}, {on}. Noise: {phase.noise_multiplier:.2f} × what one record can change."
+        return Message("{often}, {on}. No noise.", often=often, on=on)
+    return Message(
+        "{often}, {on}. Noise: {noise:.2f} × what one record can change.",
+        often=often,
+        on=on,
+        noise=phase.noise_multiplier,
+    )

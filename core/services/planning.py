@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from core.encoding.layout.layout import Layout
 from core.lmdp.level import GROUP, GROUP_LEVEL
+from core.message import Message
 from core.models.card import Card
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
@@ -39,8 +40,12 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
     unpaid = unbought(schema).names
     if unpaid:
         raise SchemaError(
-            f"Nobody has bought the bounds, categories or mappings of: {', '.join(unpaid)}. Buy "
-            "them on the Tables page or with --buy, declare them public, or drop these columns."
+            Message(
+                "Nobody has bought the bounds, categories or mappings of: {unpaid}. Buy "
+                "them on the Tables page or with --buy, declare them public, or drop "
+                "these columns.",
+                unpaid=", ".join(unpaid),
+            )
         )
     check_room(schema.columns, n)
     domain = Layout(schema.domain()).domain  # what models see is what they and the counts pay for
@@ -86,8 +91,12 @@ def _protection(domain: Domain, n: int, request: RunRequest, card: Card) -> Prot
         )
     if private and certificate is not None and n < GROUP:
         raise ValueError(
-            f"A private certificate needs {GROUP} records at least and the table has {n}. "
-            "Choose the inside check."
+            Message(
+                "A private certificate needs {group} records at least and the table has "
+                "{n}. Choose the inside check.",
+                group=GROUP,
+                n=n,
+            )
         )
     return Protection(
         groups=domain.sensitive,
@@ -104,14 +113,24 @@ def _check_shift(request: RunRequest, card: Card) -> None:
         return
     if shift > 0.0:
         raise ValueError(
-            f"A shift of {shift:g} hides nothing: {GROUP} records notice a table that is not "
-            f"shifted at all in up to {GROUP_LEVEL:.0%} of tries. Choose a stronger one."
+            Message(
+                "A shift of {shift:g} hides nothing: {group} records notice a table "
+                "that is not shifted at all in up to {group_level:.0%} of tries. Choose "
+                "a stronger one.",
+                shift=shift,
+                group=GROUP,
+                group_level=GROUP_LEVEL,
+            )
         )
     if not card.protects:
         able = " or ".join(one.name for one in cards() if one.protects)
         raise ValueError(
-            f"Without a shift {card.name} hides nothing: the tagged columns would come out as they "
-            f"are. Choose a shift, train {able}, or remove the tags."
+            Message(
+                "Without a shift {name} hides nothing: the tagged columns would come "
+                "out as they are. Choose a shift, train {able}, or remove the tags.",
+                name=card.name,
+                able=able,
+            )
         )
     if request.review or request.score:
         raise ValueError(
@@ -141,5 +160,5 @@ def _plain(model: str, error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"{model} has no setting called '{where}'"
+        return Message("{model} has no setting called '{where}'", model=model, where=where)
     return f"{where}: {first['msg'].lower()}, not {first['input']!r}"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.message import Message
 from core.models.events import Signal
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.plan import Plan, certificate_phase
@@ -135,11 +136,16 @@ def resume(
     """
     run = store.run(run_id)
     if run.state.live or run.state.final:
-        raise RunStoreError(f"A run that is {run.state.value} cannot be resumed.")
+        raise RunStoreError(
+            Message("A run that is {value} cannot be resumed.", value=run.state.value)
+        )
     if not run.resumable and not spend_again:
         raise RunStoreError(
-            "There is no checkpoint to go on from. Nothing was started. "
-            f"A new start spends {_epsilon_words(run)} again: confirm it to go on."
+            Message(
+                "There is no checkpoint to go on from. Nothing was started. A new start "
+                "spends {run} again: confirm it to go on.",
+                run=_epsilon_words(run),
+            )
         )
     launcher.resume(run_id)
     return store.run(run_id)
@@ -201,7 +207,7 @@ def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Ru
 def _ask(store: RunStore, run_id: str, signal: Signal) -> None:
     state = store.run(run_id).state
     if state is not State.RUNNING:
-        raise RunStoreError(f"A run that is {state.value} cannot be stopped.")
+        raise RunStoreError(Message("A run that is {value} cannot be stopped.", value=state.value))
     store.request(run_id, signal)
 
 

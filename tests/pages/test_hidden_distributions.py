@@ -91,7 +91,7 @@ def test_no_shift_is_offered_only_where_training_hides(tagged, show, model, offe
 
 # what is done to tagged columns -> in limits, in the dictionary
 SAID = {
-    "shifted": ("pearl", 0.75, "shifted on purpose", "hidden on purpose: how the values"),
+    "shifted": ("pearl", 0.75, "shifted on purpose", "hidden on purpose: the distribution"),
     "trained": ("ppem", 0.0, "trained to differ on purpose", "the model was trained to"),
     "none": ("pearl", 0.0, "tagged, but not hidden", "tagged, but not hidden"),
 }
@@ -168,7 +168,7 @@ def test_the_outside_view_and_file_say_what_is_not_real(store, tagged, start, sh
         assert "ward (group 2): shifted on purpose" in said
         assert "bought for ε = 0.1" in said and ("refused" in said) is not granted
         assert "No certificate was bought" in said  # for the group that has none
-        assert "Made up, nothing in it is real: visit_id" in said
+        assert "Made up, with nothing real in them: visit_id" in said
         assert "is weak at" in said
         assert "p = 0.0" not in said and "p_stein" not in said  # the inside check stays inside
 

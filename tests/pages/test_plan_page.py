@@ -216,7 +216,7 @@ def test_what_is_foretold_needs_no_row_of_the_table(store, table, show):
     store.table_artefacts(table.id).delete("rows.parquet")
     at = whole(show("plan", table=table.id))
     said = words(at)
-    assert "Expected distances" in said and "not on your rows" in said and "is advised" in said
+    assert "Expected distances" in said and "not on your rows" in said and "is recommended" in said
     at = whole(at.pills[0].set_value("ppem").run())
     assert "There is no forecast for" in words(at) and "Expected distances" not in words(at)
     assert "No earlier run to judge by" in words(at)

@@ -117,7 +117,7 @@ def test_a_shifted_model_stays_here(store, run):
     (folder / "shift.json").write_text("{}")
     shifted = Protection(groups={"g": ("age",)}, shift=0.75)
     plan = run.plan.model_copy(update={"protection": shifted})
-    with pytest.raises(RunStoreError, match="stays here"):
+    with pytest.raises(RunStoreError, match="cannot be downloaded"):
         export.model_zip(store, replace(run, plan=plan))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from core.message import Message
 from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import (
     Entry,
@@ -191,8 +192,13 @@ def set_limit(
     """
     if epsilon > LARGEST_EPSILON:
         raise ValueError(
-            f"A limit of ε {epsilon:g} protects nobody: above ε {LARGEST_EPSILON:g} hardly any "
-            "noise is left in what is released. Nothing was changed. Choose a smaller limit."
+            Message(
+                "A limit of ε {epsilon:g} protects nobody: above ε {largest_epsilon:g} "
+                "hardly any noise is left in what is released. Nothing was changed. "
+                "Choose a smaller limit.",
+                epsilon=epsilon,
+                largest_epsilon=LARGEST_EPSILON,
+            )
         )
     table, ledger = store.table(table_id), store.ledger
     known = opening(ledger.entries(table.account_id))

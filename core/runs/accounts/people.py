@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import pandas as pd
 from sqlalchemy import Connection, func, select, update
 
+from core.message import Message
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.record_linkage import (
@@ -264,7 +265,11 @@ def _chosen(account_id: str | None, linked: Sequence[LinkedAccount], fresh: str)
         return fresh
     if not 0 < len(name) <= MOST_NAME or not name.isprintable():
         raise RunStoreError(
-            f"An account's name has 1 to {MOST_NAME} characters on one line. Nothing was changed."
+            Message(
+                "An account's name has 1 to {most_name} characters on one line. Nothing "
+                "was changed.",
+                most_name=MOST_NAME,
+            )
         )
     return name
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import insert, select
 
+from core.message import Message
 from core.privacy.discovery.unbought import known_labels, unbought
 from core.privacy.ledger.ledger import Entry
 from core.runs.errors import RunStoreError
@@ -230,18 +231,21 @@ def _paid_column(column: SchemaColumn, records: Sequence[PurchaseRecord]) -> str
             return record.entry
     if dropped:
         return None
-    raise _unpaid(f"The domain of '{column.name}'")
+    raise _unpaid(Message("The domain of '{name}'", name=column.name))
 
 
 def _paid_rule(rule: AnyRule, records: Sequence[PurchaseRecord]) -> str:
     for record in records:
         if rule in record.rules:
             return record.entry
-    raise _unpaid(f"What the rule “{rule.text}” says of labels")
+    raise _unpaid(Message("What the rule “{text}” says of labels", text=rule.text))
 
 
 def _unpaid(what: str) -> RunStoreError:
     return RunStoreError(
-        f"{what} is marked as bought, but the account of these people never paid for it. Nothing "
-        "was spent. Buy it again, or declare it public."
+        Message(
+            "{what} is marked as bought, but the account of these people never paid for "
+            "it. Nothing was spent. Buy it again, or declare it public.",
+            what=what,
+        )
     )

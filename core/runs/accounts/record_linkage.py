@@ -28,6 +28,7 @@ from core.importing.record_hashes import (
 )
 from core.importing.record_overlap import Overlap, estimate_overlap
 from core.importing.record_stream import DrawnRows, most_compared
+from core.message import Message
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.reading.raw_cells import raw_frame
 from core.reading.typed_cells import typed_rows
@@ -303,26 +304,30 @@ def _read(store: RunStore, numbers: Sequence[int]) -> Iterator[SketchRow]:
 
 def _evidence(row: SketchRow, overlap: Overlap | None) -> tuple[str, float]:
     """A sentence on what is shared, and how much; None says that the tables are equal."""
-    day = datetime.fromtimestamp(row.created, UTC)
-    other = f"'{row.title}' (brought in {day.day} {day:%b %Y})"
+    day = datetime.fromtimestamp(row.created, UTC).date().isoformat()
+    other = Message("'{title}' (imported on {day})", title=row.title, day=day)
     if overlap is None:
-        return f"All rows of this table are also in {other}.", 1.0
+        return Message("All rows of this table are also in {other}.", other=other), 1.0
     if overlap.of_new >= overlap.of_old or overlap.of_new >= 0.1:
-        return f"{_many(overlap.of_new)} of this table are also in {other}.", overlap.of_new
-    return f"{_many(overlap.of_old)} of {other} are also in this table.", overlap.of_old
+        return Message(
+            "{share} of this table are also in {other}.", share=_many(overlap.of_new), other=other
+        ), overlap.of_new
+    return Message(
+        "{share} of {other} are also in this table.", share=_many(overlap.of_old), other=other
+    ), overlap.of_old
 
 
-def _many(share: float) -> str:
+def _many(share: float) -> Message:
     """A share of rows in words, for reading aloud.
 
     >>> _many(1.0), _many(0.91), _many(0.031)
     ('Nearly all rows', 'About 9 of 10 rows', 'About 3 of 100 rows')
     """
     if share >= 0.95:
-        return "Nearly all rows"
+        return Message("Nearly all rows")
     if share >= 0.095:
-        return f"About {round(10 * share)} of 10 rows"
-    return f"About {max(1, round(100 * share))} of 100 rows"
+        return Message("About {n} of 10 rows", n=round(10 * share))
+    return Message("About {n} of 100 rows", n=max(1, round(100 * share)))
 
 
 def add_sketch(connection: Connection, row: dict[str, Any]) -> None:

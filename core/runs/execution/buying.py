@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from core.message import Message
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.discovery.unbought import Unbought, unbought
 from core.privacy.ledger.ledger import Entry
@@ -82,7 +83,12 @@ def buy_schema(
         unit_words=unit_words,
     )
     # once more: now that its account paid, the table cannot be moved any more
-    _same_account(store, table_id, account_id, f"Nothing was read; ledger entry {entry.id} paid.")
+    _same_account(
+        store,
+        table_id,
+        account_id,
+        Message("Nothing was read; ledger entry {id} paid.", id=entry.id),
+    )
     from core.privacy.discovery.release import release_schema  # torch; pages import this module
 
     meter = Meter(plan)
@@ -98,10 +104,14 @@ def _check_lost(store: RunStore, account_id: str, *, again: bool) -> None:
     lost = lost_purchase(store, account_id)
     if lost is not None and not again:
         raise RunStoreError(
-            f"A purchase about these people was paid for (ledger entry {lost.id}, "
-            f"ε {lost.limit:.3g}) and not kept: it is being made just now, or it was lost when its "
-            "process ended, and then it stays spent. Nothing more was spent. Look again, or "
-            "confirm that another one is to be paid for."
+            Message(
+                "A purchase about these people was paid for (ledger entry {id}, ε "
+                "{limit:.3g}) and not kept: it is being made just now, or it was lost "
+                "when its process ended, and then it stays spent. Nothing more was "
+                "spent. Look again, or confirm that another one is to be paid for.",
+                id=lost.id,
+                limit=lost.limit,
+            )
         )
 
 
@@ -117,8 +127,11 @@ def _same_account(store: RunStore, table_id: str | None, account_id: str, spent:
     """
     if table_id is not None and store.table(table_id).account_id != account_id:
         raise RunStoreError(
-            f"Meanwhile somebody said that this table is about other people. {spent} Load the "
-            "page again, and buy from their account."
+            Message(
+                "Meanwhile somebody said that this table is about other people. {spent} "
+                "Load the page again, and buy from their account.",
+                spent=spent,
+            )
         )
 
 

@@ -170,9 +170,15 @@ def _purchases(job: Job, store: RunStore) -> tuple[PurchaseRecord, ...]:
     too_large = (plan.budget.delta + before) * plan.n >= 1.0
     if bought and plan.budget.private and too_large and not job.resume:
         raise SchemaError(
-            f"δ = {plan.budget.delta:g} of this run and {before:g} of what was bought for it are "
-            f"too large together for {plan.n} records: they must be below "
-            f"1/n = {1 / plan.n:g}. Nothing was spent. Plan with a smaller δ."
+            Message(
+                "δ = {delta:g} of this run and {before:g} of what was bought for it are "
+                "too large together for {n} records: they must be below 1/n = "
+                "{value:g}. Nothing was spent. Plan with a smaller δ.",
+                delta=plan.budget.delta,
+                before=before,
+                n=plan.n,
+                value=1 / plan.n,
+            )
         )
     return bought
 

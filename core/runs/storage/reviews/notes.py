@@ -18,6 +18,7 @@ from enum import StrEnum
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from core.message import Message, plural
 from core.quality.report.types import View
 from core.runs.errors import RunStoreError
 from core.runs.storage.database import NoteRow
@@ -250,16 +251,23 @@ def missing(store: TableStore, *, table_id: str, run_id: str, alarm: bool = Fals
     given = review_verdicts(store, run_id)
     against = [v.author for v in given if v.decision is Decision.CHANGES]
     if against:
-        return f"Changes were asked for by {', '.join(against)}."
+        return Message("Changes were asked for by {against}.", against=", ".join(against))
     approvals = [v.view for v in given if v.decision is Decision.APPROVE]
     lacking = present.approvals - len(approvals)
     unseen = alarmed - approvals.count("inside")  # the outside view shows no alarm
     if max(lacking, unseen) <= 0:
         return ""
-    people = "person has" if max(lacking, unseen) == 1 else "people have"
     if unseen >= lacking:
-        return f"{unseen} more {people} to approve this run in its inside view on the Review page."
-    return f"{lacking} more {people} to approve this run on the Review page."
+        return plural(
+            unseen,
+            "1 more person has to approve this run in its inside view on the Review page.",
+            "{n} more people have to approve this run in its inside view on the Review page.",
+        )
+    return plural(
+        lacking,
+        "1 more person has to approve this run on the Review page.",
+        "{n} more people have to approve this run on the Review page.",
+    )
 
 
 def _seen(store: TableStore, table_id: str, run_id: str, author: str, view: View) -> None:
