@@ -65,7 +65,8 @@ def shares(table: AlignedTable, queries: list[Query]) -> NDArray[np.float64]:
         for name, condition in query.items():
             x = table.values[name]
             if isinstance(condition, tuple):
-                inside &= (x >= condition[0]) & (x <= condition[1])  # false for NaN
+                number = x.astype(np.float64)
+                inside &= (number >= condition[0]) & (number <= condition[1])  # false for NaN
             else:
                 inside &= np.isin(x, list(condition))  # -1, missing, is never asked for
         out[i] = inside.mean() if table.n else 0.0
