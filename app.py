@@ -2,13 +2,12 @@
 
 import streamlit as st
 
-from pages.server import endpoints
-from pages.server import middleware as doorway
+from pages.server import endpoints, middleware
 
 # beside `front.py` lies no folder of pages, so the server lists and runs none by itself
 app = st.App(
     "pages/server/front.py",
-    middleware=doorway.MIDDLEWARE,
+    middleware=middleware.MIDDLEWARE,
     routes=endpoints.ROUTES,
     lifespan=endpoints.lifespan,
 )

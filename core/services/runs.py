@@ -33,6 +33,7 @@ from core.schema.schema import Schema
 
 __all__ = [
     "Progress",
+    "RunStore",
     "cancel",
     "compare_again",
     "epsilon_so_far",

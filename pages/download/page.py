@@ -10,9 +10,8 @@ import streamlit as st
 from core.runs.events import State
 from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
-from core.runs.storage.reviews import notes
 from core.schema.rounding_up import round_up
-from core.services import export, limits, recipe, reviews, runs
+from core.services import discussion, export, limits, recipe, reviews, runs
 from pages.download import shaped_rows
 from pages.review import exposure, report_view
 from pages.server import guard, routes
@@ -20,12 +19,13 @@ from pages.shared import downloads, glossary, shown_code
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 
 Format = Literal["csv", "parquet"]
 LMDP_RESULTS = {
     True: to_say("granted"),
-    False: to_say("refused"),
-    None: to_say("not tested with noise"),
+    False: to_say("not granted"),
+    None: to_say("not tested privately"),
 }
 
 
@@ -33,9 +33,9 @@ def render() -> None:
     """The page."""
     guard.require("steward")
     shared.header(
-        say("Download"), say("Take the synthetic table with you, and the proof of what it cost.")
+        say("Download"), say("Download the synthetic table together with its privacy certificate.")
     )
-    run = shared.finished_run(say("There is no finished run to download."))
+    run = shared.finished_run(say("No run has finished yet, so there is nothing to download."))
     if run is None:
         return
     if run.state is not State.DONE:
@@ -58,8 +58,8 @@ def render() -> None:
     if named:
         st.info(
             say(
-                "**{columns}**: hidden on purpose, so not spread as in the real table. Hand the "
-                "data dictionary on with the table: it says so.",
+                "**{columns}**: hidden on purpose, so their distribution differs from the real "
+                "one. Pass the data dictionary on with the table, because it says so.",
                 columns=plain(", ".join(named)),
             ),
             icon=":material/visibility_off:",
@@ -76,14 +76,14 @@ def render() -> None:
 
 def _hidden(run: RunRecord) -> bool:
     """Whether hidden distributions allow a download, if need be after a word of confirmation."""
-    groups = reviews.refused_groups(shared.store(), run)
+    groups = reviews.refused_groups(store(), run)
     if not groups:
         return True
     st.error(
         say(
-            "The check of hidden distributions said no, or what it said is missing, for: {groups}. "
-            "The table may reveal how these columns are spread in the real one. Train again, or "
-            "say that you accept it.",
+            "The check of the hidden distributions failed or is missing for: {groups}. The table "
+            "may reveal how these columns are distributed in the real one. Train again, or accept "
+            "this.",
             groups=plain(", ".join(groups)),
         ),
         icon=":material/block:",
@@ -96,19 +96,19 @@ def _hidden(run: RunRecord) -> bool:
 
 def _approved(run: RunRecord) -> bool:
     """Whether the reviews that the steward asked for are there."""
-    waits = reviews.waits_for(shared.store(), run)
+    waits = reviews.waits_for(store(), run)
     if waits:
         reason = plain(said(waits))
         st.error(
-            say("This table waits for its review. {reason}", reason=reason),
+            say("This table is waiting for review. {reason}", reason=reason),
             icon=":material/block:",
         )
-        routes.button(say("Go to its review"), "review", primary=True, run=run.id)
-    picked = notes.picked(shared.store(), run.table_id)
+        routes.button(say("Go to the review"), "review", primary=True, run=run.id)
+    picked = discussion.picked(store(), run.table_id)
     if picked is not None and picked[0] != run.id:
         st.info(
             say(
-                "Another run of this table was picked for release by {name}.",
+                "{name} picked another run of this table for release.",
                 name=plain(picked[1]),
             ),
             icon=":material/trophy:",
@@ -124,17 +124,19 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
         1,
         10_000_000,
         run.rows,
-        help=say("Other than the reviewed number: fresh rows are drawn, which costs no privacy."),
+        help=say(
+            "For any other number than was reviewed, new rows are generated. This costs no privacy."
+        ),
     )
     format: Format = st.radio(
         say("Format"), ["csv", "parquet"], format_func=str.upper, horizontal=True
     )
     escape = format == "csv" and st.checkbox(
-        say("Make it safe to open in a spreadsheet"),
+        say("Make the file safe to open in a spreadsheet"),
         value=True,
         help=say(
-            "Text that a spreadsheet would run as a formula gets an apostrophe in front. The "
-            "data dictionary says so. Switch it off for programs that read the file as it is."
+            "Puts an apostrophe in front of text that a spreadsheet would run as a formula; the "
+            "data dictionary mentions it. Turn this off for programs that read the file as it is."
         ),
     )
     shape, seeds = shaped_rows.choose(run)
@@ -149,7 +151,7 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
     downloads.offer(
         say("Download {name}", name=name),
         lambda: export.reviewed_file(
-            shared.store(), run, format=format, escape_formulas=escape
+            store(), run, format=format, escape_formulas=escape
         ).read_bytes(),
         table_id=run.table_id,
         file_name=name,
@@ -158,19 +160,17 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
         type="primary",
         icon=":material/download:",
     )
-    st.caption(say("These are the very rows that were reviewed."))
+    st.caption(say("These are exactly the rows that were reviewed."))
     return asked, seeds
 
 
 def _fresh(run: RunRecord, asked: SampleRequest) -> None:
     """Another number of rows: drawn on request, then offered."""
     key = f"fresh_{run.id}_{asked!r}"
-    label = say("Make {n:,} fresh rows", n=asked.rows)
+    label = say("Generate {n:,} new rows", n=asked.rows)
     if st.button(label, type="primary", icon=":material/refresh:"):
-        with shared.plain_errors(), st.spinner(say("Drawing rows from the saved model …")):
-            st.session_state[key] = runs.generate_rows(
-                shared.store(), shared.launcher(), run.id, asked
-            )
+        with shared.plain_errors(), st.spinner(say("Generating rows from the saved model …")):
+            st.session_state[key] = runs.generate_rows(store(), shared.launcher(), run.id, asked)
     path = st.session_state.get(key)
     if path is not None:
         name = export.file_name(run, asked.format)
@@ -185,13 +185,13 @@ def _fresh(run: RunRecord, asked: SampleRequest) -> None:
 
 
 def _papers(run: RunRecord, *, escaped: bool) -> None:
-    st.subheader(say("What goes with it"), anchor=False)
-    certificate = reviews.privacy_certificate(shared.store(), run.id)
+    st.subheader(say("Documents"), anchor=False)
+    certificate = reviews.privacy_certificate(store(), run.id)
     if certificate is not None:
         downloads.offer(
             say("Privacy certificate (JSON)"),
             lambda: export.certificate_text(  # as it is true when the button is pressed
-                reviews.privacy_certificate(shared.store(), run.id) or {}
+                reviews.privacy_certificate(store(), run.id) or {}
             ),
             table_id=run.table_id,
             file_name=export.file_name(run, "certificate.json"),
@@ -209,20 +209,21 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
     if run.plan.protection is not None and run.plan.protection.shift:
         st.caption(
             say(
-                ":material/deployed_code_alert: The trained model stays here: it holds the hidden "
-                "distributions unshifted, and the shift."
+                ":material/deployed_code_alert: The trained model cannot be downloaded, because it "
+                "contains the real hidden distributions and the shift."
             )
         )
     else:
         downloads.offer(
             say("Trained model (ZIP)"),
-            lambda: export.model_zip(shared.store(), run),
+            lambda: export.model_zip(store(), run),
             table_id=run.table_id,
             reviewed=run,
             file_name=export.file_name(run, "model.zip"),
             icon=":material/deployed_code:",
             help=say(
-                "Weights and settings. As private as the table: more rows can be drawn from it."
+                "Weights and settings. As private as the table: anyone who has it can generate "
+                "more rows."
             ),
             width="stretch",
         )
@@ -239,7 +240,10 @@ def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:
     zipped = asked.format == "csv" and (bool(seeds) or not asked.shape.plain)
     out = export.file_name(run, "zip" if zipped else asked.format)
     rows = recipe.sample_code(run, asked, seeds, out=out)
-    codes = {say("A run like this one"): shown_code.of_run(run), say("Rows of this model"): rows}
+    codes = {
+        say("Repeat this run"): shown_code.of_run(run),
+        say("Generate rows from this model"): rows,
+    }
     shown_code.show(codes, table_id=run.table_id)
 
 
@@ -256,7 +260,7 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
             st.caption(plain(said(sentence)))
     claim = run.guarantee
     if claim is None or not claim.private:
-        st.markdown(say("**No differential privacy is claimed.**"))
+        st.markdown(say("**This table has no differential privacy.**"))
     else:
         st.markdown(
             say(

@@ -17,6 +17,7 @@ from pages.shared import downloads
 from pages.shared import widgets as shared
 from pages.shared.language import said, say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 
 MOST_SHARES = 12  # labels whose shares can be set here; the command line takes more
 MOST_SEEDS = 20
@@ -24,11 +25,11 @@ MOST_SEEDS = 20
 
 def choose(run: RunRecord) -> tuple[Shape, tuple[int, ...]]:
     """What is asked of rows, and the seeds of several tables; nothing unless somebody asks."""
-    with st.expander(say("Rows of chosen values"), icon=":material/filter_alt:"):
+    with st.expander(say("Choose which rows to generate"), icon=":material/filter_alt:"):
         st.caption(
             say(
-                "Drawn from the trained model and selected. No real row is read, so it costs no "
-                "privacy."
+                "Rows are generated from the trained model and then selected. No real row is read, "
+                "so this costs no privacy."
             )
         )
         columns = {column.name: column for column in run.schema.domain().modelled}
@@ -41,11 +42,11 @@ def choose(run: RunRecord) -> tuple[Shape, tuple[int, ...]]:
         where = [text for name in picked for text in _condition(run.id, columns[name])]
         share = _share(run, columns)
         fill = st.toggle(
-            say("No missing cells"),
+            say("No missing values"),
             key=f"fill_{run.id}",
             help=say(
-                "A missing cell gets the value of the most similar synthetic row. Where rows "
-                "belong to people, rows with missing cells are left out instead."
+                "Each missing value is filled from the most similar synthetic row. If a person has "
+                "several rows, rows with missing values are left out instead."
             ),
         )
         seeds = _seeds(
@@ -54,8 +55,8 @@ def choose(run: RunRecord) -> tuple[Shape, tuple[int, ...]]:
                 key=f"seeds_{run.id}",
                 placeholder="1, 2, 3",
                 help=say(
-                    "The same seed gives the same rows again. Several tables show how much "
-                    "chance there is in what you compute from one."
+                    "The same seed gives the same rows again. Several tables show how much your "
+                    "results vary by chance."
                 ),
             )
         )
@@ -120,7 +121,7 @@ def _share(run: RunRecord, columns: dict[str, DomainColumn]) -> str | None:
         index=None,
         key=f"share_{run.id}",
         placeholder=say("Choose"),
-        help=say("Values without a share are drawn as the model draws them."),
+        help=say("Values without a share stay as common as in the model."),
     )
     if name is None:
         return None
@@ -143,28 +144,34 @@ def _seeds(text: str) -> tuple[int, ...]:
     """The seeds that were written, each once; a message and none where they are no numbers."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
-        st.error(say("Seeds are whole numbers with commas between, such as 1, 2, 3."))
+        st.error(say("Seeds are whole numbers separated by commas, such as 1, 2, 3."))
         return ()
     seeds = tuple(dict.fromkeys(int(part) for part in parts))
     if len(seeds) > MOST_SEEDS:
-        st.error(say("{n} tables at most at once; the first {n} seeds are taken.", n=MOST_SEEDS))
+        st.error(
+            say("At most {n} tables at once: only the first {n} seeds are used.", n=MOST_SEEDS)
+        )
     return seeds[:MOST_SEEDS]
 
 
 def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
     """Make such rows on request, say how common they were, and offer them with their papers."""
     key = f"shaped_{run.id}_{request!r}_{seeds}"
-    label = say("Make {n:,} such rows", n=request.rows)
+    label = say("Generate {n:,} such rows", n=request.rows)
     if st.button(label, type="primary", icon=":material/filter_alt:"):
-        with shared.plain_errors(), st.spinner(say("Drawing rows from the saved model …")):
+        with shared.plain_errors(), st.spinner(say("Generating rows from the saved model …")):
             st.session_state[key] = shaping.draw_tables(
-                shared.store(), shared.launcher(), run.id, request, seeds=seeds
+                store(), shared.launcher(), run.id, request, seeds=seeds
             )
     tables: tuple[shaping.DrawnTable, ...] | None = st.session_state.get(key)
     if tables is None:
         return
     for one in tables:
-        rows = say("{rows:,} rows, {drawn:,} drawn.", rows=one.facts.rows, drawn=one.facts.drawn)
+        rows = say(
+            "{rows:,} rows kept out of {drawn:,} generated.",
+            rows=one.facts.rows,
+            drawn=one.facts.drawn,
+        )
         seed = "" if one.facts.seed is None else f"{say('Seed')} {one.facts.seed}: "
         st.caption(plain(seed + rows))
         for words in one.facts.words:
@@ -178,7 +185,7 @@ def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
             tables,
             name=export.file_name(run, request.format),
             domain=run.schema.domain(),
-            certificate=reviews.privacy_certificate(shared.store(), run.id) or {},
+            certificate=reviews.privacy_certificate(store(), run.id) or {},
             escaped=request.escape_formulas,
         )
         return buffer.getvalue()
@@ -192,6 +199,7 @@ def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
         mime="application/zip",
         icon=":material/download:",
         help=say(
-            "The rows, a data dictionary and the privacy certificate, which say what was asked."
+            "The rows, a data dictionary and the privacy certificate. The last two state what was "
+            "selected."
         ),
     )

@@ -22,13 +22,14 @@ from pages.shared import lines
 from pages.shared import widgets as shared
 from pages.shared.language import number, said, say, to_say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 
 KINDS = {
     "account": to_say("account opened"),
     "release": to_say("release"),
     "statement": to_say("declaration"),
-    "shift": to_say("shift of hidden columns settled"),
-    "shared": to_say("note of the privacy officer"),
+    "shift": to_say("shift of hidden columns set"),
+    "shared": to_say("note by the privacy officer"),
 }
 USUAL_DELTA = 1e-6
 # What became of a run that paid and has no table: its ε is spent all the same.
@@ -37,7 +38,7 @@ ENDED = {
     State.CANCELLED: to_say("cancelled; its ε stays spent"),
     State.LOST: to_say("lost; its ε stays spent"),
 }
-SHARE = "Of the limit"
+SHARE = "Share of the limit"
 Runs = Mapping[str, RunRecord]  # by id, those whose names this person may read
 
 
@@ -50,24 +51,28 @@ def numbers(account: Account) -> None:
         used, limit, could = st.columns(3)
         share = spending.share_used(account.left)
         used.metric(
-            say("Used of the limit"),
+            say("Limit used"),
             number(f"{share:.2%}"),
             help=say(
-                "By {n} releases. Each takes a share of the limit, and the shares add up; the "
-                "list below has them.",
+                "By {n} releases. Each one uses a share of the limit. The list below shows the "
+                "shares, which add up.",
                 n=len(private),
             ),
         )
         limit.metric(
-            say("Limit of all together"),
+            say("Limit for all releases"),
             number(f"ε {account.limit:g}"),
-            help=say("The most that all releases about these people may reveal about one of them."),
+            help=say(
+                "The most that all releases about these people together may reveal about any one "
+                "of them."
+            ),
         )
         could.metric(
-            say("Possible for one more release"),
+            say("Left for the next release"),
             said(account.left.words(delta)).removeprefix(f"{say('about')} "),
             help=say(
-                "About the largest ε that the next release may have, at δ {delta:.0e}.", delta=delta
+                "Roughly the largest ε that the next release can have at δ = {delta:.0e}.",
+                delta=delta,
             ),
         )
         st.progress(share)
@@ -77,8 +82,8 @@ def numbers(account: Account) -> None:
     if without:
         st.warning(
             say(
-                "{n} of these releases had no differential privacy: no ε and no limit holds for "
-                "what they showed.",
+                "{n} of these releases had no differential privacy. No ε and no limit applies to "
+                "what they revealed.",
                 n=without,
             ),
             icon=":material/warning:",
@@ -92,7 +97,7 @@ def units(account: Account) -> None:
     if mixed is not None:
         st.warning(plain(said(mixed)), icon=":material/warning:")
     elif counted:
-        unit = say("This account counts ε {unit!t}.", unit=counted[0].words)
+        unit = say("In this account, ε holds {unit!t}.", unit=counted[0].words)
         st.caption(f":material/person: {plain(unit)}")
 
 
@@ -101,10 +106,10 @@ def confirm_unit(table: TableRecord, plan: Plan) -> tuple[bool, str]:
 
     Where earlier releases protect others, that is shown and words are asked for.
     """
-    problem = shared.store().ledger.unit_objection(table.account_id, plan)
+    problem = store().ledger.unit_objection(table.account_id, plan)
     if problem is None:
         return True, ""
-    asked = say("Confirm in words that the account's limit no longer holds")
+    asked = say("To continue, state your reason: the account's limit will no longer hold")
     return shared.confirmed(problem, asked, f"unit_{table.account_id}", icon=":material/group:")
 
 
@@ -153,12 +158,12 @@ def _config() -> dict[str, Any]:
         ),
         "ε": st.column_config.TextColumn("ε", help=say("Lower is safer.")),
         "δ": st.column_config.NumberColumn(
-            "δ", format="%.0e", help=say("Chance that the promise fails altogether.")
+            "δ", format="%.0e", help=say("The probability that the guarantee does not hold.")
         ),
         SHARE: st.column_config.NumberColumn(
-            say("Of the limit"),
+            say("Share of the limit"),
             format="percent",
-            help=say("The share of the limit that a release takes; these add up."),
+            help=say("The share of the limit that this release uses. The shares add up."),
         ),
         "Open": st.column_config.LinkColumn(say("Open"), display_text=say("Open")),
     }
@@ -177,16 +182,18 @@ def _row(entry: Entry, runs: Runs, left: Left | None) -> dict[str, object]:
     counted = left is not None and entry.kind == "release" and entry.private
     row: dict[str, object] = {
         "When": pd.Timestamp(entry.time, unit="s", tz="UTC"),
-        say("What"): say("bounds and lists bought") if entry.purchase else said(KINDS[entry.kind]),
+        say("Entry"): say("bounds and categories bought")
+        if entry.purchase
+        else said(KINDS[entry.kind]),
         "ε": "" if declared else epsilon,
         "δ": None if declared else entry.delta,
         SHARE: spending.share_of(left, entry) if left is not None and counted else None,
         say("Run"): _name(entry, run),
-        say("What became of it"): "" if run is None else _became(run),
+        say("Outcome"): "" if run is None else _became(run),
         say("Model"): "" if entry.purchase else shared.model_name(entry.model),
         say("Hides"): "; ".join(", ".join(group) for group in entry.groups),
         say("Protects"): said(entry.unit.words) if paid and entry.private else "",
-        say("Confirmed in words"): " · ".join(filter(None, (entry.words, entry.unit_words))),
+        say("Reasons given"): " · ".join(filter(None, (entry.words, entry.unit_words))),
     }
     if guard.steward():
         row["Open"] = "" if run is None else f"training?run={run.id}"
@@ -203,7 +210,7 @@ def _name(entry: Entry, run: RunRecord | None) -> str:
     if entry.kind != "release" or entry.purchase:
         return ""
     if run is None:
-        return say("deleted or not yours ({run})", run=entry.run)
+        return say("deleted or not shared with you ({run})", run=entry.run)
     return shared.run_title(run)
 
 
@@ -214,8 +221,8 @@ def declared(account: Account) -> None:
     words = [entry.words for entry in account.entries if entry.kind == "statement"]
     for declared in dict.fromkeys(words):
         text = say(
-            "The steward declared that these people have no other account: “{words}”. "
-            "Certificates say so.",
+            "The steward declared that these people have no other account: “{words}”. Certificates "
+            "repeat this.",
             words=plain(declared),
         )
         st.caption(f":material/group_off: {text}")

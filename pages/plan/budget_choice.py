@@ -16,18 +16,18 @@ from core.schema.schema import SchemaError
 from core.services import reviews
 from pages.server import guard
 from pages.shared import glossary
-from pages.shared import widgets as shared
 from pages.shared.language import number, said, say, to_say
+from pages.shared.workspace_store import store
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
 USUAL = 1.0  # ε that is proposed
 REVIEW_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2)
 MEANING = (
-    (0.5, to_say("Very strong: what a single person contributed is all but invisible.")),
+    (0.5, to_say("Very strong: one person's contribution is practically invisible.")),
     (1.0, to_say("Strong: the usual choice for data about people.")),
     (3.0, to_say("Moderate: fine for less sensitive data or large tables.")),
-    (8.0, to_say("Weak: single unusual people may leave traces.")),
-    (math.inf, to_say("Very weak: treat the result almost as you would the real table.")),
+    (8.0, to_say("Weak: unusual individuals may leave traces.")),
+    (math.inf, to_say("Very weak: handle the result almost like the real table.")),
 )
 
 
@@ -36,12 +36,12 @@ def epsilon(table: TableRecord) -> float:
     st.subheader(say("Privacy"), anchor=False)
     off = st.toggle(
         say("No differential privacy (ε = ∞)"),
-        help=say("For tests with data that is public anyway. Every file is marked as not private."),
+        help=say("For tests with public data. Every file is marked as not private."),
     )
     if off:
         st.error(
             say(
-                "Nothing is protected. Anyone may learn from the result who is in the table and "
+                "Nothing is protected. The result may reveal to anyone who is in the table and "
                 "what their values are."
             ),
             icon=":material/warning:",
@@ -49,7 +49,7 @@ def epsilon(table: TableRecord) -> float:
         return math.inf
     labels = {value: number(str(value)) for value in EPSILONS}
     chosen = st.select_slider(
-        say("ε: how much anyone may learn about one person (lower is more private)"),
+        say("ε: how much anyone can learn about one person (lower is more private)"),
         EPSILONS,
         value=USUAL,
         format_func=labels.__getitem__,
@@ -57,12 +57,12 @@ def epsilon(table: TableRecord) -> float:
     )
     meaning = next(text for limit, text in MEANING if chosen <= limit)
     guess = attacker_best_guess(chosen, default_delta(table.training_n))
-    right = say("**almost every time**")
+    right = say("**almost always**")
     if guess < 0.99:  # rounded up, for it is said to be the most
         right = say("at most **{guess:.0%}** of the time", guess=math.ceil(guess * 100) / 100)
     bet = say(
-        "Someone who would bet 50 : 50 on whether a person's record was used can, after seeing the "
-        "result, be right {right}.",
+        "Someone who had a 50 : 50 chance of guessing whether a person's record was used can guess "
+        "right {right} after seeing the result.",
         right=right,
     )
     st.markdown(f"{said(meaning)}  \n{bet}")
@@ -76,47 +76,43 @@ def review_share(epsilon: float) -> float | None:
     labels = {value: say("{share:.0%} of the budget", share=value) for value in REVIEW_SHARES}
     labels[0.0] = say("none")
     share = st.select_slider(
-        say("For people outside: real shares with noise, out of the same ε"),
+        say("For readers outside: release real shares with noise, from the same ε"),
         REVIEW_SHARES,
         value=0.0,
         format_func=labels.__getitem__,
         key="review_share",
         help=say(
-            "Without it a report for outside shows synthetic rows alone. With it, each column's "
-            "real shares are released once, with noise, and may be shown to anyone. Where columns "
-            "are hidden, the others' shares are shifted as the released table is."
+            "Without this, outside reports show synthetic rows only. With it, each column's real "
+            "shares are released once, with noise, and may be shown to anyone. If some columns are "
+            "hidden, the shares of the others are shifted like the released table."
         ),
     )
     return share or None
 
 
-def score_share(table: TableRecord, epsilon: float, shift: float | None) -> float | None:
-    """Whether this run may be compared without looking, as a share of the budget.
-
-    Args:
-      shift: of its tagged columns; None without any.
-    """
+def score_share(table: TableRecord, epsilon: float, shift: float) -> float | None:
+    """Whether this run may be compared without looking, as a share of the budget."""
     try:
         domain = table.schema.domain()
     except SchemaError:  # the plan says what is wrong
         return None
     if not math.isfinite(epsilon) or not shown_columns(domain):
         return None
-    if reviews.bought(shared.store(), table.id, domain, table.training_n, shift):
+    if reviews.bought(store(), table.id, domain, table.training_n, shift):
         st.caption(
             ":material/casino: "
             + say(
-                "An earlier run has bought noisy counts of these columns: this one can be compared "
-                "by them without looking at real data, at no cost."
+                "An earlier run has already paid for noisy counts of these columns, so this run "
+                "can be compared without looking at real data, at no cost."
             )
         )
         return None
     wanted = st.toggle(
-        say("Let this run be compared with others without looking at real data"),
+        say("Allow this run to be compared with others without looking at real data"),
         key="score",
         help=say(
-            "About {share:.0%} of the budget buys noisy counts, once for this table. Runs are "
-            "scored by them, and the best can be picked by its score: the certificate then says "
+            "Spends about {share:.0%} of the budget on noisy counts, once for this table. Runs get "
+            "a score from these counts, and if you pick the best by score, the certificate says "
             "that ε covers the choice.",
             share=DEFAULT_SHARE,
         ),
@@ -126,22 +122,19 @@ def score_share(table: TableRecord, epsilon: float, shift: float | None) -> floa
 
 def first_limit(table: TableRecord) -> float | None:
     """The limit that a first release is to open the account with; None where there is no choice."""
-    account = table_account(shared.store(), table.id)
-    if account.limit is not None or any(e.kind == "release" for e in account.entries):
-        return None
-    if not guard.sets_limits():
+    if table_account(store(), table.id).limit is not None or not guard.sets_limits():
         return None
     return float(
         st.number_input(
-            say("Limit ε for all releases about these people together"),
+            say("Limit on ε for all releases about these people together"),
             0.1,
             LARGEST_EPSILON,
             DEFAULT_LIMIT,
             0.5,
             key=f"first_limit_{table.id}",
             help=say(
-                "Set once, with this first release: later ones must fit into what is left of it. "
-                "It cannot be changed afterwards. Lower is safer."
+                "Set once, with this first release; all later releases must fit within it. It "
+                "cannot be changed afterwards. Lower is safer."
             ),
         )
     )
@@ -150,4 +143,4 @@ def first_limit(table: TableRecord) -> float | None:
 def open_account(table: TableRecord, limit: float | None) -> None:
     """Open it with the chosen limit; the usual one opens with the release itself."""
     if limit is not None and limit != DEFAULT_LIMIT:
-        set_limit(shared.store(), table.id, epsilon=limit)
+        set_limit(store(), table.id, epsilon=limit)

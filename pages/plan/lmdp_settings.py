@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
@@ -16,7 +16,8 @@ from core.services.plan_advice import certificate_offers
 from pages.shared import widgets as shared
 from pages.shared.language import number, said, say, to_say
 from pages.shared.plain import plain
-from pages.tables.lmdp_tags import NOT_PEOPLE
+from pages.shared.workspace_store import store
+from pages.tables.hidden_columns import NOT_PEOPLE
 
 SHIFTS = {
     0.0: to_say("none"),
@@ -25,46 +26,36 @@ SHIFTS = {
     0.95: to_say("strongly"),
 }
 SHIFTED = {
-    0.0: to_say("not shifted, left to training"),
+    0.0: to_say("not shifted, left to the model's training"),
     0.4: to_say("shifted slightly"),
     DEFAULT_SHIFT: to_say("shifted clearly"),
     0.95: to_say("shifted strongly"),
 }
 
 
-@dataclass(frozen=True)
-class LmdpChoice:
-    """What `planning.make_plan` takes for tagged columns; its defaults where none is tagged."""
-
-    shift: float = DEFAULT_SHIFT
-    certificate: float | None = None
-    alpha: float = DEFAULT_ALPHA
-    attempts: int = 1
-
-
-def choose(table: TableRecord, card: Card, epsilon: float) -> LmdpChoice:
-    """How the tagged columns are hidden; asks nothing without tags."""
+def choose(table: TableRecord, card: Card, epsilon: float) -> dict[str, Any]:
+    """How the tagged columns are hidden, as fields of a RunRequest; asks nothing without tags."""
     groups = table.schema.sensitive
     if not groups:
-        return LmdpChoice()
+        return {}
     st.subheader(say("Hidden distributions"), anchor=False)
     named = (f"**{plain(g)}**: {plain(', '.join(columns))}" for g, columns in groups.items())
     st.markdown("  \n".join(named))
     private = math.isfinite(epsilon)
     shifts = {value: said(label) for value, label in SHIFTS.items() if value or card.protects}
     shift = st.select_slider(
-        say("How different from the real ones?"),
+        say("How different from the real distributions?"),
         list(shifts),
         value=DEFAULT_SHIFT,
         format_func=shifts.__getitem__,
         key="shift_or_training" if card.protects else "shift",  # they offer other values
         help=say(
-            "Slightly, clearly, strongly: {n} records of an unshifted table would notice in 40, 75 "
-            "or 95 of 100 tries.",
+            "How often {n} records would reveal the difference: slightly 40 %, clearly 75 %, "
+            "strongly 95 % of the time.",
             n=GROUP,
         )
         + (
-            " " + say("None leaves it to what {model}'s own training does.", model=card.name)
+            " " + say("None: only as much as {model}'s own training causes.", model=card.name)
             if card.protects
             else ""
         ),
@@ -78,21 +69,27 @@ def choose(table: TableRecord, card: Card, epsilon: float) -> LmdpChoice:
         certificate = _certificate(table, epsilon, strength, alpha, attempts) if wanted else None
     st.caption(f":material/info: {said(NOT_PEOPLE)}")
     unpaid = private and certificate is None
-    return LmdpChoice(shift, certificate, alpha, 1 if unpaid else attempts)
+    return {
+        "shift": shift,
+        "certificate": certificate,
+        "alpha": alpha,
+        "attempts": 1 if unpaid else attempts,
+    }
 
 
 def _level(*, unpaid: bool) -> tuple[float, int]:
     """α and the number of attempts; one attempt where no certificate is paid for."""
-    with st.expander(say("Level and attempts"), icon=":material/rule:"):
+    with st.expander(say("Test level and attempts"), icon=":material/rule:"):
         alpha = st.number_input(
-            say("α: how often a test may cry wolf"),
+            say("α: how often a test may raise a false alarm"),
             0.001,
             0.2,
             DEFAULT_ALPHA,
             step=0.01,
             help=say(
-                "Chance that a test tells tables apart that follow one distribution. Several "
-                "attempts share it: each is tested at α divided by their number."
+                "The probability that a test finds a difference between tables with the same "
+                "distribution. Several attempts share it: each is tested at α divided by their "
+                "number."
             ),
         )
         attempts = st.number_input(
@@ -102,8 +99,9 @@ def _level(*, unpaid: bool) -> tuple[float, int]:
             1,
             disabled=unpaid,
             help=say(
-                "Begin anew until the check passes, at most so often. With differential privacy "
-                "all attempts are paid for beforehand, because when to stop depends on the data."
+                "Start over until the check passes, at most this many times. With differential "
+                "privacy all attempts are paid for in advance, because the decision to stop "
+                "depends on the data."
             ),
         )
     return alpha, attempts
@@ -114,24 +112,24 @@ def _wants_certificate(table: TableRecord) -> bool:
     if table.training_n < GROUP:
         st.caption(
             say(
-                "A private certificate needs {n} {records!t} at least. You will see the inside "
-                "check.",
+                "A private certificate needs at least {n} {records!t}. You will see the result of "
+                "the inside check instead.",
                 n=GROUP,
                 records=table.records,
             )
         )
         return False
     ways = {
-        True: say("A certificate that may leave the house"),
-        False: say("A check for my eyes only"),
+        True: say("A certificate that you may share"),
+        False: say("An internal check that only I see"),
     }
     paid = st.radio(
-        say("How shall it be shown?"),
+        say("How should it be checked?"),
         list(ways),
         format_func=ways.__getitem__,
         captions=[
-            say("The real rows are asked, with noise, for a share of ε."),
-            say("Costs nothing. Its result must not be shown to others."),
+            say("Tests the real rows with noise, for a share of ε."),
+            say("Free, but you must not share the result."),
         ],
     )
     return bool(paid)
@@ -164,13 +162,13 @@ def _certificate(
     )
     st.caption(
         say(
-            "If the columns come out as different as asked, it is granted with a chance of "
-            "**{likely:.0%}**{each}; if they do not differ at all, with {alpha:.3g} % at "
-            "most{together}.",
+            "If the columns come out as different as requested, the certificate is granted with a "
+            "probability of **{likely:.0%}**{each}. If they do not differ at all, the probability "
+            "is at most {alpha:.3g} %{together}.",
             likely=likely[cost],
-            each=say(" in each attempt") if attempts > 1 else "",
+            each=say(" per attempt") if attempts > 1 else "",
             alpha=100.0 * alpha,
-            together=say(", all attempts together") if attempts > 1 else "",
+            together=say(" over all attempts") if attempts > 1 else "",
         )
     )
     return cost
@@ -181,11 +179,11 @@ def confirm(table: TableRecord, plan: Plan) -> tuple[bool, str]:
 
     Where it would betray what earlier releases hide, the reason is shown and words are asked for.
     """
-    ledger = shared.store().ledger
+    ledger = store().ledger
     problem = ledger.objection(table.account_id, plan, table.schema.domain())
     if problem is None:
         return True, ""
-    asked = say("Confirm in words that the hidden distributions may become known")
+    asked = say("To continue, state your reason: the hidden distributions may become known")
     return shared.confirmed(
         problem, asked, f"shift_{table.account_id}", icon=":material/visibility:"
     )
@@ -196,13 +194,13 @@ def summary(plan: Plan) -> None:
     protection, tries = plan.protection, plan.attempts
     if protection is None:
         return
-    shown = say("checked for your eyes only")
+    shown = say("checked internally")
     if protection.certificate:
-        shown = say("certified for ε = {epsilon:g} each", epsilon=protection.certificate)
+        shown = say("certified at ε = {epsilon:g} each", epsilon=protection.certificate)
     words = say(
         "Hidden: {n} group(s), {shift!t}, tested at α = {alpha:g}, {shown}{tries}.",
         n=len(protection.groups),
-        shift=SHIFTED.get(protection.shift, to_say("shifted as asked")),
+        shift=SHIFTED.get(protection.shift, to_say("shifted as requested")),
         alpha=protection.alpha,
         shown=shown,
         tries=""

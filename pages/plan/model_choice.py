@@ -49,11 +49,11 @@ def choose(first: str) -> ModelChoice:
         st.markdown(f":material/thumb_up: {good}  \n:material/thumb_down: {weak}")
         named = {s.name: setting(card, s) for s in card.settings if s.choices}
         boosted = booster is not None and st.toggle(
-            say("Boost: mix all generators it goes through, not just the last"),
+            say("Boosting: combine all generators from training, not just the last one"),
             help=f"{booster.name}. {said(booster.summary)}",
             key=f"boost_{card.id}",
         )
-        with st.popover(say("Published figures and soundness"), icon=":material/menu_book:"):
+        with st.popover(say("Published results and soundness"), icon=":material/menu_book:"):
             _facts(booster if booster and boosted else card)
     numbers = tuple(s for s in card.settings if not s.choices)
     if booster is None or not boosted:
@@ -69,7 +69,7 @@ def _facts(card: Card) -> None:
     st.caption(
         say("Source: {source}. These are the paper's figures, not ours.", source=said(card.source))
     )
-    st.markdown(f"**{say('What we do differently.')}** {said(card.soundness)}")
+    st.markdown(f"**{say('What we do differently')}** {said(card.soundness)}")
 
 
 def setting(card: Card, declared: Setting) -> Value:

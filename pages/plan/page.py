@@ -11,44 +11,42 @@ from core.privacy.plan import Plan
 from core.runs.accounts import spending
 from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.records import TableRecord
-from core.runs.request import RunRequest
+from core.runs.request import DEFAULT_SHIFT, RunRequest
 from core.schema.rounding_up import round_up
 from core.services import planning, purchases, recipe, runs
 from core.services.plan_advice import phase_words
 from pages.ledger import account_view
-from pages.plan import budget_choice, lmdp_settings, model_choice, run_details
-from pages.plan import forecast_view as foretold
+from pages.plan import budget_choice, forecast_view, lmdp_settings, model_choice, run_details
 from pages.server import guard, routes
 from pages.shared import glossary, shown_code, visible
 from pages.shared import widgets as shared
 from pages.shared.language import number, said, say
 from pages.shared.plain import plain
-from pages.tables import declared_domains, schema_editor, whose_rows
+from pages.shared.workspace_store import store
+from pages.tables import domain_source, person_settings, schema_editor
 
 
 def render() -> None:
     """The page."""
     guard.require("steward")
     shared.header(
-        say("Plan"), say("Choose how to make the synthetic table and what it may cost in privacy.")
+        say("Plan"), say("Choose a model and how much privacy to spend on the synthetic table.")
     )
     table = shared.chosen_table() or _newest()
     if table is None:
-        shared.nothing_yet(
-            say("There is no table to plan for yet."), say("Bring in a table"), "tables"
-        )
+        shared.empty_page(say("There is no table to plan for yet."), say("Add a table"), "tables")
         return
     if not _settled(table):
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        model = model_choice.choose(foretold.advised(table, budget_choice.USUAL).model)
+        model = model_choice.choose(forecast_view.advised(table, budget_choice.USUAL).model)
         why = st.container()
         epsilon = budget_choice.epsilon(table)
-        why.caption(f":material/recommend: {said(foretold.advised(table, epsilon).sentence)}")
+        why.caption(f":material/recommend: {said(forecast_view.advised(table, epsilon).sentence)}")
         tagged = lmdp_settings.choose(table, model.card, epsilon)
         review = budget_choice.review_share(epsilon)
-        score = budget_choice.score_share(table, epsilon, tagged.shift)
+        score = budget_choice.score_share(table, epsilon, tagged.get("shift", DEFAULT_SHIFT))
         details = run_details.choose(table, model)
     with right:
         st.subheader(say("What will happen"), anchor=False)
@@ -56,18 +54,10 @@ def render() -> None:
             request = RunRequest(
                 model=model.card.id,
                 epsilon=epsilon,
-                delta=details.delta,
-                settings=details.settings,
-                alpha=tagged.alpha,
-                shift=tagged.shift,
-                certificate=tagged.certificate,
-                attempts=tagged.attempts,
                 review=review,
                 score=score,
-                rows=details.rows,
-                seed=details.seed,
-                device=details.device,
-                name=details.name,
+                **details,
+                **tagged,
             )
             plan = planning.make_plan(table.schema, table.training_n, request)
         except ValueError as error:
@@ -79,19 +69,19 @@ def render() -> None:
         limit = budget_choice.first_limit(table) if plan.budget.private else None
         code = recipe.run_code(table.name, request, account_id=table.account_id)
         shown_code.show({say("This run"): code}, schema=table.schema, table_id=table.id)
-    with shared.way_on():
+    with shared.action_bar():
         _start(table, plan, request, limit)
 
 
 def _settled(table: TableRecord) -> bool:
     """Whether a plan can be made of what is declared; the page then says what comes before."""
-    if not shared.store().attested(table.id):
+    if not store().attested(table.id):
         _not_declared(table)
         return False
-    if whose_rows.answered(table):
+    if person_settings.answered(table):
         return True
-    st.warning(said(whose_rows.UNANSWERED), icon=":material/group:")
-    routes.button(say("Look at the table"), "tables", primary=True, table=table.id)
+    st.warning(said(person_settings.UNANSWERED), icon=":material/group:")
+    routes.button(say("Go to the table"), "tables", primary=True, table=table.id)
     return False
 
 
@@ -104,17 +94,17 @@ def _not_declared(table: TableRecord) -> None:
         ),
         icon=":material/fact_check:",
     )
-    declared_domains.dangers(table)
-    if st.button(say("Look at the table"), type="primary", icon=":material/arrow_back:"):
+    schema_editor.dangers(table)
+    if st.button(say("Go to the table"), type="primary", icon=":material/arrow_back:"):
         routes.go("tables", table=table.id)
 
 
 def _newest() -> TableRecord | None:
-    tables = visible.tables(shared.store())
+    tables = visible.tables()
     if not tables:
         return None
     by_id = {table.id: table for table in tables}
-    labels = shared.told_apart({table.id: table.name for table in tables})
+    labels = shared.unique_labels({table.id: table.name for table in tables})
     picked = st.selectbox(say("Table"), list(by_id), format_func=labels.__getitem__)
     return by_id[picked]
 
@@ -123,14 +113,14 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     """The plan, its picture, and the ledger before it."""
     _table(table)
     _numbers(table, plan)
-    foretold.show(table, card, plan)
-    before = purchases.paid_before(shared.store(), table) if plan.budget.private else 0.0
+    forecast_view.show(table, card, plan)
+    before = purchases.paid_before(store(), table) if plan.budget.private else 0.0
     if before:
         st.caption(
             ":material/shopping_cart: "
             + say(
-                "That is ε {own:.4g} of this run and ε {before:.4g} of bounds and lists that were "
-                "bought before. The certificate will claim both together.",
+                "Made up of ε = {own:.4g} for this run and ε = {before:.4g} for bounds and "
+                "categories bought earlier. The certificate states both together.",
                 own=round_up(plan.guarantee.epsilon, ".4g"),
                 before=round_up(before, ".4g"),
             )
@@ -138,16 +128,14 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     shared.picture(
         budget_figure(from_json(plan.model_dump(mode="json"))),
         key="budget",
-        alt=say("Share of the budget that each private phase takes."),
+        alt=say("Share of the budget that each private phase uses."),
     )
     shared.stages(plan)
     _released(plan)
     if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
-        steps = say(
-            "Then {n:,} training steps that touch no private data.", n=plan.settings["steps"]
-        )
+        steps = say("Then {n:,} training steps that use no private data.", n=plan.settings["steps"])
         st.markdown(f":material/model_training: {steps}")
-    declared_domains.render(table)
+    domain_source.declared_public(table)
     lmdp_settings.summary(plan)
     _ledger(table)
 
@@ -159,7 +147,7 @@ def _table(table: TableRecord) -> None:
     # how many people there are in all is nobody's business but the count of those trained on
     grouped = person is not None and person.grouped
     out = f"{spared:.0%}" if grouped else f"{table.n - table.training_n:,}"
-    use = say(" to train on, {out} kept out for review", out=number(out)) if spared else ""
+    use = say(" for training, {out} kept out for review", out=number(out)) if spared else ""
     st.caption(
         say(
             "{table}: {n:,} {records!t}{use}, target {target}.",
@@ -177,7 +165,7 @@ def _released(plan: Plan) -> None:
         if plan.guarantee.private:
             st.caption(
                 say(
-                    "Counted as replace-one the same run has ε = {replaced:.2f}.",
+                    "Under replace-one, the same run has ε = {replaced:.2f}.",
                     replaced=round_up(plan.guarantee.epsilon_replace, ".2f"),
                 ),
                 help=glossary.entry("zero-out", "replace-one"),
@@ -189,7 +177,7 @@ def _released(plan: Plan) -> None:
 
 def _numbers(table: TableRecord, plan: Plan) -> None:
     """What the certificate will claim, purchases included."""
-    claim = spending.promised_claim(shared.store(), table.account_id, plan, table.schema)
+    claim = spending.promised_claim(store(), table.account_id, plan, table.schema)
     if not claim.private:
         shared.NOT_PRIVATE.show()
         return
@@ -197,22 +185,21 @@ def _numbers(table: TableRecord, plan: Plan) -> None:
     one.metric("ε", number(spending.epsilon_text(claim)), help=glossary.entry("ε", "zero-out"))
     two.metric("δ", f"{round_up(claim.delta, '.3g'):.3g}", help=glossary.entry("δ"))
     if plan.unit is not None:
-        st.caption(f":material/person: {say('This holds {unit!t}.', unit=plan.unit.words)}")
+        st.caption(
+            f":material/person: {say('The guarantee holds {unit!t}.', unit=plan.unit.words)}"
+        )
 
 
 def _ledger(table: TableRecord) -> None:
     """What the ledger says of these people before this run."""
-    account = table_account(shared.store(), table.id)
-    spent = [e for e in account.entries if e.kind == "release"]
-    if account.limit is None or account.left is None:
-        earlier = say("Earlier releases about these people in the ledger: {n}.", n=len(spent))
-        none = say("No limit was set before the first one.")
+    account = table_account(store(), table.id)
+    if account.left is None:
         fresh = say(
-            "The first one opens their account with a limit of ε {limit:g} for all releases "
-            "together, unless another one is set before it. It cannot be set after.",
+            "This first release opens their account with a limit of ε = {limit:g} for all releases "
+            "together, unless a different limit is set first. It cannot be changed later.",
             limit=DEFAULT_LIMIT,
         )
-        st.caption(f":material/receipt_long: {earlier} {none if spent else fresh}")
+        st.caption(f":material/receipt_long: {fresh}")
         return
     words = spending.left_words(account.left, account.delta or 1e-6)
     if len(account.left.units) < 2:
@@ -222,20 +209,23 @@ def _ledger(table: TableRecord) -> None:
 
 def _start(table: TableRecord, plan: Plan, request: RunRequest, limit: float | None) -> None:
     """The button that spends; `limit` is of the account that it opens, None without a choice."""
-    planned = say("A plan reads no row and spends nothing.")
+    planned = say("Planning reads no rows and spends nothing.")
     st.caption(
-        f":material/lock_open: {planned} {shared.spent_words(table.account_id)}", width="content"
+        f":material/lock_open: {planned} {shared.spending_sentences(table.account_id)}",
+        width="content",
     )
     label, confirmation, ready = _consent(table, plan)
     allowed, shift_words = lmdp_settings.confirm(table, plan)
     same, unit_words = account_view.confirm_unit(table, plan)
     if not allowed:
-        label = say("Not possible after what these people's earlier releases hide or show")
+        label = say(
+            "Not possible: conflicts with what earlier releases about these people hide or show"
+        )
     elif not same:
-        label = say("Not possible: earlier releases about these people protect others")
+        label = say("Not possible: earlier releases protect another unit")
     if limit is not None and limit < plan.guarantee.epsilon:
         allowed = False
-        label = say("Not possible: the limit of ε {limit:g} is below this run's ε", limit=limit)
+        label = say("Not possible: the limit of ε = {limit:g} is below this run's ε", limit=limit)
     if st.button(
         label,
         type="primary",
@@ -247,7 +237,7 @@ def _start(table: TableRecord, plan: Plan, request: RunRequest, limit: float | N
         with shared.plain_errors():
             budget_choice.open_account(table, limit)
             run = runs.start(
-                shared.store(),
+                store(),
                 shared.launcher(),
                 table.id,
                 plan,
@@ -267,7 +257,7 @@ def _consent(table: TableRecord, plan: Plan) -> tuple[str, str, bool]:
     """The button's label, what was typed to allow a run without privacy, and whether it may go."""
     if plan.budget.private:
         spends = say(
-            "Train — spends ε = {epsilon:g} of this table's budget", epsilon=plan.budget.epsilon
+            "Train: spends ε = {epsilon:g} of this table's budget", epsilon=plan.budget.epsilon
         )
         return spends, "", True
     words = say("not private")

@@ -2,53 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
 from core.privacy.plan import default_delta
 from core.runs.records import TableRecord
-from core.runs.request import Device
 from pages.plan import model_choice
 from pages.shared.language import said, say, to_say
 
-DEVICES: dict[Device, str] = {
-    "auto": to_say("GPU if there is one, else processor"),
+DEVICES = {
+    "auto": to_say("GPU if available, otherwise processor"),
     "cpu": to_say("Processor"),
     "cuda": to_say("GPU"),
 }
 
 
-@dataclass(frozen=True)
-class RunDetails:
-    """How a run is made.
-
-    Attributes:
-      rows: synthetic records, ≥ 1.
-      name: for people, may be empty.
-      device: "auto", "cpu" or "cuda".
-      seed: of data-free randomness, None for a drawn one.
-      delta: in (0, 1/n).
-      settings: of the model, by name, as far as they differ from its own defaults.
-    """
-
-    rows: int
-    name: str
-    device: Device
-    seed: int | None
-    delta: float
-    settings: dict[str, model_choice.Value]
-
-
-def choose(table: TableRecord, model: model_choice.ModelChoice) -> RunDetails:
-    """Folded choices: rows, name, device, δ and the model's own settings."""
+def choose(table: TableRecord, model: model_choice.ModelChoice) -> dict[str, Any]:
+    """Fields of a RunRequest: rows, name, device, seed, δ and the model's own settings."""
     with st.expander(say("Rows, name and device"), icon=":material/settings:"):
         rows = st.number_input(
             say("Synthetic rows"),
             1,
             10_000_000,
             table.training_n,
-            help=say("More can be made later, for free."),
+            help=say("You can generate more later at no cost."),
         )
         name = st.text_input(say("Name of this run (optional)"), max_chars=80)
         devices = {value: said(label) for value, label in DEVICES.items()}
@@ -59,13 +37,13 @@ def choose(table: TableRecord, model: model_choice.ModelChoice) -> RunDetails:
             value=None,
             step=1,
             help=say(
-                "Fixes starting weights and draws, never the privacy noise: two runs with one seed "
-                "still differ, because repeatable noise would reveal the data."
+                "Fixes starting weights and random draws, never the privacy noise. Two runs with "
+                "the same seed still differ, because repeatable noise would reveal the data."
             ),
         )
     with st.expander(say("Advanced"), icon=":material/science:"):
         delta = st.number_input(
-            say("δ: chance that the promise fails altogether"),
+            say("δ: probability that the guarantee does not hold"),
             min_value=1e-12,
             max_value=1.0 / table.training_n * 0.999,
             value=default_delta(table.training_n),
@@ -79,4 +57,11 @@ def choose(table: TableRecord, model: model_choice.ModelChoice) -> RunDetails:
             value = model_choice.setting(model.card, setting)
             if value != setting.default:  # a model may know a better default for some plans
                 settings[setting.name] = value
-    return RunDetails(rows, name, device, seed, delta, settings)
+    return {
+        "rows": rows,
+        "name": name,
+        "device": device,
+        "seed": seed,
+        "delta": delta,
+        "settings": settings,
+    }

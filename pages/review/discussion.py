@@ -11,21 +11,20 @@ import streamlit as st
 from core.figures.report_figure import report_figures
 from core.quality.report.types import View
 from core.runs.records import RunRecord
-from core.runs.storage.reviews import notes
-from core.runs.storage.reviews.inside_views import SOMEBODY, recorded_views
-from core.runs.storage.reviews.notes import Comment, Decision, Rule
-from core.services import reviews
+from core.services import discussion as notes
+from core.services.discussion import SOMEBODY, Comment, Decision, Rule
 from pages.server import guard
 from pages.shared import visible
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.widgets import Badge
+from pages.shared.workspace_store import store
 
 NAME = "my_name"  # of this session's person, where nobody signs in
 TITLES = {
     "": to_say("the whole run"),
-    "utility": to_say("learning the target"),
+    "utility": to_say("predicting the target"),
     "exposure": to_say("exposure"),
 }
 VERDICT_BADGES = {
@@ -60,7 +59,7 @@ class Talk:
     @classmethod
     def about(cls, run: RunRecord, view: View) -> Talk:
         """What is said of a run, as far as this view may show it."""
-        return cls(run, view, tuple(notes.comments(shared.store(), run.id, view)))
+        return cls(run, view, notes.comments(store(), run, view))
 
 
 def pin(talk: Talk, about: str) -> None:
@@ -76,23 +75,15 @@ def pin(talk: Talk, about: str) -> None:
 
 @shared.plain_errors()
 def _ask(run: RunRecord, about: str, view: View) -> None:
-    visible.still(shared.store(), run.id, "steward", "reviewer")
+    visible.still(run.id, "steward", "reviewer")
     st.markdown(say("On **{what}**", what=plain(title(about))))
     with st.form("comment_form", border=False):
         name = who("comment")
         text = st.text_area(say("What do you see?"), max_chars=2_000)
-        sent = st.form_submit_button(say("Keep this comment"), type="primary")
+        sent = st.form_submit_button(say("Save comment"), type="primary")
     if sent:
         with signed(name):
-            notes.comment(
-                shared.store(),
-                table_id=run.table_id,
-                run_id=run.id,
-                about=about,
-                author=name,
-                text=text,
-                view=view,
-            )
+            notes.comment(store(), run, about=about, author=name, text=text, view=view)
 
 
 def who(place: str) -> str:
@@ -107,7 +98,7 @@ def who(place: str) -> str:
     return typed
 
 
-def known_name() -> str:
+def signed_name() -> str:
     """The person's name as far as it is known without asking; "" where it is not."""
     return guard.signature() or str(st.session_state.get(NAME, ""))
 
@@ -138,17 +129,18 @@ def _decide(run: RunRecord, view: View) -> None:
     st.subheader(say("Your verdict"), anchor=False)
     if guard.configured() and not guard.address():
         st.caption(
-            say("A verdict counts by e-mail address, and your sign-in does not vouch for one.")
+            say(
+                "A verdict is recorded under an e-mail address, and your sign-in does not provide "
+                "a verified one."
+            )
         )
         return
     # of another run, or after a verdict, nothing is chosen yet
-    fresh = f"{run.id}_{len(notes.review_verdicts(shared.store(), run.id))}"
+    fresh = f"{run.id}_{len(notes.verdicts(store(), run))}"
     with st.form("verdict_form", clear_on_submit=False):
         name = who("verdict")
         if not guard.configured():
-            st.caption(
-                say("Nobody signs in here, so nothing checks the name. It is kept as written.")
-            )
+            st.caption(say("Sign-in is not set up, so this name is not verified."))
         decision = st.radio(
             say("May this table be released?"),
             list(Decision),
@@ -160,90 +152,82 @@ def _decide(run: RunRecord, view: View) -> None:
             horizontal=True,
         )
         text = st.text_area(say("Why, or what should change"), max_chars=2_000)
-        sent = st.form_submit_button(say("Give this verdict"))
+        sent = st.form_submit_button(say("Submit verdict"))
     if sent:
         with signed(name):
-            notes.decide(
-                shared.store(),
-                table_id=run.table_id,
-                run_id=run.id,
-                author=name,
-                decision=decision,
-                text=text,
-                view=view,
-            )
+            notes.decide(store(), run, author=name, decision=decision, text=text, view=view)
 
 
 def _verdicts(run: RunRecord, view: View) -> None:
     st.subheader(say("Verdicts"), anchor=False)
-    verdicts = notes.review_verdicts(shared.store(), run.id, view)
+    verdicts = notes.verdicts(store(), run, view)
     if not verdicts:
-        st.caption(say("Nobody has given one yet."))
+        st.caption(say("No verdicts yet."))
     for verdict in verdicts:
         VERDICT_BADGES[verdict.decision].show()
         st.markdown(f"**{named(verdict.author)}** :gray[{shared.clock(verdict.time)}]")
         st.text(verdict.text)
-    # whether an alarm stands is known from real rows, so outside only the plain rule is told
-    waits = (
-        reviews.waits_for(shared.store(), run)
-        if view == "inside"
-        else notes.missing(shared.store(), table_id=run.table_id, run_id=run.id)
-    )
+    waits = notes.waits_for(store(), run, view)
     if waits:
-        st.caption(say(":material/block: Download waits: {reason}", reason=plain(said(waits))))
+        st.caption(say(":material/block: Download blocked: {reason}", reason=plain(said(waits))))
 
 
 def _inside_views(run: RunRecord) -> None:
-    """Who had real data of this run in sight, and when first."""
+    """Who has seen real data of this run, and when first."""
     viewers = [
-        f"{named(view.author)} ({shared.clock(view.time)})"
-        for view in recorded_views(shared.store(), run.account_id)
-        if view.run_id == run.id
+        f"{named(view.author)} ({shared.clock(view.time)})" for view in notes.looks(store(), run)
     ]
     if viewers:
         st.caption(
             say(
-                ":material/visibility: Real data was in sight first of: {viewers}.",
+                ":material/visibility: Real data first seen by: {viewers}.",
                 viewers=", ".join(viewers),
             )
         )
 
 
 def _rule(run: RunRecord) -> None:
-    present = notes.rule(shared.store(), run.table_id)
-    with st.expander(say("What this table's reviews need"), icon=":material/rule:"):
+    present = notes.rule(store(), run.table_id)
+    with st.expander(say("Review rules for this table"), icon=":material/rule:"):
         with st.form("rule_form", border=False):
             name = who("rule")
             approvals = st.number_input(
-                say("Approvals before a download"),
+                say("Approvals needed before download"),
                 0,
                 20,
                 present.approvals,
-                help=say("With any number above 0, a single request for changes also blocks it."),
+                help=say(
+                    "If this is above 0, a single request for changes also blocks the download."
+                ),
             )
             alarm_approvals = st.number_input(
-                say("Approvals while an attack works better than on strangers"),
+                say("Approvals needed if an attack succeeds"),
                 0,
                 20,
                 present.alarm_approvals,
-                help=say("The larger of the two numbers holds then."),
+                help=say(
+                    "Applies when an attack works better on the table's people than on strangers. "
+                    "The larger of the two numbers counts."
+                ),
             )
             inside = st.toggle(
-                say("Reviewers work inside: they may see real data"),
+                say("Reviewers may see real data (inside view)"),
                 present.inside,
-                help=say("Matters where sign-in is set up. Otherwise they see the outside view."),
+                help=say(
+                    "Applies only if sign-in is set up. Otherwise reviewers see the outside view."
+                ),
             )
-            sent = st.form_submit_button(say("Keep this rule"))
+            sent = st.form_submit_button(say("Save rules"))
         if sent:
             with signed(name):
                 rule = Rule(int(approvals), inside, int(alarm_approvals))
-                notes.set_rule(shared.store(), table_id=run.table_id, author=name, rule=rule)
+                notes.set_rule(store(), table_id=run.table_id, author=name, rule=rule)
 
 
 def _comments(talk: Talk) -> None:
     st.subheader(say("Comments"), anchor=False)
     if not talk.comments:
-        st.caption(say("None yet. Every figure has a button to comment on it."))
+        st.caption(say("No comments yet. You can comment on every figure."))
     for comment in talk.comments:
         _comment(talk.run, comment)
     pin(talk, "")
@@ -261,13 +245,7 @@ def _comment(run: RunRecord, comment: Comment) -> None:
         )
         st.text(comment.text)
         if comment.settled_by:
-            st.caption(say(":material/check: Settled by {name}", name=named(comment.settled_by)))
-        elif st.button(say("Settled"), key=f"settle_{comment.id}", icon=":material/check:"):
-            notes.settle(
-                shared.store(),
-                table_id=run.table_id,
-                run_id=run.id,
-                comment_id=comment.id,
-                author=known_name() or SOMEBODY,
-            )
+            st.caption(say(":material/check: Resolved by {name}", name=named(comment.settled_by)))
+        elif st.button(say("Resolve"), key=f"settle_{comment.id}", icon=":material/check:"):
+            notes.settle(store(), run, comment.id, author=signed_name() or SOMEBODY)
             st.rerun()

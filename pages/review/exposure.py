@@ -12,21 +12,20 @@ import streamlit as st
 
 from core.export.attack_sentences import STANDINGS, Grade, exposure, standing
 from core.runs.records import RunRecord
-from core.runs.storage.reviews.inside_views import record_view, viewed_runs
+from core.services import discussion as notes
 from core.services import reviews
-from pages.review import discussion as review_discussion
-from pages.review import report_scores
+from pages.review import discussion, report_scores
 from pages.server import guard, routes
 from pages.shared import glossary
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 
 NEXT = to_say(
-    "**What to do.** Train again with a lower ε on Plan: each person then leaves less of a trace. "
-    "Or see whether it was chance: keep a larger share of rows out on Tables and train again, so "
-    "that the attacks are tried on more rows that nobody learnt from; a leak shows again, chance "
-    "seldom does. Either spends ε anew."
+    "**What to do.** Train again with a lower ε on the Plan page, so that each person leaves less "
+    "of a trace. Or find out whether it was chance: keep out more rows on the Tables page and "
+    "train again. A real leak will show up again; chance rarely does. Both spend more ε."
 )
 Attacks = Sequence[dict[str, Any]]
 BOXES: dict[Grade, tuple[Callable[..., Any], str]] = {
@@ -42,8 +41,8 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
     if not tried:
         st.caption(
             say(
-                "Not tested. It takes real rows that the synthesizer never saw, to tell what the "
-                "release gives away from what is true of anyone."
+                "Not tested. The test needs real rows that were kept out of training. You can keep "
+                "rows out on the Tables page."
             )
         )
         return
@@ -51,7 +50,7 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
     rows = [
         {
             to_say("Attack"): said(attack["title"]),
-            to_say("On the table"): attack["value"],
+            to_say("Training rows"): attack["value"],
             to_say("Baseline"): attack["baseline"],
             to_say("Lead needed"): attack["lead_needed"],
             "p": attack["p"],
@@ -64,11 +63,11 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
     report_scores.numbers(rows, ("On the table", "Baseline", "Lead needed", "p"), "%.3f")
     st.caption(
         say(
-            "Tried on {n:,} rows of the table and {strangers:,} rows that were kept out. Baseline: "
-            "the same attack on the rows kept out, at equal shares of each value of the target, or "
-            "a coin. Lead needed: how far above the baseline an attack must be for an alarm. p: "
-            "how often a release without a leak shows so clear a lead by any of these attacks; the "
-            "alarm is raised up to 0.01, and up to 0.05 is at the edge of chance.",
+            "Tested on {n:,} rows of the table and {strangers:,} rows that were kept out. "
+            "Baseline: the same attack on the rows kept out, with the same share of each target "
+            "value, or a coin toss. Lead needed: how far above the baseline an attack must be to "
+            "raise an alarm. p: how often any of these attacks shows such a lead when nothing "
+            "leaks. The alarm is raised at 0.01 or below; up to 0.05 is borderline.",
             n=max(attack["records"] for attack in tried),
             strangers=max(attack["strangers"] for attack in tried),
         )
@@ -81,23 +80,22 @@ def seen(run: RunRecord) -> bool:
     A run that may be chosen by noisy scores is looked at only on request, because the look is
     recorded and certificates tell of it.
     """
-    tried = reviews.attacks(shared.store(), run.id)
+    tried = reviews.attacks(store(), run.id)
     if not tried:
         return True
-    known = run.id in viewed_runs(shared.store(), run.account_id)
-    if not known and reviews.comparable(shared.store(), run):
+    known = run.id in notes.seen_runs(store(), run)
+    if not known and reviews.comparable(store(), run):
         st.info(
             say(
-                "Attacks were tried on this table. Their result comes from real rows, so a look at "
-                "it is recorded. Look at it before you hand the table on."
+                "This table was attacked as a test. The results come from real rows, so viewing "
+                "them is recorded. Look at them before you pass the table on."
             ),
             icon=":material/person_search:",
         )
-        if not st.button(say("Show what attacks reached"), icon=":material/visibility:"):
+        if not st.button(say("Show the attack results"), icon=":material/visibility:"):
             return False
-    name = review_discussion.known_name()
-    record_view(shared.store(), table_id=run.table_id, run_id=run.id, author=name)
-    if reviews.alarming(shared.store(), run.id):
+    notes.look(store(), run, author=discussion.signed_name())
+    if reviews.alarming(store(), run.id):
         _verdict(run, tried)
     return True
 
@@ -107,7 +105,7 @@ def _verdict(run: RunRecord, tried: Attacks) -> None:
     found = exposure(tried)
     text = plain(said(found.text))
     if found.grade == "safe":
-        proof = say("This shows no leak; only ε proves there is none to find.")
+        proof = say("No leak was found, but only ε proves that there is none.")
         st.success(f"{text} {proof}", icon=":material/shield_person:")
         return
     if found.grade == "exposed":
@@ -117,4 +115,4 @@ def _verdict(run: RunRecord, tried: Attacks) -> None:
     if guard.steward():
         with st.container(horizontal=True):
             routes.button(say("Plan another run"), "plan", table=run.table_id)
-            routes.button(say("Keep more rows out"), "tables", table=run.table_id)
+            routes.button(say("Keep out more rows"), "tables", table=run.table_id)

@@ -14,11 +14,12 @@ from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.widgets import Badge
-from pages.tables.lmdp_tags import NOT_PEOPLE
+from pages.shared.workspace_store import store
+from pages.tables.hidden_columns import NOT_PEOPLE
 
 CERTIFICATE_BADGES = {
     True: Badge(to_say("Certificate granted"), ":material/verified:", "green"),
-    False: Badge(to_say("Certificate refused"), ":material/block:", "red"),
+    False: Badge(to_say("Certificate not granted"), ":material/block:", "red"),
 }
 CHECK_BADGES = {
     True: Badge(to_say("Inside check passed"), ":material/check:", "green"),
@@ -31,7 +32,7 @@ def render(run: RunRecord, report: dict[str, Any]) -> None:
     if run.plan.protection is None:
         return
     st.subheader(say("Hidden distributions"), anchor=False)
-    certified = limits.paid_certificates(shared.store(), run)
+    certified = limits.paid_certificates(store(), run)
     checks = {check["group"]: check for check in report.get("protection", [])}
     for group, names in run.plan.protection.groups.items():
         with st.container(border=True):
@@ -56,9 +57,9 @@ def _group(
         st.markdown(plain(said(marginal_shift.verdict_words(check))))
         st.caption(
             say(
-                "Two-sample test p = {two_sample:.3f}, Stein test p = {stein:.3f}; both must be at "
-                "most {alpha:g}. Made from real rows without noise: do not quote these p-values "
-                "outside.",
+                "Two-sample test p = {two_sample:.3f}, Stein test p = {stein:.3f}. Both must be at "
+                "most {alpha:g}. These p-values come from real rows without noise: do not share "
+                "them.",
                 two_sample=check["p_two_sample"],
                 stein=check["p_stein"],
                 alpha=check["alpha"],
@@ -67,7 +68,7 @@ def _group(
     if paid is not None:
         st.caption(plain(said(marginal_shift.certificate_words(paid))))
     beside = st.expander(
-        say("Real and released, one above the other"),
+        say("Compare real and released distributions"),
         icon=":material/stacked_bar_chart:",
         key=f"beside_{group}",
         on_change="rerun",  # drawn once it is open

@@ -11,14 +11,21 @@ from core.quality.report.types import View
 from core.runs.events import State
 from core.runs.records import RunRecord
 from core.services import limits, reviews, runs
-from pages.review import discussion as review_discussion
-from pages.review import exposure, lmdp_results, report_scores, report_view, run_comparison
+from pages.review import (
+    discussion,
+    exposure,
+    lmdp_results,
+    report_scores,
+    report_view,
+    run_comparison,
+)
 from pages.review.discussion import Talk
 from pages.server import guard, routes
 from pages.shared import visible
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, say_n, to_say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 from pages.tables import declared_rules
 
 FIRST = 6  # pictures of columns at a time: a browser takes longest for drawing them
@@ -31,22 +38,23 @@ TABS = {
     "exposure": to_say(":material/person_search: Exposure"),
     "discussion": to_say(":material/forum: Discussion"),
 }
-AS_IN_TABLE, WORST_FIRST = to_say("as in the table"), to_say("worst first")
+AS_IN_TABLE, WORST_FIRST = to_say("as in the table"), to_say("largest difference first")
 
 
 def render() -> None:
     """The page."""
     guard.require("reviewer", "steward")
     shared.header(
-        say("Review"), say("Is the synthetic table close enough, and where does it differ?")
+        say("Review"),
+        say("How close is the synthetic table to the real one, and where does it differ?"),
     )
-    run = shared.finished_run(say("There is no finished run to review yet."))
+    run = shared.finished_run(say("No run has finished yet, so there is nothing to review."))
     if run is None:
         return
     bar = st.container(horizontal=True, vertical_alignment="bottom")
     with bar:
         mode = st.segmented_control(
-            say("Look at"),
+            say("Show"),
             [ONE, SEVERAL],
             default=SEVERAL if st.query_params.get("runs") else ONE,
             format_func=said,
@@ -81,7 +89,7 @@ def _one(run: RunRecord, view: View) -> None:
             )
             _again(run)
     if view == "outside":
-        report_view.not_real(run)
+        report_view.limits_note(run)
     report_scores.summary(report)
     declared_rules.render_broken(run, report)
     report_scores.scores(report)
@@ -115,34 +123,39 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
             elif name == "exposure":
                 _exposure(talk, report)
             elif name == "discussion":
-                review_discussion.discussion(talk)
+                discussion.discussion(talk)
             else:
                 _figures(talk, report, name)
 
 
 def _exposure(talk: Talk, report: dict[str, Any]) -> None:
     if talk.view == "outside":
-        st.caption(say("Attacks compare with real rows, so their results stay inside."))
+        st.caption(
+            say(
+                "Attacks are measured on real rows, so their results are shown in the inside view "
+                "only."
+            )
+        )
         return
     exposure.tab(talk.run, report)
-    review_discussion.pin(talk, "exposure")
+    discussion.pin(talk, "exposure")
 
 
 def _waiting(run: RunRecord) -> None:
-    if run.state is State.RUNNING and shared.store().has_result(run.id):
-        st.info(say("The comparison is being made. Its first figures show in a few seconds."))
+    if run.state is State.RUNNING and store().has_result(run.id):
+        st.info(say("The comparison is running. The first figures appear in a few seconds."))
         _refresh(run.id, -1)
         return
     if run.state is not State.DONE:
         st.info(
             say(
-                "This run is {state}. There is something to review once it is done.",
+                "This run is {state}. You can review it once it is done.",
                 state=shared.state_word(run.state),
             )
         )
         routes.button(say("Watch training"), "training", run=run.id)
         return
-    st.info(say("There is no comparison with the real table yet."))
+    st.info(say("This run has not been compared with the real table yet."))
     _again(run)
 
 
@@ -150,13 +163,13 @@ def _waiting(run: RunRecord) -> None:
 @shared.plain_errors()
 def _refresh(run_id: str, known: int) -> None:
     """How far the comparison is; the page is drawn again when it has new parts."""
-    visible.still(shared.store(), run_id, "steward", "reviewer")
-    report = reviews.report(shared.store(), run_id)
+    visible.still(run_id, "steward", "reviewer")
+    report = reviews.report(store(), run_id)
     if report is not None and (report["complete"] or len(report["scores"]) != known):
         st.rerun()
-    now = runs.progress(shared.store(), run_id)
+    now = runs.progress(store(), run_id)
     text = say(
-        "Still comparing{time_left}. More figures will appear by themselves.",
+        "Still comparing{time_left}. More figures will appear automatically.",
         time_left=shared.time_left(now),
     )
     st.progress(now.fraction, text)
@@ -165,11 +178,11 @@ def _refresh(run_id: str, known: int) -> None:
 def _again(run: RunRecord) -> None:
     """A way for stewards to have a stopped comparison after all; it spends nothing."""
     if not guard.steward():
-        st.caption(say("A steward can finish it."))
+        st.caption(say("A steward can finish the comparison."))
         return
     if st.button(say("Finish the comparison"), icon=":material/restart_alt:"):
         with shared.change():
-            runs.compare_again(shared.store(), shared.launcher(), run.id)
+            runs.compare_again(store(), shared.launcher(), run.id)
 
 
 def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
@@ -178,15 +191,15 @@ def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
         shared.privacy_badge(run)
         real, synthetic = report["rows_real"], report["rows_synthetic"]
         rows = (
-            say("{real:,} real rows against {n:,} synthetic rows", real=real, n=synthetic)
+            say("{real:,} real and {n:,} synthetic rows", real=real, n=synthetic)
             if view == "inside"
             else say("{n:,} synthetic rows", n=synthetic)
         )
         st.caption(f"{plain(shared.run_title(run))} · {rows}")
-        report_view.take_along(run, report, view)
+        report_view.share_report(run, report, view)
         if guard.steward():
             routes.button(say("Download"), "download", primary=True, run=run.id)
-    report_view.chosen_how(run)
+    report_view.selection_note(run)
     report_view.disputed(run)
     for note in report["notes"]:
         st.caption(f":material/info: {plain(said(note))}")
@@ -217,7 +230,7 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
                 words.append(say(":blue-badge[hidden on purpose]"))
             st.markdown(" ".join(words))
             report_scores.column(report, name, key=f"column_{name}")
-            review_discussion.pin(talk, f"column:{name}")
+            discussion.pin(talk, f"column:{name}")
 
 
 def _predictions(talk: Talk, report: dict[str, Any]) -> None:
@@ -225,15 +238,15 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     _figures(talk, report, "predictions")
     report_scores.utility(report)
     if report["utility"]:
-        review_discussion.pin(talk, "utility")
+        discussion.pin(talk, "utility")
     dropped = [p for p in report["dimension_prediction"] if not p["predictable"]]
     if not dropped:
         return
     unpredicted = st.expander(
         say_n(
             len(dropped),
-            "{n} column that even real rows do not predict",
-            "{n} columns that even real rows do not predict",
+            "{n} column that real rows cannot predict either",
+            "{n} columns that real rows cannot predict either",
         ),
         icon=":material/filter_alt_off:",
         key="unpredicted",
@@ -242,7 +255,9 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
     with unpredicted:
         if not unpredicted.open:
             return
-        st.caption(say("They are left out of the gap. Their shares are all there is to compare."))
+        st.caption(
+            say("They do not count towards the prediction gap. Only their shares can be compared.")
+        )
         for place, point in shared.tiles(dropped):
             with place:
                 note = plain(said(point["note"]))
@@ -262,7 +277,7 @@ def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
     if figure is None:
         if not declared.headed:
             st.caption(
-                say("Stays inside.")
+                say("Shown in the inside view only.")
                 if report["view"] == "outside"
                 else say("Not compared yet, or nothing to compare.")
             )
@@ -272,4 +287,4 @@ def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
     words = said(declared.describe(report))
     st.plotly_chart(shared.drawn(figure), key=declared.id, alt=words)
     st.caption(plain(words))
-    review_discussion.pin(talk, declared.id)
+    discussion.pin(talk, declared.id)

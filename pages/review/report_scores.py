@@ -17,9 +17,9 @@ from pages.shared.plain import plain
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
 MOST = 4  # cards in a row
 CARDS = {
-    "kept": (":material/check_circle:", "green", to_say("Kept")),
+    "kept": (":material/check_circle:", "green", to_say("Preserved")),
     "lost": (":material/error:", "orange", to_say("Lost")),
-    "counted": (":material/join:", "blue", to_say("Counted")),
+    "counted": (":material/join:", "blue", to_say("Measured")),
     "hidden": (":material/visibility_off:", "blue", to_say("Hidden on purpose")),
     "safe": (":material/shield_person:", "green", to_say("People")),
     "edge": (":material/person_search:", "orange", to_say("People")),
@@ -49,7 +49,7 @@ def scores(report: dict[str, Any]) -> None:
     for place, score in shared.tiles(shown, len(shown)):
         with place:
             _score(score)
-    with st.expander(say("All scores with their meaning"), icon=":material/list:"):
+    with st.expander(say("All scores explained"), icon=":material/list:"):
         rows = [
             {
                 to_say("Score"): said(s["title"]),
@@ -67,8 +67,8 @@ def scores(report: dict[str, Any]) -> None:
         numbers(rows, ("Value", "±", "Real data"), "%.4g")
         st.caption(
             say(
-                "Real data: the same score of real rows drawn anew, the best that can be hoped "
-                "for. ±: half of a 95 % interval by bootstrap, or the spread over repetitions."
+                "Real data: the same score for another sample of real rows, the best that is "
+                "possible. ±: half of a 95 % bootstrap interval, or the spread over repetitions."
             )
         )
 
@@ -79,7 +79,7 @@ def boosting(report: dict[str, Any]) -> None:
     boosted = [s for s in scores if s.get("before") is not None and s["value"] is not None]
     if not boosted:
         return
-    title = say("Before and after rows were chosen")
+    title = say("Before and after rows were selected")
     with st.expander(title, icon=":material/compare_arrows:", expanded=True):
         rows = [
             {
@@ -95,10 +95,10 @@ def boosting(report: dict[str, Any]) -> None:
         numbers(rows, ("Before", "After", "Real data"), "%.3f")
         st.caption(
             say(
-                "Before: what the trained model draws by itself; with boosting, its last "
-                "generator. After: the rows of this table, chosen among fresh draws by weights "
-                "that follow from private counts, or from boosting's private choices. None is a "
-                "repeat."
+                "Before: rows straight from the trained model, or from its last generator if it "
+                "was boosted. After: the rows of this table, selected from new rows by weights "
+                "that come from private counts or from boosting's private choices. No row is used "
+                "twice."
             )
         )
 
@@ -151,8 +151,8 @@ def utility(report: dict[str, Any]) -> None:
         return
     st.markdown(
         say(
-            "**Predicting “{target}”**: the same model trained on each table, tested on the same "
-            "real rows.",
+            "**Predicting “{target}”**: the same model trained on each table and tested on the "
+            "same real rows.",
             target=plain(report["target"]),
         )
     )

@@ -10,34 +10,36 @@ import streamlit as st
 from core.export.page_html import page
 from core.quality.report.types import View
 from core.runs.records import RunRecord
-from core.runs.storage.reviews import notes
-from core.runs.storage.reviews.inside_views import record_view
+from core.services import discussion as notes
 from core.services import export, limits, reviews
-from pages.review import discussion as review_discussion
+from pages.review import discussion
 from pages.server import guard
 from pages.shared import downloads
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, spoken, to_say
 from pages.shared.plain import plain
 from pages.shared.widgets import Badge
+from pages.shared.workspace_store import store
 
 NO_OUTSIDE = to_say(
-    "This run has no differential privacy, so nothing of it may be shown outside. Nothing was "
-    "shown. Ask the steward for a private run."
+    "This run has no differential privacy, so it has no outside view and nothing was shown. Ask "
+    "the steward for a private run."
 )
 WORDS: dict[View, str] = {
-    "inside": to_say("Inside: real data"),
-    "outside": to_say("Outside: may be shown"),
+    "inside": to_say("Inside: with real data"),
+    "outside": to_say("Outside: safe to share"),
 }
 STAMPS: dict[View, Badge] = {
-    "inside": Badge(to_say("Inside view: shows real data, do not share"), ":material/lock:", "red"),
-    "outside": Badge(to_say("Outside view: may be shown to others"), ":material/public:", "green"),
+    "inside": Badge(
+        to_say("Inside view: contains real data, do not share"), ":material/lock:", "red"
+    ),
+    "outside": Badge(to_say("Outside view: safe to share"), ":material/public:", "green"),
 }
 
 
 def may_look_inside(table_id: str) -> bool:
     """Whether this person may see real data without noise."""
-    return guard.steward() or notes.rule(shared.store(), table_id).inside
+    return guard.steward() or notes.rule(store(), table_id).inside
 
 
 def choose(run: RunRecord) -> View:
@@ -63,19 +65,20 @@ def switch(runs: Sequence[RunRecord], *, place: str) -> View:
     Args:
       place: name in the address; a choice made for one run does not open several.
     """
-    comparable = any(reviews.comparable(shared.store(), run) for run in runs)
+    comparable = any(reviews.comparable(store(), run) for run in runs)
     first: View = "outside" if comparable else "inside"
     wanted = st.query_params.get(place)
     picked = st.segmented_control(
-        say("What is shown"),
+        say("View"),
         list(WORDS),
         default=wanted if wanted in WORDS else first,
         format_func=lambda view: said(WORDS[view]),
         required=True,
         key=f"{place}_choice",
         help=say(
-            "Inside shows real data without noise, and certificates say so when runs are chosen "
-            "by it. Outside shows nothing of the real table, or only what a plan paid for."
+            "The inside view shows real data without noise. If you choose among runs after looking "
+            "at it, the certificate says so. The outside view shows nothing of the real table, or "
+            "only what the plan paid for."
         ),
     )
     view: View = "outside" if picked == "outside" else "inside"
@@ -88,29 +91,28 @@ def switch(runs: Sequence[RunRecord], *, place: str) -> View:
 
 def opened(run: RunRecord, view: View) -> dict[str, Any] | None:
     """The run's report as this person now sees it; an inside view that is shown is recorded."""
-    report = reviews.report(shared.store(), run.id, view)
+    report = reviews.report(store(), run.id, view)
     if report is not None and view == "inside":
-        name = review_discussion.known_name()
-        record_view(shared.store(), table_id=run.table_id, run_id=run.id, author=name)
+        notes.look(store(), run, author=discussion.signed_name())
     return report
 
 
-def chosen_how(run: RunRecord) -> None:
+def selection_note(run: RunRecord) -> None:
     """What the run's certificate says of the choice among runs, if anything."""
-    words = reviews.selection_words(shared.store(), run)
+    words = reviews.selection_words(store(), run)
     if words:
         words = plain(said(words))
-        st.caption(say(":material/rule: Its certificate says: {words}", words=words))
+        st.caption(say(":material/rule: The certificate says: {words}", words=words))
 
 
 def disputed(run: RunRecord) -> None:
     """A warning where two accountants disagree on the run's ε."""
-    words = reviews.disputed(shared.store(), run.id)
+    words = reviews.disputed(store(), run.id)
     if words:
         st.warning(plain(said(words)), icon=":material/balance:")
 
 
-def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
+def share_report(run: RunRecord, report: dict[str, Any], view: View) -> None:
     """A link for reviewers, and the report as one file."""
     with st.popover(say("Share"), icon=":material/share:"):
         base = str(st.context.url or "").split("?")[0]
@@ -123,17 +125,15 @@ def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
         st.code(f"{base}?run={run.id}{tail}", language=None)
         st.caption(
             say(
-                "Whoever opens this server sees it. The link is no lock: reviewers are kept to the "
-                "outside view only where sign-in is set up."
+                "Anyone who can open this server can follow the link. Reviewers are limited to the "
+                "outside view only if sign-in is set up."
             )
         )
         if not report["complete"]:
-            st.caption(say("The file can be made once everything is compared."))
+            st.caption(say("You can export the report once the comparison is complete."))
             return
         downloads.offer(
-            say("Report as one file, inside")
-            if view == "inside"
-            else say("Report as one file, outside"),
+            say("Inside report (HTML)") if view == "inside" else say("Outside report (HTML)"),
             lambda: _file(run, report, view),
             table_id=run.table_id,
             role="reviewer",
@@ -141,31 +141,31 @@ def take_along(run: RunRecord, report: dict[str, Any], view: View) -> None:
             file_name=export.file_name(run, f"review-{view}.html"),
             mime="text/html",
             icon=":material/html:",
-            help=say("Opens in any browser without a network. It is stamped with who may see it."),
+            help=say("Opens in any browser, also offline. It states who may see it."),
         )
 
 
 def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
-    certificate = reviews.privacy_certificate(shared.store(), run.id) or {}
+    certificate = reviews.privacy_certificate(store(), run.id) or {}
     claim = " ".join(
         f"{certificate[key]}".removesuffix(".") + "."
         for key in ("claim", "selection")
         if certificate.get(key)
     )
     remarks = [
-        _remark(comment, review_discussion.title(comment.about), comment.text)
-        for comment in notes.comments(shared.store(), run.id, view)
+        _remark(comment, discussion.title(comment.about), comment.text)
+        for comment in notes.comments(store(), run, view)
     ]
     remarks += [
         _remark(verdict, say("verdict"), f"{said(verdict.decision.value)}. {verdict.text}")
-        for verdict in notes.review_verdicts(shared.store(), run.id, view)
+        for verdict in notes.verdicts(store(), run, view)
     ]
     return page(
         report,
         shared.run_title(run),
         claim=claim,
         remarks=remarks,
-        limits=limits.limits(shared.store(), run),
+        limits=limits.limits(store(), run),
         hidden=limits.hidden_columns(run),
         language=spoken(),
     )
@@ -176,9 +176,9 @@ def _remark(note: notes.Comment | notes.ReviewVerdict, about: str, text: str) ->
     return {"author": notes.called(note.author), "time": time, "about": about, "text": text}
 
 
-def not_real(run: RunRecord) -> None:
+def limits_note(run: RunRecord) -> None:
     """What people outside must not take for real."""
-    lines = "\n".join(f"- {plain(said(line))}" for line in limits.limits(shared.store(), run))
+    lines = "\n".join(f"- {plain(said(line))}" for line in limits.limits(store(), run))
     if lines:
-        title = say("**What not to take for real**")
+        title = say("**What is not realistic in this table**")
         st.info(f"{title}\n{lines}", icon=":material/visibility_off:")

@@ -14,23 +14,22 @@ from core.quality.report.types import View
 from core.runs.accounts import spending
 from core.runs.events import State
 from core.runs.records import RunRecord
-from core.runs.storage.reviews import notes
-from core.runs.storage.reviews.inside_views import viewed_runs
-from core.runs.storage.reviews.notes import Decision
+from core.services import discussion as notes
 from core.services import reviews
+from core.services.discussion import Decision
 from core.services.reviews import Ranking
-from pages.review import discussion as review_discussion
-from pages.review import report_scores, report_view
+from pages.review import discussion, report_scores, report_view
 from pages.server import guard
 from pages.shared import glossary, visible
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 
 NOISY, BAND = to_say("↓ Noisy score"), to_say("± (noise)")
 NOISY_MEANING = to_say(
-    "Mean total variation distance of single columns and pairs from noisy counts that a plan paid "
-    "for, less what noise alone shows. Lower is closer. Covered by ε."
+    "Mean total variation distance of single columns and pairs, measured with noisy counts that a "
+    "plan paid for and corrected for the noise. Lower is closer. Covered by ε."
 )
 LEARNING = ("tstr_auroc", "tstr_r2")  # scores that the curve shows first
 FIRST = 4  # runs that are compared when none were named
@@ -39,14 +38,14 @@ Reports = Sequence[tuple[RunRecord, dict[str, Any]]]
 
 def render(run: RunRecord) -> None:
     """Compare runs of the table that `run` was made from."""
-    runs = [r for r in visible.runs(shared.store(), run.table_id) if r.state is State.DONE]
+    runs = [r for r in visible.runs(run.table_id) if r.state is State.DONE]
     view: View = "outside"
     if report_view.may_look_inside(run.table_id):
         view = report_view.switch(runs, place="views")
     report_view.STAMPS[view].show()
     by_id = {r.id: r for r in runs}
     wanted = [i for i in st.query_params.get("runs", "").split(",") if i in by_id]
-    labels = shared.told_apart({key: shared.run_label(r) for key, r in by_id.items()})
+    labels = shared.unique_labels({key: shared.run_label(r) for key, r in by_id.items()})
     chosen = st.multiselect(
         say("Runs of {table}", table=plain(run.table_name)),
         list(by_id),
@@ -62,12 +61,15 @@ def render(run: RunRecord) -> None:
     reports = [(run, report) for run, report in opened if report is not None]
     if len(reports) < 2:
         st.caption(
-            say("Choose two finished runs or more. Others of this table show here when done.")
+            say(
+                "Choose at least two finished runs. Other runs of this table appear here when they "
+                "are done."
+            )
         )
     if not reports:
         return
     compared = [run for run, _ in reports]
-    ranked = reviews.ranking(shared.store(), compared)
+    ranked = reviews.ranking(store(), compared)
     _table(reports, ranked)
     _curve(reports)
     _pictures(reports, labels)
@@ -80,21 +82,21 @@ def _table(reports: Reports, ranked: Ranking | None) -> None:
     config: dict[str, Any] = {}
     rows = []
     for run, report in reports:
-        decisions = [v.decision for v in notes.review_verdicts(shared.store(), run.id)]
+        decisions = [v.decision for v in notes.verdicts(store(), run)]
         row: dict[str, Any] = {
             to_say("Run"): shared.run_title(run),
             to_say("Model"): shared.model_name(run.model),
             "ε": _epsilon(run),
-            to_say("Approved by"): decisions.count(Decision.APPROVE),
-            to_say("Changes asked"): decisions.count(Decision.CHANGES),
+            to_say("Approvals"): decisions.count(Decision.APPROVE),
+            to_say("Changes requested"): decisions.count(Decision.CHANGES),
         }
         if ranked is not None and run.id in ranked.scores:
             row[NOISY] = ranked.scores[run.id].value
             row[BAND] = ranked.scores[run.id].half_width
             config[NOISY] = _numbers(said(NOISY), said(NOISY_MEANING))
-            config[BAND] = _numbers(said(BAND), say("Half of a 95 % interval, of the noise alone."))
+            config[BAND] = _numbers(said(BAND), say("Half of a 95 % interval for the noise alone."))
         if report["attacks"]:
-            row[to_say("Attacks that work")] = sum(a["exposed"] for a in report["attacks"])
+            row[to_say("Successful attacks")] = sum(a["exposed"] for a in report["attacks"])
         for score in report["scores"]:
             arrow = "↑" if score["goal"] == "higher" else "↓"
             name = f"{arrow} {score['title']}"
@@ -103,7 +105,9 @@ def _table(reports: Reports, ranked: Ranking | None) -> None:
         config = {name: said(name) for name in row} | config
         rows.append(row)
     st.dataframe(rows, hide_index=True, column_config=config)
-    st.caption(say("Click a heading to sort. ↑ higher is closer to the real table, ↓ lower is."))
+    st.caption(
+        say("Click a heading to sort. ↑ higher is closer to the real table, ↓ lower is closer.")
+    )
 
 
 def _numbers(label: str, meaning: str) -> Any:
@@ -112,14 +116,14 @@ def _numbers(label: str, meaning: str) -> Any:
 
 def _epsilon(run: RunRecord) -> float:
     """ε of the claim, inf where nothing is claimed."""
-    return float(spending.epsilon_text(spending.claim_of(shared.store(), run)))
+    return float(spending.epsilon_text(spending.claim_of(store(), run)))
 
 
 def _curve(reports: Reports) -> None:
     titles = {s["key"]: said(glossary.title(s)) for _, report in reports for s in report["scores"]}
     if not titles:
         return
-    st.subheader(say("What ε bought"), anchor=False)
+    st.subheader(say("Quality against ε"), anchor=False)
     order = list(dict.fromkeys([*(key for key in LEARNING if key in titles), *titles]))
     key = st.selectbox(say("Score"), order, format_func=titles.__getitem__)
     scores = [
@@ -129,7 +133,7 @@ def _curve(reports: Reports) -> None:
         if score["key"] == key and score["value"] is not None
     ]
     if not scores:
-        st.caption(say("None of these runs has that score."))
+        st.caption(say("None of these runs has this score."))
         return
     points = [
         {
@@ -145,7 +149,7 @@ def _curve(reports: Reports) -> None:
     title = f"{titles[key]} ({report_scores.closer(goal)})"
     sentence = said(tradeoff_words(points, titles[key], goal))
     st.plotly_chart(shared.drawn(tradeoff_figure(points, title)), key="tradeoff", alt=sentence)
-    st.caption(say("{sentence} Dotted: the same score of real data.", sentence=plain(sentence)))
+    st.caption(say("{sentence} Dotted: the same score for real data.", sentence=plain(sentence)))
 
 
 def _pictures(reports: Reports, labels: dict[str, str]) -> None:
@@ -174,9 +178,9 @@ def _pictures(reports: Reports, labels: dict[str, str]) -> None:
 
 
 def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
-    st.subheader(say("The one to release"), anchor=False)
+    st.subheader(say("Run to release"), anchor=False)
     table = runs[0].table_id
-    picked = notes.picked(shared.store(), table)
+    picked = notes.picked(store(), table)
     if picked is not None and picked[0] in labels:
         st.success(
             say("{run}, picked by {name}.", run=plain(labels[picked[0]]), name=plain(picked[1])),
@@ -184,12 +188,13 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
         )
     if not guard.steward():
         return
-    seen = viewed_runs(shared.store(), runs[0].account_id)
+    seen = notes.seen_runs(store(), runs[0])
     if len(seen) > 1:
         st.caption(
             say(
-                ":material/visibility: Inside views of {n} runs about these people have been open. "
-                "Whichever is released, its certificate says that the choice is not covered by ε.",
+                ":material/visibility: The inside views of {n} runs about these people have been "
+                "opened. Whichever run you release, its certificate will say that ε does not cover "
+                "the choice.",
                 n=len(seen),
             )
         )
@@ -198,40 +203,39 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
         chosen = st.radio(
             say("Pick a run"), list(by_id), format_func=lambda key: plain(labels[key])
         )
-        name = review_discussion.who("pick")
+        name = discussion.who("pick")
         sent = st.form_submit_button(say("Pick this run"), icon=":material/trophy:")
     if sent and chosen is not None:
-        with review_discussion.signed(name):
-            notes.pick(shared.store(), table_id=table, run_id=chosen, author=name)
+        with discussion.signed(name):
+            notes.pick(store(), by_id[chosen], author=name)
 
 
 def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, str]) -> None:
     """The choice that needs no look at real data, with how sure it is."""
-    store = shared.store()
-    st.markdown(say("**By the noisy scores**, without looking at real data"))
+    st.markdown(say("**By noisy score**, without looking at real data"))
     st.markdown(
         say(
-            "Closest: {run}. Against the next one: {words!t}",
+            "Best: {run}. Compared with the next one: {words!t}",
             run=plain(labels[ranked.best]),
             words=words(ranked.lead),
         )
     )
-    looked = reviews.inside_view_words(store, runs[0].account_id, run_id=ranked.best)
+    looked = reviews.inside_view_words(store(), runs[0].account_id, run_id=ranked.best)
     if looked:
         st.caption(
             say(
-                ":material/visibility: Inside views of other runs about these people were open, so "
-                "its certificate says all the same: {words}",
+                ":material/visibility: The inside views of other runs about these people were "
+                "opened, so the certificate still says: {words}",
                 words=plain(said(looked)),
             )
         )
     if not guard.steward():
         return
     with st.form("score_form"):
-        name = review_discussion.who("score")
+        name = discussion.who("score")
         sent = st.form_submit_button(
-            say("Pick the best by the noisy score"), icon=":material/casino:"
+            say("Pick the run with the best noisy score"), icon=":material/casino:"
         )
     if sent:
-        with review_discussion.signed(name):
-            reviews.pick_by_scores(store, runs, author=name)
+        with discussion.signed(name):
+            reviews.pick_by_scores(store(), runs, author=name)

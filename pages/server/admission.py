@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
@@ -15,13 +16,13 @@ from pages.server import sign_in_settings
 from pages.server.bare_page import bare_page, below_base
 from pages.shared.language import to_say
 
-NOT_THIS_NAME = to_say("This server does not answer to the name in this address")
+NOT_THIS_NAME = to_say("This server does not recognise the name in this address")
 NOTHING = to_say("Nothing was shown or changed.")
 NAME_TEXTS = (
     NOTHING,
     to_say(
-        "If you run it and people call it by this name: add the name to `server.allowedHosts`, as "
-        "docs/deployment.md says under “The proxy”."
+        "If you run this server and people should reach it under this name, add the name to "
+        "`server.allowedHosts`; see “The proxy” in docs/deployment.md."
     ),
 )
 # What below `_stcore` a browser needs. The rest answers nobody: `metrics` tells how large waiting
@@ -33,26 +34,40 @@ CLOSED = to_say("This server is closed")
 WATCHED = {"_stcore/health", "readyz", "metrics"}
 
 
-class Hosts:
-    """Answers only to the names in `server.allowedHosts`, whatever is asked.
+class Gate:
+    """Lets a request through, or answers it with what `refusal` says instead.
+
+    A WebSocket that is refused is closed before it opens.
+    """
+
+    def __init__(self, app: ASGIApp, refusal: Callable[[Scope], Response | None]) -> None:
+        self.app = app
+        self.refusal = refusal
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        answer = None if scope["type"] == "lifespan" else self.refusal(scope)
+        if answer is None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await WebSocketClose()(scope, receive, send)
+        else:
+            await answer(scope, receive, send)
+
+
+def other_host(scope: Scope) -> Response | None:
+    """Refuses names that are not in `server.allowedHosts`, whatever is asked.
 
     A web page of another site can have its own name lead to this machine (DNS rebinding), and is
     then of one origin with the server in the browser's eyes. Streamlit looks at the name where a
     WebSocket is opened, and nowhere else.
     """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] == "lifespan" or called_rightly(HTTPConnection(scope)):
-            await self.app(scope, receive, send)
-        else:
-            await refuse(scope, receive, send, bare_page(scope, 403, NOT_THIS_NAME, NAME_TEXTS))
+    if addressed_correctly(HTTPConnection(scope)):
+        return None
+    return bare_page(scope, 403, NOT_THIS_NAME, NAME_TEXTS)
 
 
-def called_rightly(connection: HTTPConnection) -> bool:
+def addressed_correctly(connection: HTTPConnection) -> bool:
     """Whether a request calls the server by one of its names, and a WebSocket is its own page's.
 
     Streamlit lets pages of every other server on this machine open a WebSocket.
@@ -67,24 +82,9 @@ def called_rightly(connection: HTTPConnection) -> bool:
     return urlsplit(origin).netloc == host or origin in allowed
 
 
-async def refuse(scope: Scope, receive: Receive, send: Send, answer: Response) -> None:
-    """Send an answer instead of what was asked for; a WebSocket is closed before it opens."""
-    refusal = WebSocketClose() if scope["type"] == "websocket" else answer
-    await refusal(scope, receive, send)
-
-
-class Endpoints:
+def unneeded_endpoint(scope: Scope) -> Response | None:
     """Hides the addresses that Streamlit answers at and no browser needs."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] == "lifespan" or not unneeded(scope["path"]):
-            await self.app(scope, receive, send)
-        else:
-            await refuse(scope, receive, send, PlainTextResponse("", status_code=404))
+    return PlainTextResponse("", status_code=404) if unneeded(scope["path"]) else None
 
 
 def unneeded(path: str) -> bool:
@@ -93,21 +93,13 @@ def unneeded(path: str) -> bool:
     return parts[:1] == ["_stcore"] and not NEEDED.intersection(parts[1:2])
 
 
-class Closed:
+def closed(scope: Scope) -> Response | None:
     """Answers with one page that says why, while people would have to sign in and cannot."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        problem = None if scope["type"] == "lifespan" else why_closed(scope)
-        if problem is None:
-            await self.app(scope, receive, send)
-            return
-        wrong, way_out = problem.shown
-        page = bare_page(scope, 503, CLOSED, (wrong, NOTHING, way_out))
-        await refuse(scope, receive, send, page)
+    problem = why_closed(scope)
+    if problem is None:
+        return None
+    wrong, way_out = problem.shown
+    return bare_page(scope, 503, CLOSED, (wrong, NOTHING, way_out))
 
 
 def why_closed(scope: Scope) -> sign_in_settings.Problem | None:

@@ -22,22 +22,22 @@ _PAGE = """<!doctype html><html lang="{lang}"><head><meta charset="utf-8"><title
 padding:0 1rem}a{color:inherit}code{white-space:nowrap}</style></head><body><main>
 <h1>{title}</h1>
 {body}</main></body></html>"""
-_WAY = to_say("Go to the first page")
+_WAY = to_say("Go to the start page")
 _CODE = re.compile(r"`([^`]+)`")
 
 
 def bare_page(
-    scope: Scope, status: int, title: str, paragraphs: Sequence[str], *, way_on: bool = False
+    scope: Scope, status: int, title: str, paragraphs: Sequence[str], *, action_bar: bool = False
 ) -> HTMLResponse:
     """The answer to a request, in its browser's language.
 
     Args:
       title: a text of the catalogue, like each of `paragraphs`; `backticks` mark code.
-      way_on: whether a link to the first page stands at the end.
+      action_bar: whether a link to the first page stands at the end.
     """
     spoken = asked_for(scope)
     body = "".join(f"<p>{_marked(spoken.said(text))}</p>\n" for text in paragraphs)
-    if way_on:
+    if action_bar:
         body += f'<p><a href="/{base()}">{html.escape(spoken.said(_WAY))}</a></p>\n'
     filled = _PAGE.replace("{lang}", spoken.code).replace("{body}", body)
     title = html.escape(spoken.said(title))

@@ -2,7 +2,7 @@
 
 Streamlit keeps what a download button made in the server's memory and hands it to whoever knows its
 address, without a cookie. So each file is entered here, by what it holds, with the person it was
-made for, and `doorway.Downloads` asks here before it lets an answer out.
+made for, and `middleware.Downloads` asks here before it lets an answer out.
 """
 
 from __future__ import annotations

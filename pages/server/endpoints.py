@@ -55,16 +55,17 @@ def _parts() -> dict[str, bool]:
     # what pages import at their first visit; a server starts without
     from core.operations.readiness import readiness
     from pages.shared import widgets as shared
+    from pages.shared import workspace_store
 
-    return readiness(shared.store, shared.launcher)
+    return readiness(workspace_store.store, shared.launcher)
 
 
 def _metrics() -> bytes:
     # most servers are never scraped, and its library takes a tenth of a second
     from core.operations.monitoring import metrics_text
-    from pages.shared import widgets as shared
+    from pages.shared.workspace_store import store
 
-    return metrics_text(shared.store())
+    return metrics_text(store())
 
 
 ROUTES = [Route("/readyz", ready), Route("/metrics", metrics)]

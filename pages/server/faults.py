@@ -27,10 +27,8 @@ NO_FAULTS = (
     SystemExit,
     GeneratorExit,
 )
-UNFORESEEN = to_say("Something went wrong that nobody foresaw")
-KEPT = to_say(
-    "What was asked for last may not be done, or only in part; what was kept before is still there."
-)
+UNFORESEEN = to_say("Something unexpected went wrong")
+KEPT = to_say("Your last action may be incomplete. Everything saved before is still there.")
 _log = logging.getLogger(__name__)
 
 
@@ -54,6 +52,6 @@ def plain_errors() -> Iterator[None]:
         trouble = (
             said(known)
             if known
-            else f"{said(UNFORESEEN)}. {say('Try again; the console of this server says more.')}"
+            else f"{said(UNFORESEEN)}. {say('Try again. The console of this server has details.')}"
         )
         st.error(f"{trouble} {said(KEPT)}", icon=":material/error:")

@@ -109,7 +109,7 @@ def sign_in() -> None:
             sign_outs.seen(_claims())
         return
     st.title("Facsimile")
-    st.write(say("Sign in to go on."))
+    st.write(say("Sign in to continue."))
     st.button(say("Sign in"), type="primary", on_click=st.login)
     st.stop()
 
@@ -168,8 +168,8 @@ def require(*any_of: Role) -> None:
     operations_log.record("role_refused", roles=",".join(sorted(roles())) or "none")
     st.error(
         say(
-            "Your account may not open this page. Nothing was shown or changed. Ask whoever runs "
-            "this server to add you."
+            "Your account does not have access to this page. Nothing was shown or changed. Ask the "
+            "person who runs this server for access."
         )
     )
     st.stop()
@@ -192,7 +192,7 @@ def who_is_here() -> None:
             on_click=sign_out,
             type="tertiary",
             icon=":material/logout:",
-            help=say("Here, and in all other tabs and browsers where you signed in."),
+            help=say("Signs you out here and in all other tabs and browsers."),
         )
 
 

@@ -16,8 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import net_util, runtime
 from streamlit.runtime.media_file_storage import MediaFileKind
 
-from pages.server import admission, routes, sessions, uploads
-from pages.server import download_tokens as handover
+from pages.server import admission, download_tokens, routes, sessions, uploads
 from pages.server.bare_page import UNCACHED, asked_for, bare_page, below_base
 from pages.shared.language import to_say
 
@@ -45,11 +44,11 @@ HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
 GONE = to_say(
-    "This address was good once, for a minute, for the person it was made for. Nothing was sent. "
-    "Press the button on the page again."
+    "This download link has expired or belongs to someone else. Nothing was sent. Go back to the "
+    "page and press the button again."
 )
 NOWHERE = to_say("There is no page at this address")
-UNCHANGED = to_say("Nothing was shown or changed. The address may be old or mistyped.")
+UNCHANGED = to_say("Nothing was shown or changed. The address may be outdated or misspelled.")
 SERVED = {"media", "static", "_stcore", "component", "auth", "oauth2callback"}
 
 
@@ -95,7 +94,7 @@ class Addresses:
                 kind = MutableHeaders(scope=message).get("content-type", "")
                 nowhere = message["status"] == 200 and kind.startswith("text/html")
                 if nowhere:  # Streamlit's one page, which it sends for whatever it does not know
-                    nothing = bare_page(scope, 404, NOWHERE, (UNCHANGED,), way_on=True)
+                    nothing = bare_page(scope, 404, NOWHERE, (UNCHANGED,), action_bar=True)
                     await nothing(scope, receive, send)
             if not nowhere:
                 await send(message)
@@ -117,7 +116,7 @@ class Downloads:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        spare_awaited()
+        keep_waiting_files()
         _, found, name = scope.get("path", "").rpartition("/media/")
         body = made_by_a_button(name) if found and scope["type"] == "http" else None
         if body is None or scope["method"] == "OPTIONS":
@@ -126,7 +125,7 @@ class Downloads:
         uncached = with_headers(send, UNCACHED)
         # hashing a large file must not keep others waiting
         if await asyncio.to_thread(
-            handover.fetchable, body, sessions.claims_of(HTTPConnection(scope))
+            download_tokens.fetchable, body, sessions.claims_of(HTTPConnection(scope))
         ):
             await self.app(scope, receive, uncached)
             return
@@ -137,9 +136,9 @@ class Downloads:
 _SPARING = "_facsimile_spares_awaited"  # set on Streamlit's keeper of files
 MIDDLEWARE = [
     Middleware(Headers),
-    Middleware(admission.Closed),
-    Middleware(admission.Hosts),
-    Middleware(admission.Endpoints),
+    Middleware(admission.Gate, refusal=admission.closed),
+    Middleware(admission.Gate, refusal=admission.other_host),
+    Middleware(admission.Gate, refusal=admission.unneeded_endpoint),
     Middleware(Addresses),
     Middleware(uploads.Uploads),
     Middleware(Downloads),
@@ -149,7 +148,7 @@ MIDDLEWARE = [
 # -- where Streamlit has no public door; tests watch that these are there --------------------------
 
 
-def ask_nobody() -> None:
+def keep_from_asking_for_own_address() -> None:
     """Keep the server from asking a service on the internet for its own address.
 
     Streamlit does so before it refuses a foreign origin, and to print it where a server listens on
@@ -158,7 +157,7 @@ def ask_nobody() -> None:
     net_util.get_external_ip = lambda: None
 
 
-ask_nobody()
+keep_from_asking_for_own_address()
 
 
 def made_by_a_button(name: str) -> bytes | None:
@@ -169,7 +168,7 @@ def made_by_a_button(name: str) -> bytes | None:
     return file.content if file is not None and file.kind is MediaFileKind.DOWNLOADABLE else None
 
 
-def spare_awaited() -> None:
+def keep_waiting_files() -> None:
     """Keep Streamlit from tidying away files that somebody may still come for; once a server.
 
     It drops what a button made at the second end of any script that does not show the button, which
@@ -187,7 +186,7 @@ def spare_awaited() -> None:
 
     def _awaited(file_id: str) -> bool:
         body = made_by_a_button(file_id)
-        return body is not None and handover.awaited(body)
+        return body is not None and download_tokens.awaited(body)
 
     manager._get_inactive_file_ids = dispensable  # type: ignore[method-assign]
     setattr(manager, _SPARING, True)

@@ -42,25 +42,25 @@ REPORTED_EVERY = 60.0  # seconds: whoever comes makes the server look, and must 
 _reported: dict[str, float] = {}  # when each problem was logged last
 
 WRONG = (
-    to_say("Sign-in is set up wrongly on this server."),
+    to_say("Sign-in is not set up correctly on this server."),
     to_say(
-        "If you run it: its console names the file and what is wrong. Correct it, then reload "
-        "this page."
+        "If you run this server: its console names the file and the problem. Correct it, then "
+        "reload this page."
     ),
 )
 MISSING = (
-    to_say("The file that says how people sign in on this server is not there."),
+    to_say("The file that configures sign-in on this server is missing."),
     to_say(
-        "If you run it: its console names the file. Put it back, then reload this page. If nobody "
-        "should sign in, write `sign_in = false` in it."
+        "If you run this server: its console names the file. Restore it, then reload this page. If "
+        "nobody should sign in, put `sign_in = false` in it."
     ),
 )
 EXPOSED = (
-    to_say("Other machines can reach this server, and nobody has to sign in on it."),
+    to_say("Other machines can reach this server, but sign-in is not set up."),
     to_say(
-        "If you run it: set up sign-in as docs/deployment.md says, or start it with "
-        "`--server.address=127.0.0.1`. If you alone can reach it, write `sign_in = false` and "
-        "`open_to_network = true` in `.streamlit/secrets.toml`."
+        "If you run this server: set up sign-in as described in docs/deployment.md, or start the "
+        "server with `--server.address=127.0.0.1`. If only you can reach it, put `sign_in = false` "
+        "and `open_to_network = true` in `.streamlit/secrets.toml`."
     ),
 )
 

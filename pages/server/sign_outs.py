@@ -25,7 +25,7 @@ def person_of(claims: Mapping[str, Any]) -> str:
 def seen(claims: Mapping[str, Any]) -> None:
     """Record a sign-in, so that signing out elsewhere ends it too."""
     # a server starts without its database
-    from core.runs.storage.sign_ins import record_sign_in
+    from core.services.access import record_sign_in
     from pages.shared.workspace_store import store
 
     kept, person, issued = store(), person_of(claims), float(claims["iat"])
@@ -38,7 +38,7 @@ def seen(claims: Mapping[str, Any]) -> None:
 def over(claims: Mapping[str, Any]) -> bool:
     """Whether the person has signed out since."""
     # a server starts without its database
-    from core.runs.storage.sign_ins import sign_in_ended
+    from core.services.access import sign_in_ended
     from pages.shared.workspace_store import store
 
     return sign_in_ended(store(), person_of(claims), float(claims["iat"]))
@@ -47,7 +47,7 @@ def over(claims: Mapping[str, Any]) -> bool:
 def end(claims: Mapping[str, Any]) -> None:
     """Sign a person out everywhere; their other open pages ask for sign-in at once."""
     # a server starts without its database
-    from core.runs.storage.sign_ins import end_sign_ins
+    from core.services.access import end_sign_ins
     from pages.shared.workspace_store import store
 
     person = person_of(claims)

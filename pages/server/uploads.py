@@ -74,15 +74,17 @@ class Uploads:
         if scope["type"] == "websocket":
             known = await asyncio.to_thread(has_role, HTTPConnection(scope))
             try:
-                await self.app(scope, receive if known else _hearing_little(receive, send), send)
+                await self.app(
+                    scope, receive if known else _short_messages_only(receive, send), send
+                )
             finally:
-                self._forget_later()
+                self._free_later()
             return
         session_id = sent_by(scope) if runtime.exists() else None
         if session_id is None:
             await self.app(scope, receive, send)
             return
-        self._forget_ended()
+        self._free_ended()
         connection = HTTPConnection(scope)
         person = await asyncio.to_thread(steward_of, session_id, connection)
         size = connection.headers.get("content-length", "")
@@ -93,7 +95,7 @@ class Uploads:
         self._owners[session_id] = person
         with self._under_way(person, int(size)):
             await self.app(scope, receive, send)
-        self._forget_ended()  # the page may have gone meanwhile
+        self._free_ended()  # the page may have gone meanwhile
 
     def _refusal(self, person: str | None, size: str) -> Response | None:
         """Why a file is not taken; for programs, a page shows that its upload failed."""
@@ -126,12 +128,12 @@ class Uploads:
             self._coming[person] -= size
             self._files_coming[person] -= 1
 
-    def _forget_later(self) -> None:
+    def _free_later(self) -> None:
         """Free what a closed page left, once it can no longer be taken up again."""
         seconds = float(config.get_option("server.disconnectedSessionTTL")) + 1.0
-        asyncio.get_running_loop().call_later(seconds, self._forget_ended)
+        asyncio.get_running_loop().call_later(seconds, self._free_ended)
 
-    def _forget_ended(self) -> None:
+    def _free_ended(self) -> None:
         if runtime.exists():
             sessions.free_ended()
             self._owners = {key: own for key, own in self._owners.items() if sessions.known(key)}
@@ -147,7 +149,7 @@ def has_role(connection: HTTPConnection) -> bool:
     return bool(guard.roles_of(guard.address_of(claims) if claims else ""))
 
 
-def _hearing_little(receive: Receive, send: Send) -> Receive:
+def _short_messages_only(receive: Receive, send: Send) -> Receive:
     """The way in for people without a role: a long message ends the line."""
 
     async def receive_little() -> Message:

@@ -14,12 +14,10 @@ import streamlit as st
 
 from core.runs import operations_log
 from core.runs.records import RunRecord
-from core.runs.storage.reviews import notes
-from core.services import reviews
-from pages.server import download_tokens as handover
-from pages.server import guard
+from core.services import discussion, reviews
+from pages.server import download_tokens, guard
 from pages.shared import visible
-from pages.shared import widgets as shared
+from pages.shared.workspace_store import store
 
 Data = bytes | str
 
@@ -72,13 +70,13 @@ def _allowed(
     reviewed: RunRecord | None = None,
 ) -> bool:
     """Whether an address may have a file now; see `offer`."""
-    store, roles = shared.store(), guard.roles_of(address)
-    looks = not inside or notes.rule(store, table_id).inside
+    roles = guard.roles_of(address)
+    looks = not inside or discussion.rule(store(), table_id).inside
     if "steward" not in roles and not (role in roles and looks):
         return False
-    if reviewed is not None and reviews.waits_for(store, reviewed):
+    if reviewed is not None and reviews.waits_for(store(), reviewed):
         return False
-    return table_id not in visible.hidden(store, address)
+    return table_id not in visible.hidden(address)
 
 
 def _made(
@@ -93,6 +91,6 @@ def _made(
         raise PermissionError("This account may not take this file any more. Nothing was made.")
     data = make()
     body = data.encode() if isinstance(data, str) else data
-    handover.enter(body, address, allowed)
+    download_tokens.enter(body, address, allowed)
     operations_log.record("download", table=table_id)
     return body

@@ -9,31 +9,32 @@ from pages.shared.language import said, to_say
 
 TERMS = {
     "ε": to_say(
-        "How much anyone may learn about one person from what is released. Lower is safer; at 0 "
-        "nothing."
+        "How much anyone can learn about one person from what is released. Lower is safer; 0 "
+        "reveals nothing."
     ),
-    "δ": to_say("The chance that the promise of ε fails altogether. Lower is safer."),
+    "δ": to_say("The probability that the guarantee of ε does not hold. Lower is safer."),
     "zero-out": to_say(
-        "The way ε is counted here: it compares the table with one in which one person's record "
-        "contributes nothing."
+        "How ε is counted here: it compares the table with the same table in which one person's "
+        "record contributes nothing."
     ),
     "replace-one": to_say(
-        "Another way to count: one person's record is swapped for any other, while the number of "
-        "people trained on stays. The same run has a larger ε when counted so, about twice as "
-        "large."
+        "Another way to count ε: one person's record is replaced by any other record, so that the "
+        "number of people stays the same. The same run then has about twice the ε."
     ),
-    "PLD": to_say("Privacy loss distribution: a way to add up many private steps exactly."),
-    "AUROC": to_say("How well two kinds of rows are told apart: 0.5 is a coin, 1 is certainty."),
+    "PLD": to_say("Privacy loss distribution: an exact method for adding up many private steps."),
+    "AUROC": to_say(
+        "How well two kinds of rows can be told apart: 0.5 is a coin toss, 1 is certainty."
+    ),
 }
 # scores that stand on a page's first level: their full titles name a term
 PLAIN_TITLES = {
-    "tstr_auroc": to_say("Learning the target"),
-    "tstr_r2": to_say("Learning the target"),
-    "wscore_pca": to_say("Shape in a plane"),
-    "wscore_whole": to_say("Shape overall"),
-    "tree_auroc": to_say("Told apart by trees"),
+    "tstr_auroc": to_say("Predicting the target"),
+    "tstr_r2": to_say("Predicting the target"),
+    "wscore_pca": to_say("Shape in two dimensions"),
+    "wscore_whole": to_say("Overall shape"),
+    "tree_auroc": to_say("Distinguishable by decision trees"),
 }
-PLAIN_UNITS = {"AUROC": to_say("0.5 is a coin, 1 certainty")}
+PLAIN_UNITS = {"AUROC": to_say("0.5 is a coin toss, 1 certainty")}
 
 
 def entry(*terms: str) -> str:

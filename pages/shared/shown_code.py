@@ -18,23 +18,23 @@ def show(codes: dict[str, Code], *, schema: Schema | None = None, table_id: str)
       codes: by title, shown as it stands.
       schema: that they name, to be taken along; None where files leave the house.
     """
-    with st.expander(say("Show me the code"), icon=":material/code:"):
+    with st.expander(say("Show the code"), icon=":material/code:"):
         for title, code in codes.items():
             st.markdown(f"**{title}**")
             st.code(code.command, language="bash")
             st.code(code.python, language="python")
         if schema is None:
-            st.caption(say("`schema.json` is saved on the Tables page and stays inside."))
+            st.caption(say("Save `schema.json` on the Tables page. It is for internal use."))
             return
         downloads.offer(
-            say("Schema (JSON), to keep inside"),
+            say("Schema (JSON), for internal use"),
             lambda: schema.model_dump_json(indent=1),
             table_id=table_id,
             file_name="schema.json",
             mime="application/json",
             icon=":material/schema:",
             help=say(
-                "What was declared of the columns, with notes that are for the steward alone."
+                "What you declared about the columns, with notes that only the steward should see."
             ),
         )
 

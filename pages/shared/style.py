@@ -22,7 +22,7 @@ _CSS = """<style>
 [data-testid="stMetricValue"] {font-size: 1.7rem;}
 h1 {font-size: 2.1rem !important; padding-bottom: 0.2rem !important;}
 h3 {font-size: 1.3rem !important;}
-[data-testid="stLayoutWrapper"]:has(> .st-key-way_on) {position: sticky; bottom: 0; z-index: 9;
+[data-testid="stLayoutWrapper"]:has(> .st-key-action_bar) {position: sticky; bottom: 0; z-index: 9;
  padding: 0.6rem 0; background: light-dark(#FFFFFF, #10181D);
  border-top: 1px solid light-dark(#D5DEE4, #31424C);}
 .st-key-language {align-items: end;}

@@ -82,16 +82,16 @@ def header(title: str, text: str) -> None:
     st.caption(plain(text))
 
 
-def nothing_yet(text: str, button: str, target: str) -> None:
+def empty_page(text: str, button: str, target: str) -> None:
     """An empty page: what is missing, and the way to it; both are shown as they stand."""
     with st.container(border=True):
         st.write(text)
         routes.button(button, target, primary=True)
 
 
-def way_on() -> DeltaGenerator:
+def action_bar() -> DeltaGenerator:
     """A bar for the page's main button, in sight however long the page is; the page's last part."""
-    return st.container(key="way_on", horizontal=True, vertical_alignment="center")
+    return st.container(key="action_bar", horizontal=True, vertical_alignment="center")
 
 
 def privacy_badge(run: RunRecord) -> None:
@@ -114,15 +114,15 @@ def chosen_table() -> TableRecord | None:
     if wanted is None:
         return None
     try:
-        return visible.table(store(), wanted)
+        return visible.table(wanted)
     except NotFoundError as error:
-        leads_nowhere(f"{plain(said(error))} {say('The address may be old.')}", "tables")
+        unknown_address(f"{plain(said(error))} {say('The address may be outdated.')}", "tables")
 
 
-def leads_nowhere(text: str, target: str) -> NoReturn:
+def unknown_address(text: str, target: str) -> NoReturn:
     """The end of a page whose address names what is not there: nothing else is shown instead."""
     st.warning(text, icon=":material/link_off:")
-    routes.button(say("Show what is there"), target, primary=True)
+    routes.button(say("Show what is available"), target, primary=True)
     st.stop()
 
 
@@ -130,7 +130,7 @@ def finished_run(missing: str) -> RunRecord | None:
     """`chosen_run` among finished ones; where there is none, `missing` as it stands."""
     run = chosen_run(states=(State.DONE,))
     if run is None:
-        nothing_yet(missing, say("Watch training"), "training")
+        empty_page(missing, say("Watch training"), "training")
     return run
 
 
@@ -142,14 +142,14 @@ def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
     Args:
       states: only runs in these states are offered in the list.
     """
-    known = {run.id: run for run in visible.runs(store())}
+    known = {run.id: run for run in visible.runs()}
     by_id = {key: run for key, run in known.items() if states is None or run.state in states}
     wanted = st.query_params.get("run")
     if wanted is not None and wanted not in known:
-        leads_nowhere(
+        unknown_address(
             say(
-                "There is no run with this address. It may have been deleted, or is not shared "
-                "with you. No other run is shown in its place."
+                "There is no run at this address. It may have been deleted, or it is not shared "
+                "with you."
             ),
             "training",
         )
@@ -158,13 +158,13 @@ def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
     if not by_id:
         return None
     order = list(by_id)
-    labels = told_apart({key: run_label(run) for key, run in by_id.items()})
+    labels = unique_labels({key: run_label(run) for key, run in by_id.items()})
     picked = st.selectbox(
         say("Run"),
         order,
         index=order.index(wanted) if wanted is not None else 0,
         format_func=labels.__getitem__,
-        help=say("Every run has a link of its own: the address of this page."),
+        help=say("Each run has its own link: the address of this page."),
         label_visibility="collapsed" if len(order) == 1 else "visible",
     )
     if st.query_params.get("run") != picked:
@@ -172,10 +172,10 @@ def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
     return by_id[picked]
 
 
-def told_apart(labels: dict[str, str]) -> dict[str, str]:
+def unique_labels(labels: dict[str, str]) -> dict[str, str]:
     """The labels by id, equal ones numbered: a list cannot tell two options of one label apart.
 
-    >>> told_apart({"a": "visits", "b": "visits", "c": "other"})
+    >>> unique_labels({"a": "visits", "b": "visits", "c": "other"})
     {'a': 'visits', 'b': 'visits (2)', 'c': 'other'}
     """
     unique: dict[str, str] = {}
@@ -204,7 +204,7 @@ def run_label(run: RunRecord) -> str:
     return f"{run_title(run)} · {epsilon} · {state_word(run.state)} · {when}"
 
 
-def spent_words(account_id: str) -> str:
+def spending_sentences(account_id: str) -> str:
     """What was paid for and released about people until now, as sentences to be shown."""
     entries = store().ledger.entries(account_id)
     about = [run for run in store().runs() if run.account_id == account_id]
@@ -226,8 +226,8 @@ def confirmed(problem: str, asked: str, about: str, *, icon: str) -> tuple[bool,
         # words about these people and this reason say nothing of others
         key=f"confirm_{about}_{abs(hash(problem))}",
         help=say(
-            "The ledger keeps your words, and every later certificate about these people repeats "
-            "them."
+            "The ledger keeps your reason, and every later certificate about these people repeats "
+            "it."
         ),
     )
     return bool(typed.strip()), typed

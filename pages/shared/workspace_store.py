@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
-from core.services.runs import open_store
+from core.services.runs import RunStore, open_store
 
 
 @st.cache_resource(show_spinner=False)

@@ -16,6 +16,7 @@ from core.services import tables
 from pages.shared import widgets as shared
 from pages.shared.language import say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 
 
 def render(table: TableRecord, listed: Sequence[Column]) -> None:
@@ -34,7 +35,7 @@ def _counts(table: TableRecord, name: str) -> pd.DataFrame:
     """The labels' counts, read from the rows once a session for each column that is looked at."""
     key = f"labels_{table.id}_{name}_{table.schema.person}"
     if key not in st.session_state:
-        st.session_state[key] = tables.label_counts(shared.store(), table, name)
+        st.session_state[key] = tables.label_counts(store(), table, name)
     counts: pd.DataFrame = st.session_state[key]
     return counts
 
@@ -44,18 +45,20 @@ def _summary(column: Column, counts: pd.DataFrame) -> str:
     named = set(column.categories or ()) - {column.other}
     merged = counts[~counts["label"].isin(named)]
     words = say(
-        "The rows hold {n:,} labels; {listed:,} are listed.", n=len(counts), listed=len(named)
+        "The rows contain {n:,} categories; {listed:,} are listed.",
+        n=len(counts),
+        listed=len(named),
     )
     if len(merged) and column.other:
         rest = say(
-            "{labels:,} labels of {rows:,} rows become {other}.",
+            "{labels:,} categories in {rows:,} rows become {other}.",
             labels=len(merged),
             rows=int(merged["rows"].sum()),
             other=column.other,
         )
         words += f" {rest}"
     if single:
-        words += " " + say("{n:,} labels are held by one person each.", n=single)
+        words += " " + say("{n:,} categories occur for one person only.", n=single)
     return f"{plain(words)} " + say("Only you see these counts.")
 
 
@@ -64,25 +67,26 @@ def _merge(table: TableRecord, column: Column, counts: pd.DataFrame) -> None:
     most = int(counts["rows"].max()) if len(counts) else 1
     with st.container(horizontal=True, vertical_alignment="bottom"):
         fewer = st.number_input(
-            say("Merge labels of fewer rows than"),
+            say("Merge categories with fewer rows than"),
             1,
             most,
             min(FEW_ROWS, most),
             key=f"fewer_{table.id}_{column.name}",
             width=240,
             help=say(
-                "Rare labels are learnt badly, and one that a single person has would be public."
+                "Models learn rare categories poorly, and listing a category that only one person "
+                "has makes it public."
             ),
         )
         key = f"merge_{table.id}_{column.name}"
-        if st.button(say("Merge them"), icon=":material/merge:", key=key):
+        if st.button(say("Merge"), icon=":material/merge:", key=key):
             with shared.change():
-                tables.merge_rare(shared.store(), table, column.name, fewer)
+                tables.merge_rare(store(), table, column.name, fewer)
         labels, rows = falling(counts, fewer)
         share = rows / table.n if table.n else 0.0
         st.markdown(
             say(
-                "{labels:,} of {n:,} labels would become OTHER: {rows:,} rows ({share:.1%}).",
+                "{labels:,} of {n:,} categories would become OTHER: {rows:,} rows ({share:.1%}).",
                 labels=labels,
                 n=len(counts),
                 rows=rows,
@@ -94,16 +98,16 @@ def _merge(table: TableRecord, column: Column, counts: pd.DataFrame) -> None:
 def _labels(table: TableRecord, column: Column, counts: pd.DataFrame) -> None:
     """The labels with a tick each; a tick that is changed counts at once."""
     search = st.text_input(
-        say("Search labels"),
+        say("Search categories"),
         key=f"search_{table.id}_{column.name}",
         icon=":material/search:",
-        placeholder=say("part of a label"),
+        placeholder=say("part of a category"),
     )
     shown = _grid(column, counts)
     if search:
         shown = shown[shown["label"].str.contains(search, case=False, regex=False)]
     if shown.empty:
-        st.caption(say("No label holds this text."))
+        st.caption(say("No category contains this text."))
         return
     edited = st.data_editor(
         shown,
@@ -122,7 +126,7 @@ def _labels(table: TableRecord, column: Column, counts: pd.DataFrame) -> None:
             [str(label) for label in ticks.loc[~ticks["listed"], "label"]],
         )
         with shared.change():
-            tables.change_list(shared.store(), table, column.name, labels)
+            tables.change_list(store(), table, column.name, labels)
 
 
 def _headings() -> dict[str, ColumnConfig]:
@@ -131,12 +135,12 @@ def _headings() -> dict[str, ColumnConfig]:
             say("Listed"),
             width=70,
             help=say(
-                "Listed labels are public and may stand in the synthetic table; others become "
-                "OTHER."
+                "Listed categories are public and can appear in the synthetic table. All others "
+                "become OTHER."
             ),
         ),
-        "warning": st.column_config.TextColumn(say("Careful"), disabled=True, width=170),
-        "label": st.column_config.TextColumn(say("Label"), disabled=True),
+        "warning": st.column_config.TextColumn(say("Warning"), disabled=True, width=170),
+        "label": st.column_config.TextColumn(say("Category"), disabled=True),
         "rows": st.column_config.NumberColumn(say("Rows"), disabled=True, width=90),
         "people": st.column_config.NumberColumn(say("People"), disabled=True, width=90),
     }
@@ -151,23 +155,23 @@ def _grid(column: Column, counts: pd.DataFrame) -> pd.DataFrame:
     if column.kind is Kind.ORDERED:
         place = {label: at for at, label in enumerate(named)}
         every = every.iloc[every["label"].map(place).fillna(len(place)).argsort(kind="stable")]
-    warning = every["rows"].between(1, FEW_ROWS - 1).map({True: say("of few rows"), False: ""})
+    warning = every["rows"].between(1, FEW_ROWS - 1).map({True: say("few rows"), False: ""})
     every.insert(0, "listed", every["label"].isin(named))
-    every.insert(1, "warning", warning.mask(every["people"] == 1, say("only one person has it")))
+    every.insert(1, "warning", warning.mask(every["people"] == 1, say("one person only")))
     return every if (every["people"] != every["rows"]).any() else every.drop(columns="people")
 
 
 def _paste(table: TableRecord, column: Column) -> None:
-    with st.popover(say("Paste a whole list"), icon=":material/content_paste:"):
+    with st.popover(say("Paste a list"), icon=":material/content_paste:"):
         text = st.text_area(
             say(
-                "One category a line, for a list that is known without the rows, or to put an "
-                "ordered list in its order. What you remove is merged into OTHER."
+                "One category per line: for a list that is known without looking at the rows, or "
+                "to change the order of an ordered list. Categories that you remove become OTHER."
             ),
             "\n".join(column.categories or ()),
             height=220,
             key=f"text_{table.id}_{column.name}",
         )
-        if st.button(say("Keep this list")):
+        if st.button(say("Save list")):
             with shared.change():
-                tables.change_categories(shared.store(), table, column.name, text)
+                tables.change_categories(store(), table, column.name, text)

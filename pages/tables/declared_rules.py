@@ -17,15 +17,16 @@ from pages.shared import visible
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import in_code, plain
+from pages.shared.workspace_store import store
 
 EXPLAINED = to_say(
-    "What you know to be true of every row, from what the columns mean. The synthetic table keeps "
-    "it in every row, and models need not learn it. Declare nothing that would be news about your "
-    "table."
+    "Facts that are true of every row because of what the columns mean. The synthetic table "
+    "follows them in every row, and models do not have to learn them. Do not declare anything that "
+    "is specific to your data."
 )
 FORMS = to_say(
-    "label <- code (one column follows from another) · start <= end · total = net + tax · "
-    "stay = end - start (dates count in days) · combinations ward, floor · missing together a, b"
+    "label <- code (code determines label) · start <= end · total = net + tax · stay = end - start "
+    "(dates count in days) · combinations ward, floor · missing together a, b"
 )
 SHOWN = 8  # rules that a review lists
 
@@ -44,7 +45,7 @@ def render(table: TableRecord) -> None:
                 _keep(table, [one for one in rules if one is not rule])
     suggested = declarations.suggestions(table)
     if suggested:
-        st.caption(say("Names of columns suggest these. Add only what is always true."))
+        st.caption(say("Suggested by the column names. Add only rules that are always true."))
         with st.container(horizontal=True):
             for rule in suggested:
                 key = f"suggest_{table.id}_{rule.text}"
@@ -52,9 +53,9 @@ def render(table: TableRecord) -> None:
                     _keep(table, [*rules, rule])
     with st.form(f"rule_{table.id}", border=False, clear_on_submit=True):
         text = st.text_input(
-            say("A rule"), placeholder=say("stay = discharged - admitted"), help=said(FORMS)
+            say("New rule"), placeholder=say("stay = discharged - admitted"), help=said(FORMS)
         )
-        if st.form_submit_button(say("Add the rule")) and text.strip():
+        if st.form_submit_button(say("Add rule")) and text.strip():
             with shared.plain_errors():
                 _keep(table, [*rules, parse_rule(text)])
 
@@ -62,21 +63,21 @@ def render(table: TableRecord) -> None:
 def _settle(table: TableRecord, rule: AnyRule) -> None:
     """Which label each code has is to be bought with the other lists, or declared from the rows."""
     if st.button(
-        say("Declare what the rows say"),
+        say("Declare the combinations in the rows"),
         key=f"settle_{table.id}_{rule.text}",
         icon=":material/public:",
         help=say(
-            "Reads from the rows which values go together and declares it public, without noise. "
-            "Otherwise it is bought with the bounds and lists."
+            "Reads from the rows, without noise, which values occur together, and declares them "
+            "public. Otherwise they are bought together with the bounds and categories."
         ),
     ):
         with shared.change():
-            declarations.declare_values(shared.store(), table, rule)
+            declarations.declare_values(store(), table, rule)
 
 
 def _keep(table: TableRecord, rules: list[AnyRule]) -> None:
     with shared.change():
-        declarations.change_rules(shared.store(), table, rules)
+        declarations.change_rules(store(), table, rules)
 
 
 def _state(table: TableRecord, rule: AnyRule, broken: int) -> str:
@@ -86,12 +87,12 @@ def _state(table: TableRecord, rule: AnyRule, broken: int) -> str:
         if why is not None:
             return f":orange[{plain(said(why))}]"
     if not rule.settled:
-        return say(":orange[which values go together is not known yet]")
+        return say(":orange[the allowed combinations are not known yet]")
     if not broken:
         return say(":green[holds in all real rows]")
     return plain(
         say(
-            "{broken:,} of {n:,} real rows break it; only you see this count.",
+            "{broken:,} of {n:,} real rows break it. Only you see this count.",
             broken=broken,
             n=table.n,
         )
@@ -100,34 +101,34 @@ def _state(table: TableRecord, rule: AnyRule, broken: int) -> str:
 
 def render_broken(run: RunRecord, report: dict[str, Any]) -> None:
     """Rules of the real table that synthetic rows break most; inside only, for the steward."""
-    broken = report.get("broken_rules", [])  # reports of earlier versions lack it
+    broken = report["broken_rules"]
     if not broken or report["view"] != "inside" or not guard.steward():
         return
-    table = visible.table(shared.store(), run.table_id)
+    table = visible.table(run.table_id)
     declared = {rule.text for rule in table.schema.rules}
-    title = say("Rules that every real row keeps and synthetic rows break")
+    title = say("Rules that all real rows follow but some synthetic rows break")
     with st.expander(title, expanded=True):
         st.caption(
             say(
-                "Declare what is true by what the columns mean, and later runs keep it in every "
-                "row. Declare nothing that would be news about your table."
+                "Declare rules that are true because of what the columns mean; later runs follow "
+                "them in every row. Do not declare anything that is specific to your data."
             )
         )
         for one in broken[:SHOWN]:
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(
                     say(
-                        "`{rule}` broken by {rows:,} synthetic rows",
+                        "`{rule}` is broken by {rows:,} synthetic rows",
                         rule=in_code(one["text"]),
                         rows=one["rows"],
                     )
                 )
                 key = f"declare_{run.id}_{one['text']}"
                 if one["text"] in declared:
-                    st.caption(say("Declared since; later runs keep it."))
+                    st.caption(say("Declared since then; later runs will follow it."))
                 elif st.button(say("Declare"), key=key, icon=":material/add:"):
                     with shared.plain_errors():
                         _keep(table, [*table.schema.rules, parse_rule(one["text"])])
         if len(broken) > SHOWN:
             st.caption(plain(say("And {n} more.", n=len(broken) - SHOWN)))
-        routes.button(say("Look at the rules on Tables"), "tables", table=run.table_id)
+        routes.button(say("Show the rules on the Tables page"), "tables", table=run.table_id)

@@ -9,23 +9,26 @@ from streamlit.delta_generator import DeltaGenerator
 from core.privacy.discovery.unbought import unbought
 from core.privacy.plan import Plan
 from core.proposing.misfits import MISSING, OTHER
+from core.runs.execution.privacy_certificate import declared, origin
 from core.runs.records import TableRecord
-from core.schema.schema import Schema, SchemaError
+from core.schema.schema import DomainColumn, Schema, SchemaError
 from core.services import purchases, tables
 from pages.ledger import account_view
 from pages.server import routes
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, say_n, to_say
 from pages.shared.plain import plain
-from pages.tables import grid_refusals, schema_editor, whose_rows
+from pages.shared.workspace_store import store
+from pages.tables import person_settings, schema_editor
 
 WAYS = {
-    "buy": to_say("Buy them: read again with noise, for a small part of the budget"),
-    "declare": to_say("Declare them public: they cost nothing and are not protected"),
+    "buy": to_say("Buy them: estimate them again with noise, for a small part of the budget"),
+    "declare": to_say("Declare them public: free, but not protected"),
 }
 EXPLAINED = to_say(
-    "Models must know each column’s bounds and labels. Those that nobody has set were read from "
-    "the rows, so they show something of the people in it: the highest income, a rare diagnosis."
+    "Models need bounds and categories for every column. Those that nobody has set were read from "
+    "the rows, so they reveal something about people in the table, such as the highest income or a "
+    "rare diagnosis."
 )
 
 
@@ -33,29 +36,31 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
     """The choice, and the way to the plan in the bar of the page's main button."""
     with st.container(border=True), shared.plain_errors():
         _misfits(table)
-        if grid_refusals.standing(table):
+        if schema_editor.refused(table):
             st.caption(
-                say("An edit above was refused. Correct it, or leave it as it was, to go on.")
+                say(
+                    "One of your changes above was not accepted. Correct or discard it to continue."
+                )
             )
             bar.button(say("Plan a synthetic table"), type="primary", disabled=True)
             return
-        if not whose_rows.answered(table):
-            st.warning(said(whose_rows.UNANSWERED), icon=":material/group:")
+        if not person_settings.answered(table):
+            st.warning(said(person_settings.UNANSWERED), icon=":material/group:")
             bar.button(say("Plan a synthetic table"), type="primary", disabled=True)
             return
-        schema = purchases.to_buy(shared.store(), table)
+        schema = purchases.to_buy(store(), table)
         names = unbought(schema).names
         if not names:
             _settled(table, schema, bar)
             return
-        uploaded = table.source.startswith("upload") and not shared.store().attested(table.id)
+        uploaded = table.source.startswith("upload") and not store().attested(table.id)
         way = st.radio(
             say_n(
                 len(names),
-                "**Bounds and lists of {n} column were read from the rows. "
-                "How may they be known?**",
-                "**Bounds and lists of {n} columns were read from the rows. "
-                "How may they be known?**",
+                "**The bounds or categories of {n} column were read from the rows. How should they "
+                "be made known?**",
+                "**The bounds or categories of {n} columns were read from the rows. How should "
+                "they be made known?**",
             ),
             list(WAYS),
             index=0 if uploaded else 1,
@@ -76,10 +81,10 @@ def _misfits(table: TableRecord) -> None:
     if parts:
         changed = say_n(
             sum(fates.values()),
-            "**{n:,} cell does not fit what is declared.** For training, {changes}. The tab "
-            "Columns says where.",
-            "**{n:,} cells do not fit what is declared.** For training, {changes}. The tab "
-            "Columns says where.",
+            "**{n:,} value does not fit your declarations.** For training, {changes}. See the "
+            "Columns tab.",
+            "**{n:,} values do not fit your declarations.** For training, {changes}. See the "
+            "Columns tab.",
             changes=", ".join(parts),
         )
         st.markdown(f":material/rule: {changed}")
@@ -88,7 +93,7 @@ def _misfits(table: TableRecord) -> None:
             say_n(
                 rows,
                 ":material/person_off: **{n:,} row has no {column}.**",
-                ":material/person_off: **{n:,} rows have no {column}.** They count together as one "
+                ":material/person_off: **{n:,} rows have no {column}.** Together they count as one "
                 "person.",
                 column=plain(name),
             )
@@ -101,15 +106,20 @@ def _fate(fate: str, n: int) -> str:
         return say_n(n, "{n:,} becomes OTHER", "{n:,} become OTHER")
     if fate == MISSING:
         return say_n(n, "{n:,} becomes missing", "{n:,} become missing")
-    return say_n(n, "{n:,} moves to a declared value", "{n:,} move to a declared value")
+    return say_n(n, "{n:,} is moved to a declared value", "{n:,} are moved to a declared value")
 
 
 def _settled(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
     """Nothing is left to buy: everything was bought or set by hand."""
-    st.markdown(say("Bounds and lists were bought, or set by you. Nothing is left to declare."))
+    st.markdown(
+        say(
+            "Bounds and categories were bought, or you set them yourself. Nothing is left to "
+            "declare."
+        )
+    )
     if schema.lost:
         names = plain(", ".join(schema.lost))
-        st.info(say("Nothing was found in: {names}. These are left out.", names=names))
+        st.info(say("Nothing was found for: {names}. These columns are left out.", names=names))
     for sentence in schema.fallen.values():
         st.info(plain(said(sentence)), icon=":material/rule:")
     if bar.button(
@@ -119,14 +129,14 @@ def _settled(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
         key=schema_editor.schema_key("settled", table),  # see `_declare`
     ):
         if schema != table.schema:  # bought before, about the same people
-            table = shared.store().save_schema(table.id, schema)
+            table = store().save_schema(table.id, schema)
         _plan(table)
 
 
 def _buy(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
     """What a purchase costs and finds, before anything is spent; and the button that spends it."""
     epsilon = st.number_input(
-        say("ε to spend on bounds and lists, once"),
+        say("ε to spend on bounds and categories (once)"),
         min_value=0.005,
         max_value=5.0,
         value=purchases.usual_epsilon(schema, table.training_n),
@@ -134,8 +144,8 @@ def _buy(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
         format="%.3f",
         key=f"buy_epsilon_{table.id}_{table.training_n}",
         help=say(
-            "About a twentieth of what a synthetic table will cost is usual; small tables need "
-            "more. Later runs about these people use the result at no further cost."
+            "Usually about a twentieth of what the synthetic table will cost; small tables need "
+            "more. Later runs about these people use the result at no extra cost."
         ),
     )
     try:
@@ -144,12 +154,13 @@ def _buy(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
         st.warning(plain(said(error)), icon=":material/info:")
         return
     _forecast(plan, schema)
-    again = purchases.lost(shared.store(), table) and st.checkbox(
-        say("An earlier purchase was paid for and lost. Pay once more."), key=f"again_{table.id}"
+    again = purchases.lost(store(), table) and st.checkbox(
+        say("An earlier purchase was paid for, but its result was lost. Pay again."),
+        key=f"again_{table.id}",
     )
     same, unit_words = account_view.confirm_unit(table, plan)
     if bar.button(
-        say("Buy bounds and lists — spends ε = {epsilon:g}", epsilon=epsilon),
+        say("Buy bounds and categories: spends ε = {epsilon:g}", epsilon=epsilon),
         type="primary",
         icon=":material/shopping_cart:",
         disabled=not same,
@@ -157,20 +168,18 @@ def _buy(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
         key=schema_editor.schema_key(f"buy_{plan.digest}", table),
     ):
         with shared.change(), st.spinner(say("Paying, then reading the table once")):
-            purchases.buy(
-                shared.store(), table, plan, schema, again=bool(again), unit_words=unit_words
-            )
+            purchases.buy(store(), table, plan, schema, again=bool(again), unit_words=unit_words)
 
 
 def _forecast(plan: Plan, schema: Schema) -> None:
     lines = purchases.forecast(plan, schema)
-    with st.expander(say("What will be found, column by column"), icon=":material/list:"):
-        share = say("share of this ε")
+    with st.expander(say("What to expect, column by column"), icon=":material/list:"):
+        share = say("share of ε")
         frame = pd.DataFrame(
             {
                 say("column or rule"): [line.name for line in lines],
                 share: [line.share for line in lines],
-                say("what will be found"): [said(line.words) for line in lines],
+                say("what to expect"): [said(line.words) for line in lines],
             }
         )
         percent = st.column_config.NumberColumn(format="percent")
@@ -179,8 +188,9 @@ def _forecast(plan: Plan, schema: Schema) -> None:
         st.caption(f":material/info: {plain(said(sentence))}")
     st.caption(
         say(
-            "From public numbers alone; no row has been read for this. What few people hold is "
-            "left out: rare labels become OTHER, values beyond the bounds move to them."
+            "Calculated from public numbers; no row was read. Values that only few people have are "
+            "left out: rare categories become OTHER, and values outside the bounds move to the "
+            "nearest bound."
         )
     )
 
@@ -190,12 +200,12 @@ def _declare(table: TableRecord, bar: DeltaGenerator) -> None:
     confirmed = bar.checkbox(
         say(
             "I confirm that the bounds, category names and “may be missing” marks above may be "
-            "public knowledge."
+            "public."
         ),
         # what is declared later was not confirmed: each schema asks for a tick of its own
         key=schema_editor.schema_key("attest", table),
-        value=shared.store().attested(table.id),
-        help=say("They are not protected by ε. The certificate lists them as its conditions."),
+        value=store().attested(table.id),
+        help=say("ε does not protect them. The certificate lists them as conditions."),
     )
     if bar.button(
         say("Plan a synthetic table"),
@@ -206,7 +216,7 @@ def _declare(table: TableRecord, bar: DeltaGenerator) -> None:
     ):
         _plan(table)
     if not confirmed:
-        bar.caption(say("Tick the box to go on."), width="content")
+        bar.caption(say("Tick the box to continue."), width="content")
 
 
 def _undeclared(table: TableRecord) -> bool:
@@ -221,5 +231,17 @@ def _undeclared(table: TableRecord) -> bool:
 
 def _plan(table: TableRecord) -> None:
     table.schema.domain()
-    shared.store().attest(table.id, table.schema)
+    store().attest(table.id, table.schema)
     routes.go("plan", table=table.id)
+
+
+def declared_public(table: TableRecord) -> None:
+    """Each column's declared domain with its origin, folded."""
+    title = say("What is declared public, and where it comes from")
+    with st.expander(title, icon=":material/public:"):
+        st.caption(say("ε does not protect the following. The certificate lists it."))
+        for column in table.schema.columns:
+            public = DomainColumn.of(column)
+            if public.declared:
+                where = f" — *{said(origin(public))}*" if origin(public) else ""
+                st.markdown(f"- {plain(said(declared(public)))}{where}")

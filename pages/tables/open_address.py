@@ -33,8 +33,8 @@ def render() -> Asked | None:
     ):
         st.caption(
             say(
-                "For tables that are too big to upload, or lie elsewhere. Rows are read some at a "
-                "time."
+                "For tables that are too large to upload or stored elsewhere. Rows are read in "
+                "batches."
             )
         )
         with st.form("open_address", border=False):
@@ -49,19 +49,19 @@ def render() -> Asked | None:
                 key="source_address",
             )
             query = st.text_area(
-                say("SQL query, for a database"),
+                say("SQL query (for a database)"),
                 placeholder="SELECT * FROM visits",
                 height=80,
                 key="source_query",
             )
             key = f"source_password_{st.session_state.get(_GENERATION, 0)}"
             password = st.text_input(
-                say("Password, if one is needed"),
+                say("Password (if needed)"),
                 type="password",
-                help=say("Used once to read the rows; it is not stored."),
+                help=say("Used once to read the rows and not stored."),
                 key=key,
             )
-            sent = st.form_submit_button(say("Open the table"), icon=":material/login:")
+            sent = st.form_submit_button(say("Open table"), icon=":material/login:")
     if not sent or not address.strip():
         return None
     # the field is empty from now on, and so is the session

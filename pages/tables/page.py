@@ -23,17 +23,18 @@ from pages.shared import visible
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 from pages.tables import (
+    account_choice,
     declared_rules,
     domain_source,
-    lmdp_tags,
+    file_format,
+    hidden_columns,
     open_address,
+    person_settings,
     schema_editor,
     schema_exchange,
     table_access,
-    table_people,
-    whose_rows,
-    written_form,
 )
 
 TABS = {
@@ -65,15 +66,15 @@ def render() -> None:
 
 def _choose() -> None:
     if any(os.environ.get(name) for name in ELSEWHERE):
-        kept = say("It stays in the storage and on the machines that this server was set up with.")
+        kept = say("It stays in the storage and on the machines that this server is set up with.")
     else:
         kept = say("It stays on this machine.")
-    bring = say("Bring in a table, with one row or several per person.")
+    bring = say("Add a table with one or more rows per person.")
     shared.header(say("Tables"), f"{bring} {kept}")
     left, right = st.columns([2, 3], gap="large")
     with left:
         st.subheader(say("Try it now"), anchor=False)
-        st.write(say("A made-up table of 5,000 hospital stays with every kind of column."))
+        st.write(say("A fictitious table of 5,000 hospital stays with every type of column."))
         if st.button(
             say("Try the sample table"),
             type="primary",
@@ -86,16 +87,17 @@ def _choose() -> None:
             icon=":material/cloud_download:",
             width="stretch",
             help=say(
-                "A census extract of 48,842 rows, downloaded from openml.org. Needs a network."
+                "Part of a census with 48,842 rows, downloaded from openml.org. Needs an internet "
+                "connection."
             ),
         ):
             _bring_in_made("UCI Adult", "OpenML", fetch_adult, "income")
     with right:
-        st.subheader(say("Upload your own"), anchor=False)
+        st.subheader(say("Upload your own table"), anchor=False)
         place = st.empty()
-        label = say("CSV, TSV, Parquet or Excel; also as .gz, or .zip with one file inside")
+        label = say("CSV, TSV, Parquet or Excel, also as .gz or as .zip with one file inside")
         file = place.file_uploader(label, key=uploads.upload_key())
-        form = written_form.choose()
+        form = file_format.choose()
         if file is not None:
             _bring_in_file(file, form)
             # It was refused, and its bytes are freed: the next file is heard only under the key
@@ -132,20 +134,18 @@ def _bring_in_made(name: str, source: str, make: Callable[[], pd.DataFrame], tar
     def take(progress: imports.Progress) -> TableRecord:
         frame = make()
         progress(len(frame))
-        return imports.import_frame(
-            shared.store(), frame, name=name, source=source, owner=guard.address()
-        )
+        return imports.import_frame(store(), frame, name=name, source=source, owner=guard.address())
 
-    _bring_in(say("Bringing in {name} …", name=plain(name)), take, target)
+    _bring_in(say("Importing {name} …", name=plain(name)), take, target)
 
 
 def _bring_in_file(file: UploadedFile, form: FileForm) -> None:
     """Keep what was uploaded, read in a process of its own."""
     name = file.name.rsplit("/", 1)[-1]
     _bring_in(
-        say("Bringing in {name} …", name=plain(name)),
+        say("Importing {name} …", name=plain(name)),
         lambda progress: imports.import_file(
-            shared.store(),
+            store(),
             file,
             name=name,
             source=f"{UPLOAD}{file.name}",
@@ -159,9 +159,9 @@ def _bring_in_file(file: UploadedFile, form: FileForm) -> None:
 def _bring_in_address(asked: open_address.Asked, form: FileForm) -> None:
     """Keep what an address holds, read in a process of its own."""
     _bring_in(
-        say("Opening the address …"),
+        say("Opening the table …"),
         lambda progress: imports.import_address(
-            shared.store(),
+            store(),
             asked.address,
             query=asked.query,
             password=asked.password,
@@ -176,10 +176,10 @@ def _bring_in_address(asked: open_address.Asked, form: FileForm) -> None:
 def _welcome(record: TableRecord, target: str | None, status: StatusContainer) -> None:
     """A table that was just brought in, with a target and records to spare."""
     if target is not None and target in record.columns:
-        record = table_service.change_target(shared.store(), record, target)
+        record = table_service.change_target(store(), record, target)
     if record.n >= ENOUGH_TO_SPARE:
-        table_service.change_holdout(shared.store(), record, SHARES[1])
-    status.update(label=say("{name} is in", name=plain(record.name)), state="complete")
+        table_service.change_holdout(store(), record, SHARES[1])
+    status.update(label=say("{name} was imported", name=plain(record.name)), state="complete")
     _open(record)
 
 
@@ -197,7 +197,7 @@ def _source(table: TableRecord) -> str:
 
 
 def _stored() -> None:
-    tables = visible.tables(shared.store())
+    tables = visible.tables()
     if not tables:
         return
     st.subheader(say("Your tables"), anchor=False)
@@ -223,17 +223,18 @@ def _stored() -> None:
 @shared.plain_errors()
 def _ask_deletion(table_id: str) -> None:
     """Ask about one table, by name; its answer deletes that table and no other."""
-    table = visible.still_table(shared.store(), table_id, "steward")
-    st.markdown(say("Delete **{table}** for good?", table=plain(table.name)))
+    table = visible.current_table(table_id, "steward")
+    st.markdown(say("Delete **{table}** permanently?", table=plain(table.name)))
     st.write(
         say(
-            "Deletes the rows and all runs made from them. Ledger entries stay, because what was "
-            "released cannot be taken back, and so does what these people are recognised by."
+            "This deletes the rows and all runs made from them. Ledger entries remain, because "
+            "what was released cannot be taken back; so does the information that recognises these "
+            "people in other tables."
         )
     )
-    if st.button(say("Delete for good"), key=f"delete_{table_id}", type="primary"):
+    if st.button(say("Delete permanently"), key=f"delete_{table_id}", type="primary"):
         with shared.change():
-            shared.store().delete_table(table_id)
+            store().delete_table(table_id)
 
 
 # -- confirming its schema ----------------------------------------------------------------------
@@ -245,15 +246,15 @@ def _confirm(table: TableRecord) -> None:
             shared.header(
                 table.name,
                 say(
-                    "{n:,} rows × {columns} columns · {source}. Looking at this page releases "
+                    "{n:,} rows × {columns} columns · {source}. Viewing this page releases "
                     "nothing.",
                     n=table.n,
                     columns=len(table.columns),
                     source=_source(table),
                 ),
             )
-            st.caption(f":material/receipt_long: {shared.spent_words(table.account_id)}")
-            written_form.show(table)
+            st.caption(f":material/receipt_long: {shared.spending_sentences(table.account_id)}")
+            file_format.show(table)
         if st.button(say("All tables"), icon=":material/arrow_back:"):
             st.query_params.clear()
             st.rerun()
@@ -268,27 +269,27 @@ def _confirm(table: TableRecord) -> None:
         schema_editor.render(table)
         schema_exchange.files(table)
     with people:
-        whose_rows.render(table)
+        person_settings.render(table)
         st.divider()
         declared_rules.render(table)
     with tags:
         if tags.open:
-            lmdp_tags.render(table)
+            hidden_columns.render(table)
     with pictures:
         if pictures.open:
             _pictures(table)
     with rows:
-        st.caption(say("The first rows, as they were read. Only you see them."))
+        st.caption(say("The first rows as they were read. Only you see them."))
         st.dataframe(pd.DataFrame(table.profile["preview"]), height=420, placeholder="")
-    table_people.render(table)
+    account_choice.render(table)
     choice = st.container()
-    bar = shared.way_on()  # after the choice that it depends on, for Tab too
+    bar = shared.action_bar()  # after the choice that it depends on, for Tab too
     with choice:
         domain_source.render(table, bar)
 
 
 def _pictures(table: TableRecord) -> None:
-    st.caption(say("Each column as it is in the real table. Only you see these."))
+    st.caption(say("Each column as it is in the real table. Only you see these figures."))
     profiles = [ColumnProfile.model_validate(c) for c in table.profile["columns"]]
     shown = shared.paged(profiles)  # its buttons stand above the pictures
     for place, profile in shared.tiles(shown, border=True):
@@ -300,7 +301,5 @@ def _pictures(table: TableRecord) -> None:
             shared.picture(
                 profile_figure(profile.model_dump(mode="json")),
                 key=f"profile_{table.id}_{profile.name}",
-                alt=say(
-                    "How the values of {column} are spread in the real table.", column=profile.name
-                ),
+                alt=say("Distribution of {column} in the real table.", column=profile.name),
             )

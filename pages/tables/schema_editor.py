@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 import streamlit as st
@@ -10,13 +11,26 @@ from streamlit.elements.lib.column_types import ColumnConfig
 
 from core.encoding.holdout import SHARES
 from core.runs.records import TableRecord
-from core.schema.schema import Column, Kind
+from core.schema.schema import Column, Kind, Schema, SchemaColumn, SchemaError
 from core.services import tables
 from core.services.schema_grid import grid_of
 from pages.shared import widgets as shared
-from pages.shared.language import number, said, say
+from pages.shared.language import number, said, say, to_say
 from pages.shared.plain import plain
-from pages.tables import category_lists, declared_domains, grid_refusals
+from pages.shared.workspace_store import store
+from pages.tables import category_lists
+
+LABELS = {
+    "kind": to_say("Kind"),
+    "missing": to_say("May be missing"),
+    "absent": to_say("Missing value"),
+    "codes": to_say("Missing-value codes"),
+    "from": to_say("From"),
+    "to": to_say("To"),
+    "scale": to_say("Scale"),
+    "keep": to_say("In the synthetic table"),
+}
+OURS = ("kind", "missing", "scale", "keep")  # cells that hold the product's words
 
 
 def _headings() -> dict[str, ColumnConfig]:
@@ -26,43 +40,44 @@ def _headings() -> dict[str, ColumnConfig]:
         "column": config.TextColumn(say("Column"), disabled=True, pinned=True),
         "values": config.TextColumn(say("Categories"), disabled=True),
         "rare": config.TextColumn(
-            say("Of few rows"),
+            say("Rare values"),
             disabled=True,
             help=say(
-                "Listed values that fewer than ten rows hold. Keeping the column would publish "
-                "that somebody in the table has each of them. Only you see these counts."
+                "Listed values with fewer than ten rows. Keeping the column would publish that "
+                "someone in the table has each of them. Only you see these counts."
             ),
         ),
         "origin": config.TextColumn(
-            say("Known how"),
+            say("Origin"),
             disabled=True,
             help=say(
-                "Proposals are read from the rows and rounded outward; change one and it is set "
-                "by you. The certificate says which."
+                "Proposed bounds are read from the rows and rounded outward. If you change one, it "
+                "counts as set by you. The certificate states the origin."
             ),
         ),
         "absent": config.TextColumn(
-            say("Written as"),
+            say("Missing value"),
             width=130,
             help=say(
-                "What the file has where there is no value, such as ? or N/A; nothing means an "
-                "empty cell. The synthetic file writes the same."
+                "How the file marks a missing value, such as ? or N/A. Leave it blank for an empty "
+                "cell. The synthetic file does the same."
             ),
         ),
         "codes": config.TextColumn(
-            say("Also missing"),
+            say("Missing-value codes"),
             width=125,
             help=say(
-                "Other values that mean 'missing' in numbers and dates, with commas between them, "
-                "such as -99, n/a. Each is learned by itself and comes back as it is, in its share."
+                "Other values that mean “missing” in numbers and dates, separated by commas, such "
+                "as -99, n/a. Each one is learned separately and occurs as often as in the real "
+                "table."
             ),
         ),
         "written": config.TextColumn(
-            say("Values look like"),
+            say("Example"),
             disabled=True,
             help=say(
-                "A made-up value in the way the file writes this column. The synthetic file does "
-                "too."
+                "A made-up value written the way the file writes this column. The synthetic file "
+                "does the same."
             ),
         ),
     }
@@ -78,19 +93,24 @@ def _declared_headings() -> dict[str, ColumnConfig]:
             format_func=said,
             required=True,
             width=100,
-            help=say("Identifiers and text are replaced by made-up values and never learned."),
+            help=say("Identifiers and free text are replaced by made-up values and never learned."),
         ),
         "missing": config.CheckboxColumn(say("May be missing")),
         "from": config.TextColumn(
-            say("From"), help=say("Lowest value that may be known."), width=96
+            say("From"), help=say("Lowest value that may become public."), width=96
         ),
-        "to": config.TextColumn(say("To"), help=say("Highest value that may be known."), width=96),
+        "to": config.TextColumn(
+            say("To"), help=say("Highest value that may become public."), width=96
+        ),
         "scale": config.SelectboxColumn(
             say("Scale"),
             options=["even", "heavy tail", "—"],
             format_func=said,
             width=105,
-            help=say("Heavy tail: most values are small and a few are huge, as with money."),
+            help=say(
+                "Heavy tail: most values are small and a few are very large, such as amounts of "
+                "money."
+            ),
         ),
         "keep": config.SelectboxColumn(
             say("In the synthetic table"),
@@ -98,8 +118,8 @@ def _declared_headings() -> dict[str, ColumnConfig]:
             format_func=said,
             required=True,
             help=say(
-                "Keep: with bounds and labels as they stand here, declared by you or bought. Buy: "
-                "they are read again with noise, for a part of the budget."
+                "Keep: use the bounds and categories shown here. Buy: estimate them again with "
+                "noise, for part of the budget."
             ),
         ),
     }
@@ -110,33 +130,31 @@ def render(table: TableRecord) -> None:
     names = [c.name for c in table.schema.columns if c.modelled]
     options = [None, *names]
     target = st.selectbox(
-        say("Target: the column others should predict (optional)"),
+        say("Target column to predict (optional)"),
         options,
         index=options.index(table.schema.target) if table.schema.target in options else 0,
         format_func=lambda name: say("none") if name is None else name,
-        help=say(
-            "The synthetic table keeps what the other columns say about the target best of all."
-        ),
+        help=say("The synthetic table preserves best how other columns predict this one."),
     )
     if target != table.schema.target:
         with shared.change():
-            tables.change_target(shared.store(), table, target)
+            tables.change_target(store(), table, target)
     _holdout(table)
     grid = grid_of(table.schema, tables.rare_words(table))
     for name in ("values", "rare", "origin"):
         grid[name] = [said(words) for words in grid[name]]
     edited = edited_grid(table, grid, "grid", _headings())
     if edited is not None:
-        grid_refusals.keep(table, grid, edited)
-    grid_refusals.show(table)
+        _keep_grid(table, grid, edited)
+    _show_refusal(table)
     _doubts(table)
     listed = [c for c in table.schema.columns if c.kind.listed and c.modelled]
     if listed:
-        with st.expander(say("Edit a list of categories"), icon=":material/list:"):
+        with st.expander(say("Edit a category list"), icon=":material/list:"):
             category_lists.render(table, listed)
     made_up = [c for c in table.schema.columns if c.kind.surrogate]
     if made_up:
-        with st.expander(say("What made-up values look like"), icon=":material/badge:"):
+        with st.expander(say("Format of made-up values"), icon=":material/badge:"):
             _patterns(table, made_up)
 
 
@@ -145,22 +163,23 @@ def _patterns(table: TableRecord, made_up: Sequence[Column]) -> None:
     column = table.schema[name]
     pattern = st.text_input(
         say(
-            "Pattern: # is a digit, @ a capital, a a small letter, * a digit or capital; anything "
-            "else stands for itself. Empty: the column's name and a number."
+            "Pattern: # stands for a digit, @ for a capital letter, a for a small letter, * for a "
+            "digit or capital letter; anything else stands for itself. If empty, values are the "
+            "column name and a number."
         ),
         column.pattern or "",
         placeholder=say("for example P-######"),
         key=f"pattern_{table.id}_{name}",
     )
-    if st.button(say("Keep this pattern")):
+    if st.button(say("Save pattern")):
         with shared.change():
-            tables.change_pattern(shared.store(), table, name, pattern)
+            tables.change_pattern(store(), table, name, pattern)
 
 
 def _holdout(table: TableRecord) -> None:
     """How many rows stay out of training, to judge the result by."""
     share = st.segmented_control(
-        say("Rows kept out of training, to judge the result by"),
+        say("Rows kept out of training to evaluate the result"),
         SHARES,
         default=min(SHARES, key=lambda share: abs(share - table.schema.holdout)),
         format_func=lambda share: number(f"{share:.0%}") if share else say("none"),
@@ -168,31 +187,31 @@ def _holdout(table: TableRecord) -> None:
         # an answer that another tab changed is not given again by this one
         key=f"holdout_{table.id}_{table.schema.holdout}",
         help=say(
-            "Chosen by their place in the file, never by what they hold. With them Review can "
-            "say whether the synthetic rows are closer to the people learnt from than to "
-            "strangers. A fifth is usual; small tables can spare less."
+            "Chosen by their position in the file, not by their content. They let Review check "
+            "whether the synthetic rows are closer to the people used for training than to "
+            "strangers. A fifth is usual; small tables may need all their rows."
         ),
     )
     if share is not None and share != table.schema.holdout:
         with shared.change():
-            tables.change_holdout(shared.store(), table, share)
+            tables.change_holdout(store(), table, share)
 
 
 def _doubts(table: TableRecord) -> None:
-    declared_domains.dangers(table)
+    dangers(table)
     about = [*tables.misfit_doubts(table).items()]
     about += [(c.name, c.note) for c in table.schema.columns if c.note]
     lines = [f"- {plain(said(sentence))}" for sentence in tables.reading_doubts(table)]
     lines += [f"- **{plain(name)}**: {plain(said(note))}" for name, note in about]
     if lines:
-        text = "\n".join([say("Worth a look:"), *lines])
+        text = "\n".join([say("Please check:"), *lines])
         st.info(text, icon=":material/help:")
 
 
 def schema_key(name: str, table: TableRecord) -> str:
     """A widget's key that is another for each schema, so that no answer outlives its question."""
     key = f"{name}_{table.id}_{abs(hash(table.schema.model_dump_json()))}"
-    again = grid_refusals.count(table)  # a grid whose edit was refused begins anew
+    again = _refusals(table)  # a grid whose edit was refused begins anew
     return f"{key}_{again}" if again else key
 
 
@@ -218,3 +237,106 @@ def edited_grid(
         height=min(38 + 35 * len(frame), 600),
     )
     return None if edited.equals(frame) else edited
+
+
+def dangers(table: TableRecord) -> None:
+    """A warning that names the lists whose declaration would publish values of few rows."""
+    sentences = tables.dangers(table)
+    if sentences:
+        text = "\n".join(f"- {plain(said(sentence))}" for sentence in sentences)
+        title = say("Check this before you declare anything public:")
+        st.warning(f"{title}\n{text}", icon=":material/warning:")
+
+
+# -- edits that were refused --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """An edit that was refused: its cells as (column, heading, written, held), and why."""
+
+    cells: tuple[tuple[str, str, str, str], ...]
+    error: str
+    schema: Schema
+
+
+def _keep_grid(table: TableRecord, shown: pd.DataFrame, edited: pd.DataFrame) -> None:
+    """Keep an edited grid, or what was refused of it; then the page anew.
+
+    Args:
+      edited: the grid as somebody left it.
+    """
+    earlier: dict[tuple[str, Kind], SchemaColumn]
+    earlier = st.session_state.setdefault(f"earlier_{table.id}", {})
+    with shared.change():
+        try:
+            tables.change_grid(store(), table, edited, earlier)
+        except SchemaError as error:
+            cells = tuple(_cells(shown, edited))
+            st.session_state[_refused_key(table)] = _Refused(cells, str(error), table.schema)
+            st.session_state[f"refusals_{table.id}"] = _refusals(table) + 1
+        else:
+            _discard(table)
+            earlier |= {(column.name, column.kind): column for column in table.schema.columns}
+
+
+def _show_refusal(table: TableRecord) -> None:
+    """The edit that was refused last, until another one is kept or it is let go."""
+    if not refused(table):
+        return
+    edit: _Refused = st.session_state[_refused_key(table)]
+    st.error(_words(edit), icon=":material/error:")
+    st.button(say("Discard the change"), key=f"leave_{table.id}", on_click=_discard, args=(table,))
+
+
+def refused(table: TableRecord) -> bool:
+    """Whether an edit of this table, as it is now, was refused and not dealt with."""
+    edit: _Refused | None = st.session_state.get(_refused_key(table))
+    return edit is not None and edit.schema == table.schema
+
+
+def _refusals(table: TableRecord) -> int:
+    """How many edits of this table were refused in this session."""
+    return int(st.session_state.get(f"refusals_{table.id}", 0))
+
+
+def _discard(table: TableRecord) -> None:
+    """Let a refused edit go."""
+    st.session_state.pop(_refused_key(table), None)
+
+
+def _refused_key(table: TableRecord) -> str:
+    return f"refused_{table.id}"
+
+
+def _cells(shown: pd.DataFrame, edited: pd.DataFrame) -> Iterator[tuple[str, str, str, str]]:
+    for name in LABELS:
+        for row in shown.index[shown[name].ne(edited[name])]:
+            held, written = str(shown.at[row, name]), str(edited.at[row, name])
+            yield str(shown.at[row, "column"]), name, written, held
+
+
+def _words(refused: _Refused) -> str:
+    """Which cells were refused, what was written there, and what they hold all the same."""
+    sentences = [_sentence(*cell) for cell in refused.cells]
+    return " ".join([*sentences, plain(said(refused.error))])
+
+
+def _sentence(column: str, name: str, written: str, held: str) -> str:
+    if name in OURS:
+        written, held = said(written), said(held)
+    words = {
+        "column": plain(column),
+        "heading": said(LABELS[name]),
+        "written": plain(written),
+        "held": plain(held),
+    }
+    if held:
+        return say(
+            "**{column} · {heading}**: “{written}” was not accepted; the cell still holds "
+            "“{held}”.",
+            **words,
+        )
+    return say(
+        "**{column} · {heading}**: “{written}” was not accepted; the cell is still empty.", **words
+    )

@@ -12,48 +12,49 @@ from pages.shared import downloads, visible
 from pages.shared import widgets as shared
 from pages.shared.language import said, say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 
 
 def last_time(table: TableRecord) -> None:
     """Offer the declarations of an earlier table whose columns are called alike."""
-    match = schemas.like_last_time(shared.store(), table, visible.tables(shared.store()))
+    match = schemas.like_last_time(store(), table, visible.tables())
     if match is None:
         return
     earlier, comparison = match
     with st.container(border=True):
         st.markdown(
             say(
-                ":material/history: **Like {name}**: {comparison}",
+                ":material/history: **Similar to {name}**: {comparison}",
                 name=plain(earlier.name),
                 comparison=plain(said(comparison.words)),
             )
         )
         st.caption(
             say(
-                "Its kinds, bounds, categories, people and rules can be taken over. Look at them "
-                "before you confirm; what is new stays as it was proposed."
+                "You can reuse its column kinds, bounds, categories, person settings and rules. "
+                "Check them before you confirm; new columns keep their proposals."
             )
         )
         key = f"as_{table.id}"
-        if st.button(say("Declare as last time"), key=key, icon=":material/history:"):
+        if st.button(say("Reuse these declarations"), key=key, icon=":material/history:"):
             with shared.change():
-                schemas.adopt(shared.store(), table, earlier.schema)
+                schemas.adopt(store(), table, earlier.schema)
         _differences(comparison)
 
 
 def files(table: TableRecord) -> None:
     """Save the schema as a file, and load or compare another."""
-    with st.expander(say("Schema as a file"), icon=":material/schema:"):
+    with st.expander(say("Schema file"), icon=":material/schema:"):
         downloads.offer(
-            say("Save the schema (JSON)"),
+            say("Download schema (JSON)"),
             lambda: schemas.schema_file(table),
             table_id=table.id,
             file_name="schema.json",
             mime="application/json",
             icon=":material/download:",
             help=say(
-                "What is declared of the columns, as the command line takes it. Its notes are "
-                "for inside only."
+                "What you declared about the columns, as the command line reads it. For internal "
+                "use, because it contains your notes."
             ),
         )
         file = st.file_uploader(
@@ -66,23 +67,23 @@ def files(table: TableRecord) -> None:
             comparison = compare(table.schema, saved)
             st.markdown(plain(said(comparison.words)))
             _differences(comparison)
-            if st.button(say("Take over what it declares"), key=f"take_{table.id}"):
+            if st.button(say("Apply this schema"), key=f"take_{table.id}"):
                 with shared.change():
-                    schemas.adopt(shared.store(), table, saved)
+                    schemas.adopt(store(), table, saved)
 
 
 def _differences(comparison: Comparison) -> None:
     """What is declared otherwise, a row a column."""
-    otherwise = say("declared otherwise")
+    otherwise = say("declared differently")
     rows = [
         *((name, say("new"), "") for name in comparison.new),
-        *((name, say("gone"), "") for name in comparison.gone),
+        *((name, say("removed"), "") for name in comparison.gone),
         *(
             (name, otherwise, ", ".join(map(said, fields)))
             for name, fields in comparison.changed.items()
         ),
     ]
     if rows:
-        table = pd.DataFrame(rows, columns=[say("column"), say("how"), say("what")])
-        with st.popover(say("What differs"), icon=":material/difference:"):
+        table = pd.DataFrame(rows, columns=[say("column"), say("change"), say("details")])
+        with st.popover(say("Differences"), icon=":material/difference:"):
             st.dataframe(table, hide_index=True)

@@ -5,30 +5,31 @@ from __future__ import annotations
 import streamlit as st
 
 from core.runs.records import TableRecord
-from core.runs.storage.access import accesses, set_access
+from core.services.access import access_of, share
 from pages.server import guard
 from pages.shared import widgets as shared
 from pages.shared.language import say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 
 
 def render(table: TableRecord) -> None:
     """With whom the table is shared; nothing where nobody signs in."""
     if not guard.configured():
         return
-    access = accesses(shared.store()).get(table.id)
+    access = access_of(store(), table.id)
     with st.popover(say("Shared with"), icon=":material/group:"):
         if access is None:
             st.caption(
                 say(
-                    "Everybody with a role here sees this table: it was there before people "
-                    "signed in."
+                    "Everyone with a role on this server can see this table, because it was added "
+                    "before sign-in was set up."
                 )
             )
             return
-        st.caption(say("Brought in by {owner}.", owner=plain(access.owner)))
+        st.caption(say("Added by {owner}.", owner=plain(access.owner)))
         if access.owner != guard.address():
-            st.caption(say("Only they can share it."))
+            st.caption(say("Only this person can share it."))
             return
         known = [one for one in guard.people() if one != access.owner]
         with st.form("access_form", border=False):
@@ -38,16 +39,10 @@ def render(table: TableRecord) -> None:
                 list(dict.fromkeys([*known, *access.shared])),
                 default=list(access.shared),
                 help=say(
-                    "Stewards may do everything with it, reviewers may review what is made of it."
+                    "Stewards can do everything with the table; reviewers can review its runs."
                 ),
             )
-            sent = st.form_submit_button(say("Keep this"))
+            sent = st.form_submit_button(say("Save"))
         if sent:
             with shared.change():
-                set_access(
-                    shared.store(),
-                    table.id,
-                    owner=access.owner,
-                    shared=chosen,
-                    stewards=stewards,
-                )
+                share(store(), table.id, chosen, stewards=stewards)

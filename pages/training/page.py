@@ -6,29 +6,29 @@ import pandas as pd
 import streamlit as st
 
 from core.figures import interactions
-from core.models.card import Chart
 from core.runs.accounts import spending
 from core.runs.accounts.account import charges, unpaid_again
 from core.runs.events import WAITS_FOR_SLOT, State
 from core.runs.records import RunRecord
-from core.runs.storage.journal import without_repeated_steps
 from core.schema.rounding_up import round_up
 from core.services import reviews, runs
+from core.services.training_charts import training_charts
 from pages.review import report_view
 from pages.server import guard, routes
 from pages.shared import lines, visible
 from pages.shared import widgets as shared
 from pages.shared.language import number, said, say, to_say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 
 KEPT = {
     State.FAILED: to_say("The real table, the ledger and any checkpoint are kept."),
     State.LOST: to_say(
-        "The worker process ended without a word, as after a restart of the machine. What it had "
-        "saved is kept."
+        "The worker process stopped without notice, for example because the machine restarted. "
+        "Everything it had saved is kept."
     ),
     State.CANCELLED: to_say("You cancelled this run."),
-    State.PAUSED: to_say("Everything needed to go on is saved."),
+    State.PAUSED: to_say("Everything needed to resume is saved."),
 }
 ASKED = "ending"  # in the session: the run of which it is asked whether it shall end
 FOLLOW = 2.0  # s between two looks at a run that another tab may pause, resume or end
@@ -37,10 +37,10 @@ FOLLOW = 2.0  # s between two looks at a run that another tab may pause, resume 
 def render() -> None:
     """The page."""
     guard.require("steward")
-    shared.header(say("Training"), say("Watch a run. You may close this page; the run goes on."))
+    shared.header(say("Training"), say("Watch a run. You can close this page; the run continues."))
     run = shared.chosen_run()
     if run is None:
-        shared.nothing_yet(say("No run has been started yet."), say("Plan a run"), "plan")
+        shared.empty_page(say("There are no runs yet."), say("Plan a run"), "plan")
         return
     if run.state.live:
         with shared.plain_errors():
@@ -49,7 +49,7 @@ def render() -> None:
     else:
         _show(run)
         if not run.state.final:
-            _follow(run.id, _standing(run))
+            _follow(run.id, _state_shown(run))
     _others(run)
 
 
@@ -57,13 +57,13 @@ def render() -> None:
 @shared.plain_errors()
 def _watch(run_id: str) -> None:
     """The live part; leaves for a full rerun once the run has ended, so that polling stops."""
-    run = visible.still(shared.store(), run_id, "steward")
+    run = visible.still(run_id, "steward")
     _show(run)
     if not run.state.live:
         st.rerun()
 
 
-def _standing(run: RunRecord) -> tuple[State, int, str]:
+def _state_shown(run: RunRecord) -> tuple[State, int, str]:
     """What another tab can change of a run that stands still."""
     return run.state, run.attempt, run.message
 
@@ -72,7 +72,7 @@ def _standing(run: RunRecord) -> tuple[State, int, str]:
 @shared.plain_errors()
 def _follow(run_id: str, shown: tuple[State, int, str]) -> None:
     """Draw the page anew once the run is no longer as it is shown."""
-    if _standing(visible.still(shared.store(), run_id, "steward")) != shown:
+    if _state_shown(visible.still(run_id, "steward")) != shown:
         st.rerun()
 
 
@@ -98,18 +98,18 @@ def _show(run: RunRecord) -> None:
 
 
 def _progress(run: RunRecord) -> None:
-    now = runs.progress(shared.store(), run.id)
+    now = runs.progress(store(), run.id)
     title = said(now.title) if now.title else say("Starting")
     stage = f"{plain(title)}{_place(run, now)}"
     done = number(f"{now.fraction:.0%}")
     st.progress(now.fraction, text=f"{stage} · {done}{shared.time_left(now)}")
     _spent(run)
-    device = shared.store().journal.latest(run.id, "device")
+    device = store().journal.latest(run.id, "device")
     use = {} if device is None else device.data
     gpu = use.get("gpu_percent")
     places = st.columns(4)
     speed = now.steps_per_second
-    places[0].metric(say("Time so far"), shared.duration(now.elapsed_seconds))
+    places[0].metric(say("Elapsed"), shared.duration(now.elapsed_seconds))
     places[1].metric(
         say("Speed"), "—" if speed is None else say("{speed:,.0f} steps/s", speed=speed)
     )
@@ -124,7 +124,7 @@ def _progress(run: RunRecord) -> None:
     places[3].metric(
         say("Memory"),
         number(f"{use.get('memory_mb', 0):,.0f} MB"),
-        help=say("Memory of the run's own process."),
+        help=say("Memory used by the run's own process."),
     )
 
 
@@ -141,12 +141,12 @@ def _place(run: RunRecord, now: runs.Progress) -> str:
 
 def _spent(run: RunRecord) -> None:
     """What the ledger was charged, and ε so far against what the plan holds."""
-    words = _charged(run)
-    so_far = runs.epsilon_so_far(shared.store(), run.id)
+    words = _spending_sentence(run)
+    so_far = runs.epsilon_so_far(store(), run.id)
     if so_far is not None:
         budget = run.plan.guarantee.epsilon
         so_far_words = say(
-            "ε released so far by this run: **{so_far:.2f}** of {budget:.2f}.",
+            "ε released so far: **{so_far:.2f}** of {budget:.2f}.",
             so_far=round_up(min(so_far, budget), ".2f"),
             budget=round_up(budget, ".2f"),
         )
@@ -154,20 +154,19 @@ def _spent(run: RunRecord) -> None:
     st.caption(f":material/lock: {words}")
 
 
-def _charged(run: RunRecord) -> str:
+def _spending_sentence(run: RunRecord) -> str:
     """What the ledger holds of a run, in a sentence."""
-    entries = shared.store().ledger.entries(run.account_id)
+    entries = store().ledger.entries(run.account_id)
     return plain(said(spending.run_spending(entries, run).sentence))
 
 
 def _buttons(run: RunRecord) -> None:
-    store = shared.store()
     with st.container(horizontal=True), shared.plain_errors():
         if run.state is State.RUNNING and st.button(say("Pause"), icon=":material/pause:"):
             _pause(run)
         if run.state in (State.PAUSED, State.LOST, State.FAILED):
             _resume(run)
-        if run.state is State.DONE or store.artefacts(run.id).exists("report.json"):
+        if run.state is State.DONE or store().artefacts(run.id).exists("report.json"):
             routes.button(say("Review"), "review", primary=True, run=run.id)
         if run.state is State.DONE:
             routes.button(say("Download"), "download", run=run.id)
@@ -181,13 +180,13 @@ def _buttons(run: RunRecord) -> None:
                 args=(run.id,),
             )
     if not run.state.final and st.session_state.get(ASKED) == run.id:
-        _really(run)
+        _confirm_ending(run)
 
 
 def _pause(run: RunRecord) -> None:
     _ask(None)
-    runs.pause(shared.store(), run.id, shared.launcher())
-    st.toast(say("Pausing at the next safe point."))
+    runs.pause(store(), run.id, shared.launcher())
+    st.toast(say("The run will pause at the next safe point."))
 
 
 def _ask(run_id: str | None) -> None:
@@ -195,13 +194,13 @@ def _ask(run_id: str | None) -> None:
     st.session_state[ASKED] = run_id
 
 
-def _really(run: RunRecord) -> None:
+def _confirm_ending(run: RunRecord) -> None:
     """What ending the run would lose, and the ways not to."""
     with st.container(border=True), shared.plain_errors():
         title = plain(shared.run_title(run))
-        st.markdown(f"**{say('End “{run}” for good?', run=title)}** {_loss(run)}")
+        st.markdown(f"**{say('End “{run}” permanently?', run=title)}** {_loss(run)}")
         with st.container(horizontal=True):
-            pausable = run.state.live and not shared.store().has_result(run.id)
+            pausable = run.state.live and not store().has_result(run.id)
             if pausable and st.button(
                 say("Pause instead"),
                 type="primary",
@@ -210,49 +209,49 @@ def _really(run: RunRecord) -> None:
             ):
                 _pause(run)
                 st.rerun(scope="app")
-            end = say("End it for good")
+            end = say("End permanently")
             if st.button(end, icon=":material/cancel:", key=f"end_{run.id}"):
                 _ask(None)
-                runs.cancel(shared.store(), run.id, shared.launcher())
-                st.toast(say("Ending the run. What was spent stays spent."))
+                runs.cancel(store(), run.id, shared.launcher())
+                st.toast(say("The run is ending. What was spent stays spent."))
                 st.rerun(scope="app")
-            st.button(say("Leave it as it is"), on_click=_ask, args=(None,))
+            st.button(say("Keep it"), on_click=_ask, args=(None,))
 
 
 def _loss(run: RunRecord) -> str:
     """What is lost for good when a run ends now, in sentences."""
-    if shared.store().has_result(run.id):
+    if store().has_result(run.id):
         return say(
-            "Its synthetic table is there and stays, and nothing more was to be spent. Only the "
-            "comparison with the real table stops; Review can finish it later."
+            "The synthetic table is finished and stays, and nothing more will be spent. Only the "
+            "comparison with the real table stops; you can finish it later on the Review page."
         )
-    charged = _charged(run)
-    if not charges(shared.store(), run):
+    charged = _spending_sentence(run)
+    if not charges(store(), run):
         loss = charged
         if run.state is not State.RUNNING:
-            loss = f"{charged} {say('Nothing is lost but the time.')}"
+            loss = f"{charged} {say('Only time is lost.')}"
     else:
         loss = say(
-            "That stays spent, there will be no synthetic table for it, and it cannot be resumed. "
-            "Another run pays anew."
+            "This stays spent, there will be no synthetic table, and the run cannot be resumed. "
+            "Another run has to be paid for again."
         )
         loss = f"{charged} {loss}"
-    after = say("A pause loses nothing: it goes on later from where it was.")
+    after = say("If you pause instead, nothing is lost: the run can be resumed later.")
     return f"{loss} {after}" if run.state.live else loss
 
 
 def _resume(run: RunRecord) -> None:
     again = not run.resumable and run.debit is not None
-    again = again or unpaid_again(shared.store(), run)
+    again = again or unpaid_again(store(), run)
     price = say("not private")
     if run.private:
         price = say(
-            "spends ε = {epsilon:.4g} once more",
+            "spends ε = {epsilon:.4g} again",
             epsilon=round_up(run.plan.guarantee.epsilon, ".4g"),
         )
     label = say("Start again ({price})", price=price) if again else say("Resume")
     if st.button(label, type="primary", icon=":material/play_arrow:"):
-        runs.resume(shared.store(), shared.launcher(), run.id, spend_again=again)
+        runs.resume(store(), shared.launcher(), run.id, spend_again=again)
         st.rerun(scope="app")
 
 
@@ -270,60 +269,49 @@ def _ending(run: RunRecord) -> None:
     elif run.state in KEPT:
         cause = run.error or run.message
         show = st.error if run.state in (State.FAILED, State.LOST) else st.info
-        show(f"{plain(said(cause))} {said(KEPT[run.state])} {_way_on(run, cause)}")
+        show(f"{plain(said(cause))} {said(KEPT[run.state])} {_how_to_resume(run, cause)}")
 
 
 def _queued(run: RunRecord) -> str:
     """What a run waits for."""
     if run.message not in ("", WAITS_FOR_SLOT):
         return said(run.message)
-    ahead = [r for r in visible.runs(shared.store()) if r.state is State.RUNNING]
+    ahead = [r for r in visible.runs() if r.state is State.RUNNING]
     queued = say("This run is in the queue.")
     if not ahead:
         return queued
     first = plain(shared.run_title(ahead[0]))
-    return f"{queued} {say('It waits for “{run}”.', run=first)}"
+    return f"{queued} {say('It is waiting for “{run}”.', run=first)}"
 
 
-def _way_on(run: RunRecord, cause: str) -> str:
+def _how_to_resume(run: RunRecord, cause: str) -> str:
     """How a run that stands still can go on, unless its cause said so already."""
     if not run.resumable:
-        return say("There is no checkpoint to go on from.")
+        return say("There is no checkpoint to resume from.")
     restarts = shared.launcher().restarts if run.state is State.LOST else 0
     if restarts:
         return say(
-            "The cluster goes on with it on another machine within minutes, up to {n} times; then "
-            "Resume does.",
+            "The cluster will resume it on another machine within minutes, up to {n} times. After "
+            "that, you can resume it yourself.",
             n=restarts,
         )
-    if unpaid_again(shared.store(), run):
-        return say("There is no checkpoint to go on from.")
-    if not charges(shared.store(), run):
-        return f"{_charged(run)} {say('Resume starts it from the beginning.')}"
+    if unpaid_again(store(), run):
+        return say("There is no checkpoint to resume from.")
+    if not charges(store(), run):
+        return f"{_spending_sentence(run)} {say('Resume starts it from the beginning.')}"
     if "spends nothing more" in cause or run.debit is None:
         return ""
-    return say("Resume goes on from what was saved and spends nothing more.")
+    return say("Resume continues from what was saved and spends nothing more.")
 
 
 def _charts(run: RunRecord) -> None:
     """The charts of the model's card, each over its own steps; all metrics where it has none."""
-    series = shared.store().journal.series(run.id)
-    names = [c for c in series.columns if c not in ("seq", "time", "seconds", "step")]
-    if series.empty or not names:
-        return
-    card = shared.card_of(run.model)
-    shown = [c for c in (() if card is None else card.charts) if set(c.series) & set(names)]
-    if not shown:
-        title, unit = to_say("Metrics"), to_say("value")
-        shown = [Chart(title=title, caption="", unit=unit, series=tuple(names))]
-    places = st.columns(len(shown)) if len(shown) == 2 else [st.container() for _ in shown]
-    for place, chart in zip(places, shown, strict=True):
-        drawn = [name for name in chart.series if name in names]
-        with place:
+    charts = training_charts(store(), run)
+    columns = st.columns(2) if len(charts) == 2 else [st.container() for _ in charts]
+    for column, (chart, curves) in zip(columns, charts, strict=True):
+        with column:
             st.subheader(said(chart.title), anchor=False)
             st.caption(said(chart.caption))
-            told = without_repeated_steps(series.dropna(subset=drawn, how="all"))
-            curves = told.set_index("step")[drawn]
             lines.draw(
                 curves.rename(columns=said),
                 x_title=say("training steps"),
@@ -332,9 +320,9 @@ def _charts(run: RunRecord) -> None:
 
 
 def _significant_sets(run: RunRecord) -> None:
-    """What a private scan showed of columns that go together, where the model scans."""
-    told = {"significant_sets": reviews.significant_sets(shared.store(), run.id)}
-    if not told["significant_sets"]:
+    """What a private scan showed of columns that depend on each other, where the model scans."""
+    found = {"significant_sets": reviews.significant_sets(store(), run.id)}
+    if not found["significant_sets"]:
         return
     opened = st.expander(
         said(interactions.FIGURE.title),
@@ -344,24 +332,23 @@ def _significant_sets(run: RunRecord) -> None:
     )
     if opened.open:
         with opened:
-            figure = interactions.interactions_figure(told)
-            words = said(interactions.describe_interactions(told))
-            assert figure is not None  # there are sets to draw
+            figure = interactions.interactions_figure(found)
+            words = said(interactions.describe_interactions(found))
             st.plotly_chart(shared.drawn(figure), key="interactions", alt=words)
             st.caption(plain(words))
 
 
 def _preview(run: RunRecord) -> None:
-    newest = shared.store().journal.latest(run.id, "preview")
+    newest = store().journal.latest(run.id, "preview")
     if newest is None:
         return
     st.subheader(say("Synthetic rows so far"), anchor=False)
-    st.caption(say("Made up by the generator as it stands; showing them costs no privacy."))
+    st.caption(say("Generated by the model as it is now. Showing them costs no privacy."))
     st.dataframe(pd.DataFrame(newest.data["rows"]), hide_index=True, placeholder="")
 
 
 def _others(run: RunRecord) -> None:
-    others = [r for r in visible.runs(shared.store()) if r.id != run.id]
+    others = [r for r in visible.runs() if r.id != run.id]
     if not others:
         return
     with st.expander(say("Other runs ({n})", n=len(others)), icon=":material/list:"):

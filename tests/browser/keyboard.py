@@ -21,7 +21,7 @@ STOP = """() => {
   const within = box.width > 0 && box.top >= 0 && box.left >= 0
     && box.bottom <= innerHeight && box.right <= innerWidth;
   if (!within) return [name, "is outside the window"];
-  if (!hit || !drawn.contains(hit)) return [name, "lies under " + (hit?.outerHTML ?? "nothing")];
+  if (!hit || !drawn.contains(hit)) return [name, "lies under " + (hit?.outerHTML ?? "no column")];
   const look = getComputedStyle(drawn);
   const ring = look.outlineStyle !== "none" && parseFloat(look.outlineWidth) >= 2;
   return [name, grid || ring || look.boxShadow !== "none" ? "" : "has no ring"];

@@ -90,8 +90,8 @@ def asked(house: House, method: str, path: str, name: str = "127.0.0.1") -> http
 )
 def test_a_name_led_here_from_elsewhere_is_answered_403(house, method, path):
     answer = asked(house, method, path, "evil.example")
-    assert answer.status_code == 403 and "does not answer to the name" in answer.text
-    assert "does not answer to the name" not in asked(house, method, path, "localhost").text
+    assert answer.status_code == 403 and "does not recognise the name" in answer.text
+    assert "does not recognise the name" not in asked(house, method, path, "localhost").text
 
 
 def test_a_page_elsewhere_opens_no_websocket_under_its_name(house):
@@ -144,7 +144,7 @@ def test_while_the_secrets_are_away_everything_is_closed(house: House, page: Pag
     house.secrets.rename(aside)  # as an editor does while it saves
     try:
         page.get_by_role("button", name="Try the sample table").click()  # the page left open
-        page.get_by_text("how people sign in on this server is not there").wait_for()
+        page.get_by_text("configures sign-in on this server is missing").wait_for()
         settled(page)
         assert page.get_by_text(NEW).count() == 0
         assert [table.name for table in house.store.tables()].count("Hospital stays") == 0
@@ -277,14 +277,14 @@ def test_signing_out_ends_every_tab_browser_and_cookie(house, browser):
     session_id, copy = session_of(tab, tab.url), own.context.cookies(house.url)
     own.get_by_role("button", name="Sign out").click()
     for one in (own, tab, elsewhere):  # by themselves, without a click
-        one.get_by_text("Sign in to go on").wait_for()
+        one.get_by_text("Sign in to continue").wait_for()
         assert one.get_by_text(NEW).count() == 0
     assert "_streamlit_user" not in {one["name"] for one in own.context.cookies(house.url)}
     assert upload(house, elsewhere, session_id, 10) == 403
     with open_page(browser) as thief:
         thief.context.add_cookies(copy)
         thief.goto(house.url)
-        thief.get_by_text("Sign in to go on").wait_for()
+        thief.get_by_text("Sign in to continue").wait_for()
     colleague.reload()
     colleague.get_by_role("button", name="Sign out").wait_for()
     time.sleep(1.1)  # sign-ins are dated by the second

@@ -49,7 +49,7 @@ def upload(page: Page, url: str, file: Path) -> None:
     with page.expect_file_chooser() as chooser:
         press(page.get_by_role("button", name="Upload"))
     chooser.value.set_files(str(file))
-    assert in_sight(page.get_by_role("button", name="Buy bounds and lists"))  # offered first
+    assert in_sight(page.get_by_role("button", name="Buy bounds and categories"))  # offered first
     settled(page)
     tab_to(page.get_by_role("button", name="All tables"), key="Shift+Tab")  # back through the grid
     press(page.get_by_role("radio", name="Buy them"), "ArrowDown")
@@ -76,7 +76,7 @@ def plan(page: Page, **settings: int) -> None:
     assert in_sight(button)
     expect(button).to_be_enabled()
     press(button, most=3)
-    train = page.get_by_role("button", name="Train — spends ε = 1")
+    train = page.get_by_role("button", name="Train: spends ε = 1")
     train.wait_for()
     assert in_sight(train)
     settled(page)
@@ -111,7 +111,7 @@ def test_from_an_uploaded_file_to_a_downloaded_one(app, page, tmp_path):
     assert in_sight(button)
     settled(page)
     press(button)
-    page.get_by_text("Inside view: shows real data").wait_for(timeout=2 * PATIENCE)
+    page.get_by_text("Inside view: contains real data").wait_for(timeout=2 * PATIENCE)
     expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
         timeout=PATIENCE
     )
@@ -119,7 +119,7 @@ def test_from_an_uploaded_file_to_a_downloaded_one(app, page, tmp_path):
     assert in_sight(button)
     settled(page)
     press(button)
-    page.get_by_text("These are the very rows that were reviewed").wait_for()
+    page.get_by_text("These are exactly the rows that were reviewed").wait_for()
     settled(page)
     with page.expect_download() as caught:
         button = page.get_by_role("button", name="Download patients-synthetic-epsilon-1.csv")
@@ -154,7 +154,7 @@ def test_a_killed_worker_resumes_and_outlives_the_server(app, page, tmp_path):
     pid = store.run(run).pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    page.get_by_text("ended without a word").wait_for()
+    page.get_by_text("stopped without notice").wait_for()
     page.get_by_text("spends nothing more").wait_for()
     settled(page)  # the page's last look at the live run is over
     second = page.context.new_page()  # another tab, which nobody touches
@@ -178,7 +178,7 @@ def test_a_killed_worker_resumes_and_outlives_the_server(app, page, tmp_path):
 def test_the_first_request_of_a_cold_server_is_guarded(page, tmp_path):
     with server(tmp_path / "home") as app:
         page.goto(f"{app.url}/review")
-        page.get_by_text("There is no finished run to review yet").wait_for()
+        page.get_by_text("No run has finished yet, so there is nothing to review").wait_for()
         # the navigation comes from app.py, so the page did not run on its own
         expect(page.get_by_role("link", name="Ledger")).to_be_visible()
 
@@ -215,4 +215,4 @@ def test_ten_malformed_files_get_ten_errors_and_the_app_lives(app, page, tmp_pat
     assert len(seen) == len(BROKEN)  # each fault in its own words
     page.get_by_role("button", name="Upload", exact=True).wait_for()
     page.locator('input[type="file"]').set_input_files(str(tmp_path / "patients.csv"))
-    page.get_by_text("Bounds and lists of").wait_for()
+    page.get_by_text("bounds or categories of").wait_for()

@@ -72,9 +72,9 @@ def test_review_comment_verdict_and_export(app, browser, page, home, tmp_path):
     store = runs.open_store(home)
     notes.set_rule(store, table_id=run.table_id, author="Steward", rule=Rule(approvals=1))
     page.goto(f"{app.url}/download?run={run.id}")
-    page.get_by_text("This table waits for its review").wait_for()
-    page.get_by_role("button", name="Go to its review").click()
-    page.get_by_text("Inside view: shows real data").wait_for()
+    page.get_by_text("This table is waiting for review").wait_for()
+    page.get_by_role("button", name="Go to the review").click()
+    page.get_by_text("Inside view: contains real data").wait_for()
     expect(page.get_by_text("columns have nearly the real shares")).to_be_visible()
     expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
         timeout=PATIENCE
@@ -85,7 +85,7 @@ def test_review_comment_verdict_and_export(app, browser, page, home, tmp_path):
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Your name").fill("Ada")
     dialog.get_by_label("What do you see?").fill("The clouds agree.")
-    dialog.get_by_role("button", name="Keep this comment").click()
+    dialog.get_by_role("button", name="Save comment").click()
     page.get_by_role("button", name="Comment (1)").wait_for()
     settled(page)  # the rest of the page is drawn anew too, which would take the focus away
     # a verdict, by keyboard alone
@@ -95,16 +95,16 @@ def test_review_comment_verdict_and_export(app, browser, page, home, tmp_path):
     page.get_by_text("Approved").first.wait_for()
     # nothing is lost by a refresh
     page.reload()
-    page.get_by_text("Inside view: shows real data").wait_for()
+    page.get_by_text("Inside view: contains real data").wait_for()
     # the report as one file
     page.get_by_role("button", name="Share").click()
     with page.expect_download() as caught:
-        page.get_by_role("button", name="Report as one file, inside").click()
+        page.get_by_role("button", name="Inside report (HTML)").click()
     caught.value.save_as(tmp_path / "inside.html")
     assert "review-inside" in caught.value.suggested_filename
     # the download is open now
     page.goto(f"{app.url}/download?run={run.id}")
-    page.get_by_text("These are the very rows that were reviewed").wait_for()
+    page.get_by_text("These are exactly the rows that were reviewed").wait_for()
     (said,) = notes.comments(store, run.id)
     assert (said.about, said.author, said.text) == ("pca", "Ada", "The clouds agree.")
     (verdict,) = notes.review_verdicts(store, run.id)
@@ -163,15 +163,15 @@ def open_offline(browser: Browser, path: Path) -> None:
 def test_the_outside_link_shows_nothing_real(app, browser, page, home, tmp_path):
     run = run_called(home, TITLE)
     page.goto(f"{app.url}/review?run={run.id}&view=outside")
-    page.get_by_text("Outside view: may be shown to others").wait_for()
+    page.get_by_text("Outside view: safe to share").wait_for()
     expect(page.get_by_text("Nothing on this page was computed from real rows.")).to_be_visible()
     assert page.get_by_text("Inside view").count() == 0
     page.get_by_role("button", name="Share").click()
     with page.expect_download() as caught:
-        page.get_by_role("button", name="Report as one file, outside").click()
+        page.get_by_role("button", name="Outside report (HTML)").click()
     caught.value.save_as(tmp_path / "outside.html")
     page.reload()
-    page.get_by_text("Outside view: may be shown to others").wait_for()
+    page.get_by_text("Outside view: safe to share").wait_for()
     text = (tmp_path / "outside.html").read_text(encoding="utf-8")
     assert "MAY BE SHOWN OUTSIDE" in text and "The clouds agree." not in text
     open_offline(browser, tmp_path / "outside.html")
@@ -180,13 +180,13 @@ def test_the_outside_link_shows_nothing_real(app, browser, page, home, tmp_path)
 def test_runs_are_compared_and_one_is_picked(app, page, home):
     good, bad = run_called(home, TITLE), run_called(home, "shuffled")
     page.goto(f"{app.url}/review?run={good.id}&runs={good.id},{bad.id}")
-    page.get_by_text("What ε bought").wait_for()
+    page.get_by_text("Quality against ε").wait_for()
     page.get_by_text("of 2 runs; the best is made by hand").wait_for()
-    page.get_by_text("The one to release").wait_for()
+    page.get_by_text("Run to release").wait_for()
     page.get_by_role("radio", name=TITLE).check(force=True)
     page.get_by_label("Your name").fill("Bea")
     page.get_by_role("button", name="Pick this run").click()
     page.get_by_text("picked by Bea").wait_for()
     page.goto(f"{app.url}/download?run={bad.id}")
-    page.get_by_text("Another run of this table was picked for release by Bea").wait_for()
+    page.get_by_text("picked another run of this table for release by Bea").wait_for()
     assert notes.picked(runs.open_store(home), good.table_id) == (good.id, "Bea")

@@ -118,22 +118,22 @@ def test_each_role_is_shown_its_own_pages(house, sign_in, email, pages):
     if pages:
         page.goto(f"{house.url}/plan")
         if "Plan" not in pages:  # an officer may not train
-            page.get_by_text("Your account may not open this page").wait_for()
+            page.get_by_text("Your account does not have access to this page").wait_for()
     else:
-        page.get_by_text("Your account may not open this page").wait_for()
+        page.get_by_text("Your account does not have access to this page").wait_for()
 
 
 def test_an_officer_sets_limits_and_a_steward_does_not(house, sign_in):
     sign_in("pat@x.org").get_by_role("button", name="Set a limit").first.wait_for()
     page = sign_in("ann@x.org")
     page.goto(f"{house.url}/ledger")
-    page.get_by_text("The privacy officer sets another one").first.wait_for()
+    page.get_by_text("Only the privacy officer can set a different limit").first.wait_for()
     assert page.get_by_role("button", name="Set a limit").count() == 0
 
 
 def test_an_address_that_is_not_verified_opens_nothing(sign_in):
     page = sign_in("ann@x.org", email_verified=False)
-    page.get_by_text("Your account may not open this page").wait_for()
+    page.get_by_text("Your account does not have access to this page").wait_for()
 
 
 def test_who_signed_in_yesterday_is_asked_again(house, page, sign_in):
@@ -142,7 +142,7 @@ def test_who_signed_in_yesterday_is_asked_again(house, page, sign_in):
     page.get_by_role("button", name="Sign out").click()
     with page.expect_response("**/oauth2callback*"):
         page.get_by_role("button", name="Sign in").click()
-    page.get_by_text("Sign in to go on").wait_for()
+    page.get_by_text("Sign in to continue").wait_for()
     assert page.get_by_text(OLD).count() == 0
 
 

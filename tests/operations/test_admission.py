@@ -36,7 +36,7 @@ def called(monkeypatch: pytest.MonkeyPatch, host: str | None, *names: str) -> bo
     monkeypatch.setattr(config, "get_option", lambda _: list(names))
     headers = [] if host is None else [(b"host", host.encode())]
     scope = {"type": "http", "headers": headers}
-    return admission.called_rightly(admission.HTTPConnection(scope))
+    return admission.addressed_correctly(admission.HTTPConnection(scope))
 
 
 OURS = ("localhost", "127.0.0.1", "::1")

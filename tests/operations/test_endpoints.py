@@ -17,6 +17,7 @@ from core.runs.workspace import Workspace
 from pages.server import endpoints
 from pages.server import middleware as doorway
 from pages.shared import widgets as shared
+from pages.shared import workspace_store
 
 TOKEN = "0123456789abcdef"
 Ask = Callable[..., httpx.Response]
@@ -55,12 +56,12 @@ def broken(*_: object) -> None:
     ("part", "owner", "name"),
     [
         ("workspace", checks.tempfile, "TemporaryFile"),
-        ("database", shared, "store"),
+        ("database", workspace_store, "store"),
         ("launcher", shared, "launcher"),
     ],
 )
 def test_what_fails_is_named_and_nothing_else(ask, monkeypatch, part, owner, name) -> None:
-    shared.store()  # else making it would be what fails
+    workspace_store.store()  # else making it would be what fails
     monkeypatch.setattr(owner, name, broken)
     answer = ask("/readyz")
     assert answer.status_code == 503 and "anna" not in answer.text

@@ -9,8 +9,7 @@ import pytest
 from streamlit import net_util
 from streamlit.web.server import server_util
 
-from pages.server import bare_page, routes
-from pages.server import middleware as doorway
+from pages.server import bare_page, middleware, routes
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +31,7 @@ def answer(path: str, kind: str = "text/html; charset=utf-8", status: int = 200)
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": path, "headers": [], "query_string": b""}
-    asyncio.run(doorway.Addresses(server)(scope, receive, send))
+    asyncio.run(middleware.Addresses(server)(scope, receive, send))
     body = b"".join(message.get("body", b"") for message in sent[1:])
     assert [message["type"] for message in sent].count("http.response.start") == 1
     return sent[0]["status"], body.decode()
@@ -72,7 +71,7 @@ def test_answers_use_the_browsers_first_language(header, code):
 
 
 def test_no_origin_makes_the_server_ask_for_its_own_address(monkeypatch):
-    """Streamlit asks a service on the internet before it refuses; see `doorway.ask_nobody`."""
+    """Streamlit asks a service on the internet before it refuses."""
     asked = []
     monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda url, **_: asked.append(url))
     assert not server_util.is_url_from_allowed_origins("https://elsewhere.invalid")

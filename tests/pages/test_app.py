@@ -14,8 +14,7 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from core.runs.events import State
-from pages.server import download_tokens as handover
-from pages.server import guard, sign_in_settings, sign_outs, uploads
+from pages.server import download_tokens, guard, sign_in_settings, sign_outs, uploads
 from tests.pages.screen import (
     button,
     buttons,
@@ -48,7 +47,7 @@ def test_the_main_line_by_buttons_alone(store):
     at = whole(press(at, "Plan a synthetic table"))
     (table,) = store.tables()
     assert at.title[0].value == "Plan" and at.query_params == {"table": table.id}
-    at = whole(press(at, "Train — spends ε = 1 of this table's budget"))
+    at = whole(press(at, "Train: spends ε = 1 of this table's budget"))
     (run,) = store.runs()
     assert at.title[0].value == "Training" and at.query_params == {"run": run.id}
     finish(store, run, report=small_report())
@@ -179,7 +178,7 @@ def test_without_signing_in_nothing_is_shown(table, signed, name):
 @pytest.mark.parametrize("name", PAGES)
 def test_a_stranger_sees_nothing(table, signed, name):
     at = signed(name, "eve@x.org")
-    assert "may not open this page" in at.error[0].value
+    assert "does not have access to this page" in at.error[0].value
     assert not at.button and table.name not in words(at)
 
 
@@ -221,7 +220,7 @@ def test_a_role_that_is_taken_away_is_gone_at_once(table, signed, secrets_file):
     at = signed("tables", "ann@x.org")
     assert not at.error
     secrets_file(ROLES.replace("Ann@x.org", "eve@x.org"))
-    assert "may not open this page" in whole(at.run()).error[0].value
+    assert "does not have access to this page" in whole(at.run()).error[0].value
 
 
 def test_after_signing_out_every_copy_of_a_sign_in_is_over(table, signed):
@@ -229,12 +228,12 @@ def test_after_signing_out_every_copy_of_a_sign_in_is_over(table, signed):
     at = signed("tables", "ann@x.org", sub="1")
     claims = dict(guard._claims())
     later, colleague = claims | {"iat": claims["iat"] + 1}, claims | {"sub": "2"}
-    handover.enter(b"a file", "ann@x.org", lambda: True)
-    assert guard.may("steward") and handover.fetchable(b"a file", claims)
+    download_tokens.enter(b"a file", "ann@x.org", lambda: True)
+    assert guard.may("steward") and download_tokens.fetchable(b"a file", claims)
     sign_outs.end(claims)
     assert not guard.may("steward")  # what a live part asks each second
     assert buttons(whole(at.run())) == ["Sign in"] and table.name not in words(at)
-    assert guard.address_of(claims) == "" and not handover.fetchable(b"a file", claims)
+    assert guard.address_of(claims) == "" and not download_tokens.fetchable(b"a file", claims)
     assert guard.address_of(later) == guard.address_of(colleague) == "ann@x.org"
 
 
@@ -248,7 +247,7 @@ def test_limits_are_the_officers_where_there_is_one(table, signed):
     assert "Set this limit" in buttons(signed("ledger", "pat@x.org", secrets=OFFICER))
     assert "Set this limit" in buttons(signed("ledger", "ann@x.org"))
     at = signed("ledger", "ann@x.org", secrets=OFFICER)
-    assert "Set this limit" not in buttons(at) and "privacy officer sets" in words(at)
+    assert "Set this limit" not in buttons(at) and "privacy officer can set" in words(at)
 
 
 WRONG = {
@@ -256,7 +255,7 @@ WRONG = {
     "another spelling": '[Auth]\nredirect_uri = "x"\n',
     "roles alone": '[roles]\nsteward = ["ann@x.org"]\n',
     "no section": "auth = true\n",
-    "nothing": "",
+    "no column": "",
     "no text": b"\xff\xfe[auth]",
     "no cookie secret": ROLES.replace("cookie_secret", "cookie_sacret"),
     "nobody with a role": AUTH,
@@ -271,7 +270,7 @@ def test_secrets_that_cannot_be_understood_lock_everybody_out(
     secrets_file(WRONG[wrong])
     assert not guard.steward()
     at = whole(show("tables"))
-    assert "set up wrongly" in at.error[0].value
+    assert "not set up correctly" in at.error[0].value
     assert not at.button and table.name not in words(at)
     assert "secrets.toml" in caplog.text and "secrets.toml" not in words(at)
 

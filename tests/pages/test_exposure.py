@@ -44,7 +44,7 @@ def test_review_says_how_sure_it_is_and_what_to_do(store, start, show, gone, lea
     assert ("What to do" in words(at)) == (lead != NONE)
     assert ("People may be exposed" in words(at)) == (lead == GRAVE)
     if lead != NONE:
-        for label in ("Plan another run", "Keep more rows out"):
+        for label in ("Plan another run", "Keep out more rows"):
             whole(press(at, label))
         assert gone == [("plan", {"table": run.table_id}), ("tables", {"table": run.table_id})]
 
@@ -54,7 +54,7 @@ def test_an_alarm_holds_the_download_until_somebody_approves(store, start, show,
     run = attacked(store, start(), lead)
     at = whole(show("download", run=run.id))
     assert not at.get("download_button") and "1 more person has to approve" in words(at)
-    assert "What to do" in words(at) and "Go to its review" in buttons(at)
+    assert "What to do" in words(at) and "Go to the review" in buttons(at)
     where = {"table_id": run.table_id, "run_id": run.id, "decision": Decision.APPROVE}
     notes.decide(store, **where, author="Bea", view="outside")  # which shows no alarm
     assert not whole(show("download", run=run.id)).get("download_button")
@@ -83,7 +83,7 @@ def test_a_run_with_noisy_scores_opens_inside_only_on_request(store, start, show
     at = whole(show("download", run=run.id))
     assert not at.get("download_button") and not viewed_runs(store, run.account_id)
     assert "expos" not in words(at) and "approve" not in words(at)
-    at = whole(press(at, "Show what attacks reached"))
+    at = whole(press(at, "Show the attack results"))
     assert "Works better on people in the table" in words(at) and viewed_runs(
         store, run.account_id
     ) == {run.id}
@@ -92,5 +92,5 @@ def test_a_run_with_noisy_scores_opens_inside_only_on_request(store, start, show
 def test_from_outside_nobody_learns_that_an_alarm_stands(store, start, show):
     run = attacked(store, start(), WORKS, outside=outside_report())
     for at in each_tab(show("review", run=run.id, view="outside")):
-        assert "exposed" not in words(at) and "Download waits" not in words(at)
-    assert "Download waits" in words(in_tab(show("review", run=run.id), "Discussion"))
+        assert "exposed" not in words(at) and "Download blocked" not in words(at)
+    assert "Download blocked" in words(in_tab(show("review", run=run.id), "Discussion"))

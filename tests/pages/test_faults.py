@@ -141,7 +141,7 @@ def test_looking_works_while_the_database_is_locked(locked, dead, show, name):
 
 def test_buttons_say_that_the_database_is_locked(locked, dead, show):
     at = press(show("training", run=dead.id), "Give up …")
-    one_more = whole(press(at, "End it for good"))
+    one_more = whole(press(at, "End permanently"))
     assert any("database busy" in error.value for error in one_more.error)
 
 
@@ -191,7 +191,7 @@ def test_looking_works_while_the_disk_is_full(dead, full, show, name):
 
 def test_buttons_say_that_the_disk_is_full(dead, full, show):
     at = press(show("training", run=dead.id), "Give up …")
-    at = whole(press(at, "End it for good"))
+    at = whole(press(at, "End permanently"))
     assert any("workspace's disk is full" in error.value for error in at.error)
 
 
@@ -242,7 +242,7 @@ def test_a_disk_that_is_really_full(small_disk, home_with_table):
         assert store.table(table.id).n == 400 and store.attested(table.id)
         with pytest.raises(OSError, match="No space"):
             store.attest(table.id)
-        assert store.attested(table.id), "what was kept before is still there"
+        assert store.attested(table.id), "Everything saved before is still there"
         with pytest.raises((OperationalError, OSError)) as full:  # the entry, or the head after it
             for _ in range(50):
                 set_limit(store, table.id, epsilon=3.0)

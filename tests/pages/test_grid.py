@@ -27,8 +27,8 @@ def test_a_refused_edit_names_its_cell_and_keeps_the_grid(store, table, at):
     assert store.table(table.id).schema == before
     (error,) = at.error
     said = words(at)
-    assert "age · From" in said and "“a few” was not taken" in said
-    assert f"it holds “{grid_of(before).set_index('column').at['age', 'from']}”" in said
+    assert "age · From" in said and "“a few” was not accepted" in said
+    assert f"still holds “{grid_of(before).set_index('column').at['age', 'from']}”" in said
     assert edited(at).equals(grid_of(before, None).assign(rare=edited(at)["rare"]))
     at = whole(at.run())  # nothing of it comes back with the next look
     assert len(at.error) == 1 and edited(at).set_index("column").at["age", "from"] != "a few"
@@ -38,7 +38,7 @@ def test_no_plan_while_an_edit_stands_refused(store, table, at):
     assert not button(at, "Plan a synthetic table").disabled
     at = edit(at, table, "age", from_="200")  # above the upper bound
     assert button(at, "Plan a synthetic table").disabled
-    at = whole(press(at, "Leave it as it was"))
+    at = whole(press(at, "Discard the change"))
     assert not at.error and not button(at, "Plan a synthetic table").disabled
 
 
@@ -90,4 +90,6 @@ def test_how_missing_is_written_outlives_a_change_of_kind(store, table, at):
 
 def test_a_refused_code_for_missing_is_named_like_any_cell(table, at):
     said = words(edit(at, table, "age", codes="=1+1"))
-    assert "age · Also missing" in said and "was not taken, it is empty as before" in said
+    assert (
+        "age · Missing-value codes" in said and "was not accepted; the cell is still empty" in said
+    )

@@ -27,8 +27,8 @@ def tagged(store, table) -> TableRecord:
 
 def test_tags_are_kept_in_groups_and_pictured(store, table, show):
     at = in_tab(show("tables", table=table.id), "Hidden distributions")
-    assert "Nothing is tagged" in words(at)
-    assert "does not protect people" in words(at)
+    assert "No columns are tagged" in words(at)
+    assert "does not protect individuals" in words(at)
     key = f"tags_{table.id}_{abs(hash(table.schema.model_dump_json()))}"
     names = [c.name for c in table.schema.columns if c.modelled]
     at.session_state[key] = {
@@ -57,22 +57,22 @@ def test_a_tag_goes_with_its_column(store, tagged):
 def test_the_plan_offers_shift_and_certificate_with_limits(tagged, show):
     at = whole(show("plan", table=tagged.id))
     said = words(at)
-    assert "group 1" in said and "does not protect people" in said
-    assert "granted with a chance of" in said
+    assert "group 1" in said and "does not protect individuals" in said
+    assert "granted with a probability of" in said
     assert "Certificate for “group 1”" in said
     labels = [slider.label for slider in at.select_slider]
-    assert "How different from the real ones?" in labels
-    at = whole(next(r for r in at.radio if r.label.startswith("How shall")).set_value(False).run())
+    assert "How different from the real distributions?" in labels
+    at = whole(next(r for r in at.radio if r.label.startswith("How should")).set_value(False).run())
     assert "Certificate for “group 1”" not in words(at)
-    assert "checked for your eyes only" in words(at)
+    assert "checked internally" in words(at)
 
 
 def test_the_plan_says_at_which_level_attempts_are_tested(tagged, show):
     at = whole(show("plan", table=tagged.id))
-    assert "with 5 % at most." in words(at)
+    assert "is at most 5 %." in words(at)
     attempts = next(box for box in at.number_input if box.label == "Attempts")
     said = words(whole(attempts.set_value(5).run()))
-    assert "with 5 % at most, all attempts together" in said
+    assert "at most 5 % over all attempts" in said
     assert "at most 5 attempts, each tested at α = 0.01" in said
 
 
@@ -142,10 +142,10 @@ def test_review_gives_a_verdict_in_words(store, tagged, start, show, yes):
     at = whole(show("review", run=run.id))
     said = words(at)
     assert ("Certificate granted" in said) is yes
-    assert ("Certificate refused" in said) is not yes
+    assert ("Certificate not granted" in said) is not yes
     assert ("differs from the real one" in said) is yes
     assert ("may reveal the real one" in said) is not yes
-    assert "p = 0.001" in said and "do not quote" in said
+    assert "p = 0.001" in said and "do not share" in said
 
 
 def outside_of_age():
@@ -160,10 +160,11 @@ def test_the_outside_view_and_file_say_what_is_not_real(store, tagged, start, sh
     run = start(certificate=0.1)
     judged(store, run, granted=granted, outside=outside_of_age())
     at = whole(show("review", run=run.id, view="outside"))
+    assert "What is not realistic" in words(at)
     text = report_view._file(store.run(run.id), outside_of_age(), "outside")
     file = text.split("<main>")[1].split("<script")[0]
     for said in (words(at), html.unescape(file)):
-        assert "What not to take for real" in said and "hidden on purpose" in said
+        assert "hidden on purpose" in said
         assert "age (group 1): shifted on purpose" in said
         assert "ward (group 2): shifted on purpose" in said
         assert "bought for ε = 0.1" in said and ("refused" in said) is not granted
@@ -211,8 +212,8 @@ def test_the_unshifted_model_is_not_handed_out(store, tagged, start, show):
     at = whole(show("download", run=run.id))
     labels = [b.proto.label for b in at.get("download_button")]
     assert labels and not any("Trained model" in label for label in labels)
-    assert "trained model stays here" in words(at)
-    assert "age, ward" in words(at) and "not spread as in the real table" in words(at)
+    assert "trained model cannot be downloaded" in words(at)
+    assert "age, ward" in words(at) and "distribution differs from the real one" in words(at)
 
 
 def test_a_certificate_that_is_gone_stands_there_too(store, tagged, start, show, downloads):
@@ -222,6 +223,6 @@ def test_a_certificate_that_is_gone_stands_there_too(store, tagged, start, show,
     store.artefacts(run.id).path("certificate.json").unlink()
     assert reviews.refused_groups(store, run) == ["group 1", "group 2"]
     at = whole(show("download", run=run.id))
-    assert "is missing, for: group 1, group 2" in words(at) and not downloads
+    assert "is missing for: group 1, group 2" in words(at) and not downloads
     whole(at.toggle[0].set_value(True).run())
     assert any(name.endswith(".csv") for name in downloads)

@@ -24,8 +24,8 @@ from pages.server import guard
 from pages.tables import domain_source
 from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import button, buttons, finish, forget_statement, press, running, words
+from tests.pages.test_account_choice import released
 from tests.pages.test_hidden_distributions import judged
-from tests.pages.test_table_people import released
 
 pytestmark = pytest.mark.slow
 
@@ -53,10 +53,10 @@ def watched(run_id: str) -> None:
 
 def commented(run_id: str) -> None:
     """An open dialog, as a browser asks for it."""
-    from pages.review import discussion as review_discussion
+    from pages.review import discussion
     from pages.shared import widgets as shared
 
-    review_discussion._ask(shared.store().run(run_id), "pca", "inside")
+    discussion._ask(shared.store().run(run_id), "pca", "inside")
 
 
 def taken_away(store, run, roles, how: str) -> None:
@@ -87,7 +87,7 @@ def test_a_dialog_left_open_keeps_no_comment(store, start, roles, how):
     at = AppTest.from_function(commented, args=(run.id,)).run()
     at.text_area[0].input("I am still here")
     taken_away(store, run, roles, how)
-    press(at, "Keep this comment")
+    press(at, "Save comment")
     assert not notes.comments(store, run.id)
 
 
@@ -134,12 +134,12 @@ def test_a_press_buys_for_the_epsilon_that_stood_on_it(store, table, show, monke
     )
     at = show("tables", table=table.id)
     at.radio(key=f"way_{table.id}").set_value("buy").run()
-    (shown,) = [b for b in at.button if b.label.startswith("Buy bounds and lists")]
+    (shown,) = [b for b in at.button if b.label.startswith("Buy bounds and categories")]
     (epsilon,) = [n for n in at.number_input if n.label.startswith("ε to spend")]
     epsilon.set_value(5.0)  # typed, and the button pressed before it says so
     shown.click().run()
     assert not paid
-    press(at, next(b for b in buttons(at) if b.startswith("Buy bounds and lists")))
+    press(at, next(b for b in buttons(at) if b.startswith("Buy bounds and categories")))
     assert paid == [5.0]
 
 
@@ -162,7 +162,7 @@ def test_a_schema_changed_during_planning_starts_nothing(store, table):
     widened(store, table)
     store.attest(table.id)
     with pytest.raises(RunStoreError, match="was changed since this plan was made"):
-        run_service.start(store, IdleLauncher(), table_id=table.id, plan=plan, schema=seen.schema)
+        run_service.start(store, IdleLauncher(), table.id, plan, request, schema=seen.schema)
     assert not store.runs()
 
 
@@ -195,7 +195,7 @@ def test_confirming_words_hold_for_one_account_and_reason(store, table, show):
     for one in (tagged, other):
         released(store, one, shift=0.4)
     at = show("plan")
-    (asked,) = [one for one in at.text_input if one.label.startswith("Confirm in words")]
+    (asked,) = [one for one in at.text_input if one.label.startswith("To continue")]
     asked.set_value("it is public").run()
     assert any(one.startswith("Train") for one in buttons(at))
     (which,) = [box for box in at.selectbox if box.label == "Table"]

@@ -17,9 +17,9 @@ def fill(at, address: str, *, query: str = "", password: str = ""):
     """Type into the fields and send them."""
     fields = {field.label: field for field in at.text_input}
     fields["Address"].set_value(address)
-    fields["Password, if one is needed"].set_value(password)
+    fields["Password (if needed)"].set_value(password)
     at.text_area[0].set_value(query)
-    return whole(button(at, "Open the table").click().run())
+    return whole(button(at, "Open table").click().run())
 
 
 def test_a_folder_becomes_a_table(store, show, tmp_path):

@@ -52,9 +52,9 @@ def test_a_stewards_pages_do_not_show_that_rows_are_shared(store, here, show):
         mine = bring(store, rows, "mine", BOB)
         said, pressed, options = shown(show, "tables", table=mine.id)
         ledger = shown(show, "ledger")
-        assert "No earlier table is here" in said and "HIV" not in said + str(options)
+        assert "There are no earlier tables" in said and "HIV" not in said + str(options)
         for text in (said, *ledger[:1]):
-            assert "somebody else" not in text and "several owners" not in text
+            assert "somebody else" not in text and "different owners" not in text
         seen.append((pressed, options, ledger))
         store.delete_table(mine.id)
     assert seen[0] == seen[1]
@@ -64,9 +64,9 @@ def test_only_the_owner_is_asked_whose_people_a_table_has(store, here, show):
     mine = bring(store, slice(0, 200), "mine", ANN)
     bring(store, slice(0, 100), "hidden", ANN)
     set_access(store, mine.id, owner=ANN, shared=[BOB])
-    assert "Whose people are these?" not in shown(show, "tables", table=mine.id)[0]
+    assert "Who are the people in this table?" not in shown(show, "tables", table=mine.id)[0]
     here["email"] = ANN
-    assert "Whose people are these?" in shown(show, "tables", table=mine.id)[0]
+    assert "Who are the people in this table?" in shown(show, "tables", table=mine.id)[0]
 
 
 def test_the_officer_sees_overlaps_joins_or_notes_them(store, here, show):
@@ -74,12 +74,12 @@ def test_the_officer_sees_overlaps_joins_or_notes_them(store, here, show):
     second = bring(store, slice(100, 400), "ward", BOB)
     here.update(email="pat@x.org", roles={"privacy_officer"})
     at = whole(show("ledger"))
-    assert "People in tables of several owners" in words(at)
+    assert "The same people in tables of different owners" in words(at)
     at = whole(at.toggle(key="shared_people").set_value(True).run())
     text = words(at)
     assert "HIV clinic" in text and "ward" in text and "about 2" in text and " rows" in text
-    at = whole(press(at, "Note that they are the same people"))
-    assert "Later certificates of both accounts say so" in words(at)
+    at = whole(press(at, "Note that these are the same people"))
+    assert "Future certificates of both accounts say so" in words(at)
     assert {e.account_id for e in store.ledger.entries()} == {first.account_id, second.account_id}
     here.update(email=BOB, roles={"steward"})
     assert "also in tables of another owner" in words(whole(show("ledger")))
@@ -91,6 +91,6 @@ def test_the_officer_joins_accounts_that_paid_for_nothing(store, here, show):
     here.update(email="pat@x.org", roles={"privacy_officer"})
     at = whole(show("ledger"))
     at = whole(at.toggle(key="shared_people").set_value(True).run())
-    at = whole(press(at, "Join their accounts"))
+    at = whole(press(at, "Join the accounts"))
     assert store.table(first.id).account_id == store.table(second.id).account_id
-    assert "No two tables of different owners share enough rows" in words(at)
+    assert "No two tables of different owners have enough rows in common" in words(at)

@@ -38,11 +38,11 @@ PAGES = ("tables", "plan", "training", "review", "download", "ledger")
     ("page", "way"),
     [
         ("tables", "Try the sample table"),
-        ("plan", "Bring in a table"),
+        ("plan", "Add a table"),
         ("training", "Plan a run"),
         ("review", "Watch training"),
         ("download", "Watch training"),
-        ("ledger", "Bring in a table"),
+        ("ledger", "Add a table"),
     ],
 )
 def test_an_empty_workspace_says_what_to_do_next(show, page, way):
@@ -97,7 +97,7 @@ def test_an_address_does_not_lead_past_the_declaration(store, table, show):
     forget_statement(store, table)
     for at in (show("plan", table=table.id), show("plan")):
         assert "confirm on the Tables page" in at.info[0].value
-        assert buttons(at) == ["Look at the table"] and not at.metric
+        assert buttons(at) == ["Go to the table"] and not at.metric
     plan = planning.make_plan(table.schema, table.n, RunRequest(model="pearl", epsilon=1.0))
     with pytest.raises(RunStoreError, match="Nobody has confirmed"):
         runs.start(store, shared.launcher(), table.id, plan, request_for(plan))
@@ -122,7 +122,7 @@ def test_the_target_can_be_changed(store, table, show):
 def test_a_deleted_table_in_the_address_is_explained(table, store, show):
     store.delete_table(table.id)
     at = whole(show("tables", table=table.id))
-    assert "old" in at.warning[0].value
+    assert "outdated" in at.warning[0].value
 
 
 def test_the_plan_is_shown_before_anything_is_spent(store, table, show):
@@ -130,7 +130,7 @@ def test_the_plan_is_shown_before_anything_is_spent(store, table, show):
     assert not at.error
     assert {m.label: m.value for m in at.metric}["ε"] == "1"
     assert "Nothing was paid for or released about these people yet." in words(at)
-    assert "Train — spends ε = 1 of this table's budget" in buttons(at)
+    assert "Train: spends ε = 1 of this table's budget" in buttons(at)
     at.select_slider[0].set_value(0.5).run()
     assert {m.label: m.value for m in at.metric}["ε"] == "0.5"
     assert not store.runs()  # looking at plans starts nothing
@@ -160,7 +160,7 @@ def test_an_undeclared_column_is_a_plain_error_with_a_way_back(store, table, sho
         (State.QUEUED, "in the queue", "Cancel …"),
         (State.PAUSED, "saved", "Resume"),
         (State.FAILED, "kept", "Give up …"),
-        (State.LOST, "ended without a word", "Give up …"),
+        (State.LOST, "stopped without notice", "Give up …"),
         (State.CANCELLED, "ancelled", None),
     ],
 )
@@ -178,7 +178,7 @@ def test_review_waits_for_its_report(store, start, show):
     run = start()
     finish(store, run, state=State.RUNNING)
     at = whole(show("review", run=run.id))
-    assert "being made" in words(at)
+    assert "comparison is running" in words(at)
 
 
 def test_review_labels_every_score(store, start, show):
@@ -202,7 +202,7 @@ def test_download_offers_the_reviewed_rows(store, start, show):
     finish(store, run, report=small_report())
     at = whole(show("download", run=run.id))
     assert not at.error
-    assert "very rows that were reviewed" in words(at)
+    assert "exactly the rows that were reviewed" in words(at)
 
 
 def test_download_says_when_nothing_is_private(store, start, show):
@@ -222,7 +222,7 @@ def test_ledger_sets_a_limit_and_checks_the_chain(store, table, show):
     at = whole(show("ledger"))
     at = whole(press(at, "Set this limit"))
     assert not at.error
-    at = press(at, "Check that nothing was changed")
+    at = press(at, "Verify the ledger")
     assert "intact" in at.success[0].value
 
 

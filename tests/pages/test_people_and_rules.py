@@ -11,9 +11,7 @@ from core.schema.schema import DomainSource, Provenance, SchemaError
 from core.services import declarations, imports
 from tests.pages.screen import button, buttons, press, whole, words
 
-pytestmark = pytest.mark.slow
-
-KEEP = "Keep this answer"
+KEEP = "Save this answer"
 
 
 @pytest.fixture
@@ -36,14 +34,14 @@ def stays(store):
 
 
 def unit(at, answer):
-    radio = next(one for one in at.radio if "Can a person appear" in one.label)
+    radio = next(one for one in at.radio if "Can a person have several rows" in one.label)
     return whole(radio.set_value(answer).run())
 
 
 def test_nobody_can_tell_whose_rows(store, stays, show):
     at = unit(show("tables", table=stays.id), "unknown")
-    next(one for one in at.number_input if "Rows of one person" in one.label).set_value(3).run()
-    assert "3 times the noise" in words(at) and "Not kept yet" in words(at)
+    next(one for one in at.number_input if "Maximum rows" in one.label).set_value(3).run()
+    assert "3 times the noise" in words(at) and "Not saved yet" in words(at)
     whole(press(at, KEEP))
     kept = store.table(stays.id)
     assert kept.schema.person == Person(rows=3) and kept.training_n == 240
@@ -71,18 +69,18 @@ def test_rules_are_suggested_written_settled_and_removed(store, stays, show):
     at = show("tables", table=stays.id)
     assert "admitted <= discharged" in buttons(at)
     whole(press(at, "ward_name <- ward_code"))
-    assert "is not known yet" in words(at)
-    whole(press(at, "Declare what the rows say"))
+    assert "are not known yet" in words(at)
+    whole(press(at, "Declare the combinations in the rows"))
     (rule,) = store.table(stays.id).schema.rules
     assert isinstance(rule, Determines) and rule.mapping == {
         "A": "general", "B": "surgery", "C": "icu"
     }  # fmt: skip
     assert "holds in all real rows" in words(at)
-    line = next(one for one in at.text_input if one.label == "A rule")
+    line = next(one for one in at.text_input if one.label == "New rule")
     line.set_value("discharged <= admitted")
-    whole(press(at, "Add the rule"))
+    whole(press(at, "Add rule"))
     assert store.table(stays.id).schema.rules[1] == parse_rule("discharged <= admitted")
-    assert "real rows break it; only you see this count" in words(at)
+    assert "real rows break it. Only you see this count" in words(at)
     press(at, "Remove")
     assert [one.kind for one in store.table(stays.id).schema.rules] == ["at_most"]
 
@@ -112,24 +110,24 @@ def test_a_rule_is_declared_once(store, stays):
 def test_no_plan_before_the_answer_about_people_is_kept(store, stays, show, answer):
     store.attest(stays.id)
     at = unit(show("tables", table=stays.id), answer)
-    assert "that answer is not kept yet" in words(at)
+    assert "that answer has not been saved" in words(at)
     assert button(at, "Plan a synthetic table").disabled
     assert not [label for label in buttons(at) if label.startswith("Buy ")]
     plan = show("plan", table=stays.id)
     plan.session_state["open_person"] = stays.id  # of the same visit
     plan.run()
-    assert "that answer is not kept yet" in words(plan)
-    assert buttons(plan) == ["Look at the table"]
+    assert "that answer has not been saved" in words(plan)
+    assert buttons(plan) == ["Go to the table"]
     at = unit(at, "row")
-    assert "not kept yet" not in words(at)
+    assert "has not been saved" not in words(at)
     assert not button(at, "Plan a synthetic table").disabled
 
 
 @pytest.mark.parametrize("text", ["stay is short", "stay <= ward", "stay = admitted - ward_code"])
 def test_what_is_no_rule_is_refused_in_words(store, stays, show, text):
     at = show("tables", table=stays.id)
-    next(one for one in at.text_input if one.label == "A rule").set_value(text)
-    whole(press(at, "Add the rule"))
+    next(one for one in at.text_input if one.label == "New rule").set_value(text)
+    whole(press(at, "Add rule"))
     assert at.error and store.table(stays.id).schema.rules == ()
 
 
@@ -137,24 +135,24 @@ def test_made_up_values_get_a_look(store, stays, show):
     at = show("tables", table=stays.id)
     pattern = next(one for one in at.text_input if one.label.startswith("Pattern"))
     pattern.set_value("P-@###")
-    whole(press(at, "Keep this pattern"))
+    whole(press(at, "Save pattern"))
     assert store.table(stays.id).schema["patient"].pattern == "P-@###"
     next(one for one in at.text_input if one.label.startswith("Pattern")).set_value("P##")
-    whole(press(at, "Keep this pattern"))
+    whole(press(at, "Save pattern"))
     assert "different values and 240 rows may need one each" in at.error[0].value
     assert store.table(stays.id).schema["patient"].pattern == "P-@###"
 
 
 def test_bounds_and_lists_are_bought_and_paid_for(store, stays, show):
     at = show("tables", table=stays.id)
-    buy = next(label for label in buttons(at) if label.startswith("Buy bounds and lists"))
+    buy = next(label for label in buttons(at) if label.startswith("Buy bounds and categories"))
     assert store.ledger.entries(stays.account_id) == ()
     epsilon = next(one for one in at.number_input if "to spend on bounds" in one.label)
     epsilon.set_value(4.0)
     whole(at.run())
-    assert "no row has been read for this" in words(at)
+    assert "no row was read" in words(at)
     assert buy not in buttons(at)  # the amount stands on the button
-    whole(press(at, "Buy bounds and lists — spends ε = 4"))
+    whole(press(at, "Buy bounds and categories: spends ε = 4"))
     kept = store.table(stays.id).schema
     assert {kept[name].provenance for name in ("stay", "ward_code")} == {Provenance.BOUGHT}
     assert kept["patient"].source is DomainSource.DECLARED

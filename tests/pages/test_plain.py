@@ -11,8 +11,7 @@ import pytest
 
 from core.runs.errors import NotFoundError
 from core.runs.storage.access import Access, accesses, set_access
-from pages.server import download_tokens as handover
-from pages.server import guard
+from pages.server import download_tokens, guard
 from pages.shared import downloads, visible
 from pages.shared.plain import JOINER, plain
 from tests.pages.screen import said
@@ -63,7 +62,7 @@ def test_what_was_said_of_a_table_goes_with_it(store, table):
 def test_pages_ask_for_tables_and_runs_in_one_place():
     """`store().tables()`, `.table(…)` and `.runs(…)` know nothing of who asks."""
     # the last two sort out themselves
-    allowed = {"shared/visible.py", "ledger/page.py", "tables/table_people.py"}
+    allowed = {"shared/visible.py", "ledger/page.py", "tables/account_choice.py"}
     for path in SOURCES:
         name = path.relative_to(ROOT / "pages").as_posix()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -81,32 +80,32 @@ def test_pages_ask_for_tables_and_runs_in_one_place():
 @pytest.fixture
 def now(monkeypatch):
     clock = [100.0]
-    monkeypatch.setattr(handover.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(handover, "_waiting", {})
+    monkeypatch.setattr(download_tokens.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(download_tokens, "_waiting", {})
     return clock
 
 
-def test_a_file_waits_for_its_maker_and_not_for_long(now, monkeypatch):
+def test_a_file_waits_for_its_maker_and_not_for_long(now, monkeypatch, store):
     monkeypatch.setattr(guard, "configured", lambda: True)
     ann, ada = (
         {"email": f"{name}@x.org", "iat": time.time(), "is_logged_in": True, "email_verified": True}
         for name in ("ann", "ada")
     )
-    assert not handover.fetchable(b"x", ann)
-    handover.enter(b"x", "ann@x.org", lambda: True)
-    assert handover.awaited(b"x") and not handover.fetchable(b"x", ada)
+    assert not download_tokens.fetchable(b"x", ann)
+    download_tokens.enter(b"x", "ann@x.org", lambda: True)
+    assert download_tokens.awaited(b"x") and not download_tokens.fetchable(b"x", ada)
     for _ in range(2):  # a browser comes as often as it likes
-        assert handover.fetchable(b"x", ann)
-    now[0] += handover.SECONDS + 1
-    assert not handover.awaited(b"x") and not handover.fetchable(b"x", ann)
-    handover.enter(b"y", "ann@x.org", lambda: True)
-    assert len(handover._waiting) == 1  # forgotten, not only refused
+        assert download_tokens.fetchable(b"x", ann)
+    now[0] += download_tokens.SECONDS + 1
+    assert not download_tokens.awaited(b"x") and not download_tokens.fetchable(b"x", ann)
+    download_tokens.enter(b"y", "ann@x.org", lambda: True)
+    assert len(download_tokens._waiting) == 1  # forgotten, not only refused
 
 
 def test_a_file_asks_again_when_it_is_fetched(now):
     answers = [True, False]
-    handover.enter(b"x", "", lambda: answers.pop(0))
-    assert handover.fetchable(b"x", {}) and not handover.fetchable(b"x", {})
+    download_tokens.enter(b"x", "", lambda: answers.pop(0))
+    assert download_tokens.fetchable(b"x", {}) and not download_tokens.fetchable(b"x", {})
 
 
 def test_nothing_is_made_for_who_may_not_have_it(now, monkeypatch, store, table):
@@ -119,7 +118,7 @@ def test_nothing_is_made_for_who_may_not_have_it(now, monkeypatch, store, table)
     assert made == [] and downloads._allowed("", "reviewer", table.id)
     set_access(store, table.id, owner="ann@x.org")
     assert not downloads._allowed("bob@x.org", "reviewer", table.id)
-    assert visible.hidden(store, "bob@x.org") == {table.id}
+    assert visible.hidden("bob@x.org") == {table.id}
 
 
 def test_links_are_taken_out_of_pictures():

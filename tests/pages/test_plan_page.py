@@ -15,8 +15,7 @@ from core.schema.rounding_up import round_up
 from core.schema.schema import DomainSource
 from core.services import imports, planning
 from core.services.sample_tables import sample_table
-from pages.plan import budget_choice
-from pages.plan import forecast_view as foretold
+from pages.plan import budget_choice, forecast_view
 from pages.server import guard
 from pages.shared import widgets as shared
 from tests.pages.screen import button, buttons, press, whole, words
@@ -35,11 +34,11 @@ def test_every_phase_is_shown_with_its_noise(table, show):
     for phase in plan.phases:
         assert phase.title in said and f"{phase.noise_multiplier:.2f}" in said
     assert (
-        f"replace-one the same run has ε = {round_up(plan.guarantee.epsilon_replace, '.2f'):.2f}"
+        f"replace-one, the same run has ε = {round_up(plan.guarantee.epsilon_replace, '.2f'):.2f}"
         in said
     )
     assert len(at.get("plotly_chart")) == 2  # the budget, the stages
-    assert "going by runs on generated tables" in said and "in the ledger: 0" in said
+    assert "Estimated from benchmark runs and" in said and "This first release opens" in said
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
@@ -48,7 +47,7 @@ def test_epsilon_changes_plan_meaning_and_price(table, show, epsilon):
     before = words(at)
     at = whole(at.select_slider[0].set_value(epsilon).run())
     assert float(numbers(at)["ε"]) == pytest.approx(epsilon, rel=0.01)
-    assert f"Train — spends ε = {epsilon:g} of this table's budget" in buttons(at)
+    assert f"Train: spends ε = {epsilon:g} of this table's budget" in buttons(at)
     assert words(at) != before
 
 
@@ -64,7 +63,7 @@ def test_training_starts_as_asked(store, table, show, gone):
     next(n for n in at.number_input if n.label.startswith("Seed")).set_value(7)
     at.radio[0].set_value("cpu")
     at.run()
-    whole(press(at, "Train — spends ε = 1 of this table's budget"))
+    whole(press(at, "Train: spends ε = 1 of this table's budget"))
     (run,) = store.runs()
     assert (run.name, run.rows, run.request.seed, run.request.device) == ("my run", 123, 7, "cpu")
     assert run.state is State.QUEUED and run.private and run.request.without_privacy == ""
@@ -112,7 +111,7 @@ def test_the_newest_table_is_offered_without_an_address(store, table, show):
     assert f"{other.n:,} rows" in words(at)
     at = whole(show("plan", table="gone"))
     # a table that is gone is not planned for by another one
-    assert "old" in at.warning[0].value and buttons(at) == ["Show what is there"]
+    assert "outdated" in at.warning[0].value and buttons(at) == ["Show what is available"]
 
 
 def test_a_limit_is_shown(store, table, show):
@@ -122,27 +121,27 @@ def test_a_limit_is_shown(store, table, show):
 
 def test_the_first_plan_sets_the_limit(store, table, show, gone):
     at = show("plan", table=table.id)
-    box = next(n for n in at.number_input if n.label.startswith("Limit ε"))
+    box = next(n for n in at.number_input if n.label.startswith("Limit on ε"))
     assert box.value == DEFAULT_LIMIT
     at = whole(box.set_value(0.5).run())
-    label = "Not possible: the limit of ε 0.5 is below this run's ε"
+    label = "Not possible: the limit of ε = 0.5 is below this run's ε"
     assert button(at, label).disabled
-    next(n for n in at.number_input if n.label.startswith("Limit ε")).set_value(4.0).run()
-    whole(press(at, "Train — spends ε = 1 of this table's budget"))
+    next(n for n in at.number_input if n.label.startswith("Limit on ε")).set_value(4.0).run()
+    whole(press(at, "Train: spends ε = 1 of this table's budget"))
     assert table_account(store, table.id).limit == 4.0 and gone
     at = whole(show("plan", table=table.id))
-    assert not [n for n in at.number_input if n.label.startswith("Limit ε")]
+    assert not [n for n in at.number_input if n.label.startswith("Limit on ε")]
 
 
 def test_the_usual_limit_opens_with_the_release_itself(store, table, show, gone):
-    whole(press(show("plan", table=table.id), "Train — spends ε = 1 of this table's budget"))
+    whole(press(show("plan", table=table.id), "Train: spends ε = 1 of this table's budget"))
     assert table_account(store, table.id).limit is None  # the worker's debit opens the account
 
 
 def test_who_may_set_no_limit_is_not_asked(table, show, monkeypatch):
     monkeypatch.setattr(guard, "sets_limits", lambda: False)
     at = whole(show("plan", table=table.id))
-    assert not [n for n in at.number_input if n.label.startswith("Limit ε")]
+    assert not [n for n in at.number_input if n.label.startswith("Limit on ε")]
 
 
 def test_earlier_runs_say_how_long_it_takes(store, table, start, show):
@@ -168,7 +167,7 @@ def test_one_switch_boosts_an_adversarial_model(store, table, show, gone, base):
     next(t for t in at.toggle if t.label.startswith("Boost")).set_value(True).run()
     at = whole(at)
     assert "Choosing among all generators" in words(at)
-    whole(press(at, "Train — spends ε = 1 of this table's budget"))
+    whole(press(at, "Train: spends ε = 1 of this table's budget"))
     (run,) = store.runs()
     assert (run.plan.model, run.plan.settings["base"]) == ("pgb", base) and gone
 
@@ -195,7 +194,7 @@ def test_every_model_can_be_planned(table, show, model):
         assert phase.title in said and noise in said
         assert phase.sampling_rate is None or "random batches" in said
     free = any(not stage.private for stage in card.stages)
-    assert ("touch no private data" in said.replace("  \n", " ")) == free
+    assert ("use no private data" in said.replace("  \n", " ")) == free
 
 
 def test_switches_are_switches(table, show):
@@ -212,14 +211,14 @@ def test_what_is_declared_stands_on_the_plan_with_its_origin(table, show):
     assert "as proposed from the rows" in text
 
 
-def test_what_is_foretold_needs_no_row_of_the_table(store, table, show):
+def test_the_forecast_reads_no_row(store, table, show):
     store.table_artefacts(table.id).delete("rows.parquet")
     at = whole(show("plan", table=table.id))
     said = words(at)
-    assert "Expected distances" in said and "not on your rows" in said and "is recommended" in said
+    assert "Expected distance" in said and "not from your rows" in said and "is recommended" in said
     at = whole(at.pills[0].set_value("ppem").run())
-    assert "There is no forecast for" in words(at) and "Expected distances" not in words(at)
-    assert "No earlier run to judge by" in words(at)
+    assert "There is no quality forecast for" in words(at) and "Expected distance" not in words(at)
+    assert "No estimate yet" in words(at)
 
 
 @pytest.mark.parametrize(("n", "epsilon", "drowns"), [(5_000, 0.1, True), (30_000, 1.0, False)])
@@ -227,17 +226,17 @@ def test_noise_that_drowns_a_table_is_said(table, show, monkeypatch, n, epsilon,
     longer = dataclasses.replace(table, n=n)
     monkeypatch.setattr(shared, "chosen_table", lambda: longer)
     at = whole(show("plan", table=table.id).select_slider[0].set_value(epsilon).run())
-    assert ("noise drowns this table" in words(at)) is drowns
+    assert ("Too much noise for this table" in words(at)) is drowns
 
 
-def test_without_privacy_nothing_is_foretold_but_time(table, show):
+def test_without_privacy_only_time_is_forecast(table, show):
     at = whole(show("plan", table=table.id).toggle[0].set_value(True).run())
-    assert "Expected distances" not in words(at) and "on this machine" in words(at)
+    assert "Expected distance" not in words(at) and "on this machine" in words(at)
 
 
 def test_the_advised_model_is_chosen_until_another_is_taken(table, show):
     at = whole(show("plan", table=table.id))
-    advice = foretold.advised(table, budget_choice.USUAL)
+    advice = forecast_view.advised(table, budget_choice.USUAL)
     assert at.pills[0].value == advice.model and advice.sentence in words(at)
     at = whole(at.pills[0].set_value("p3gm").run())
     assert at.pills[0].value == "p3gm" and advice.sentence in words(at)

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from core.models.shaped_output import Measured, Shape, ShapeFacts
-from core.runs.accounts.account import NO_LIMIT, set_limit, table_account
+from core.runs.accounts.account import set_limit, table_account
 from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.execution.launching.launcher import SampleRequest
@@ -48,7 +48,7 @@ def test_a_full_report_is_drawn_and_described(store, start, show):
     assert len(charts) == 5  # a column, pairs, plane, probability, prediction
     assert all(chart.proto.alt for chart in charts)
     assert "Not compared yet" not in said and "Measured on a sample." in said
-    assert "do not share" in said and "400 real rows against 300 synthetic rows" in said
+    assert "do not share" in said and "400 real and 300 synthetic rows" in said
     assert tables == [[0.7]]
 
 
@@ -109,7 +109,7 @@ def test_a_reviewer_is_not_offered_to_finish_it(store, start, show, monkeypatch)
     monkeypatch.setattr(guard, "steward", lambda: False)
     at = whole(show("review", run=run.id))
     assert "Finish the comparison" not in buttons(at)
-    assert "A steward can finish it." in words(at)
+    assert "A steward can finish the comparison." in words(at)
 
 
 def test_columns_come_six_at_a_time_worst_first_on_request(store, start, show):
@@ -120,7 +120,7 @@ def test_columns_come_six_at_a_time_worst_first_on_request(store, start, show):
     names = [m.value for m in at.markdown if ":gray[distance" in m.value]
     assert names[0].startswith("**c0**")
     order = next(g for g in at.segmented_control if g.label == "Order")
-    at = whole(order.set_value("worst first").run())
+    at = whole(order.set_value("largest difference first").run())
     names = [m.value for m in at.markdown if ":gray[distance" in m.value]
     assert names[0].startswith("**c11**")
 
@@ -185,7 +185,7 @@ def test_names_say_not_private(store, start, show, downloads):
     finish(store, run)
     at = whole(show("download", run=run.id))
     assert downloads and all("not-private" in name for name in downloads)
-    assert "No differential privacy is claimed" in words(at)
+    assert "This table has no differential privacy" in words(at)
 
 
 def test_fresh_rows_are_made_on_request(store, start, show, downloads, monkeypatch, tmp_path):
@@ -202,9 +202,9 @@ def test_fresh_rows_are_made_on_request(store, start, show, downloads, monkeypat
     monkeypatch.setattr(runs, "generate_rows", made)
     at = show("download", run=run.id)
     at = whole(at.number_input[0].set_value(17).run())
-    assert not asked and "very rows" not in words(at)
+    assert not asked and "exactly the rows" not in words(at)
     downloads.clear()
-    whole(press(at, "Make 17 fresh rows"))
+    whole(press(at, "Generate 17 new rows"))
     assert asked == [(run.id, SampleRequest(rows=17, format="csv", escape_formulas=True))]
     assert downloads["clinic-visits-synthetic-epsilon-1.csv"]() == b"age\n1\n"
 
@@ -239,7 +239,7 @@ def test_rows_of_chosen_values_come_with_what_was_asked(
     at.toggle(key=f"fill_{run.id}").set_value(True)
     at = whole(at.run())
     downloads.clear()
-    at = whole(press(at, "Make 9 such rows"))
+    at = whole(press(at, "Generate 9 such rows"))
     where = ("sex=female", "age=40..", "visit_date=..2023-01-31")
     shape = Shape(where=where, share="smoker:yes=12.5%", fill_missing=True)
     request = SampleRequest(rows=9, format="csv", escape_formulas=True, shape=shape)
@@ -256,7 +256,7 @@ def test_seeds_that_are_no_numbers_are_refused(store, start, show):
     finish(store, run)
     at = show("download", run=run.id)
     at = whole(at.text_input(key=f"seeds_{run.id}").set_value("one").run())
-    assert "whole numbers" in at.error[0].value and "very rows" in words(at)
+    assert "whole numbers" in at.error[0].value and "exactly the rows" in words(at)
 
 
 def test_fresh_rows_that_fail_are_a_plain_error(store, start, show, monkeypatch):
@@ -269,7 +269,7 @@ def test_fresh_rows_that_fail_are_a_plain_error(store, start, show, monkeypatch)
     monkeypatch.setattr(runs, "generate_rows", failed)
     at = show("download", run=run.id)
     at.number_input[0].set_value(17).run()
-    at = whole(press(at, "Make 17 fresh rows"))
+    at = whole(press(at, "Generate 17 new rows"))
     assert "no file is left" in at.error[0].value
 
 
@@ -289,31 +289,31 @@ def test_releases_and_what_is_left_are_listed(store, table, start, show):
     store.ledger.debit(table.account_id, run.plan, run.id)
     at = whole(show("ledger"))
     shown = at.dataframe[0].value
-    assert shown["What"].tolist() == ["account opened", "release"]
+    assert shown["Entry"].tolist() == ["account opened", "release"]
     assert shown["ε"].tolist() == ["3", "1"] and shown["Run"].tolist()[1] == shared.run_title(run)
     assert shown["Open"].tolist()[1] == f"training?run={run.id}"
     (bar,) = at.get("progress")
     numbers = {metric.label: metric.value for metric in at.metric}
-    used = float(numbers["Used of the limit"].removesuffix("%"))
+    used = float(numbers["Limit used"].removesuffix("%"))
     assert 0.0 < used < 100.0 and bar.proto.value == pytest.approx(used, abs=1.0)
-    assert shown["Of the limit"].tolist()[1] == pytest.approx(used / 100, abs=1e-3)
+    assert shown["Share of the limit"].tolist()[1] == pytest.approx(used / 100, abs=1e-3)
     assert f"{used:.2f}% of the limit of ε 3 is used" in words(at)
-    assert numbers["Limit of all together"] == "ε 3"
+    assert numbers["Limit for all releases"] == "ε 3"
     account = table_account(store, table.id)
     left = account.left.epsilon(account.delta)
-    assert 1.0 < left < 3.0 and numbers["Possible for one more release"] == f"ε {left:.2f}"
+    assert 1.0 < left < 3.0 and numbers["Left for the next release"] == f"ε {left:.2f}"
     assert len(at.get("vega_lite_chart")) == 1  # over time
     assert "Set this limit" not in buttons(at)
 
 
-def test_without_a_limit_releases_are_recorded(store, table, start, show):
+def test_a_release_without_privacy_is_warned_of(store, table, start, show):
     run = start(math.inf)
-    ledger = store.ledger
-    ledger.register(table.account_id, NO_LIMIT, 1e-6, n=table.n)  # as older versions did
-    ledger.debit(table.account_id, run.plan, run.id, allow_non_private=True)
+    store.ledger.debit(
+        table.account_id, run.plan, run.id, limit=(10.0, 1e-6), allow_non_private=True
+    )
     at = whole(show("ledger"))
-    assert "No limit was set" in words(at) and "Set this limit" not in buttons(at)
-    assert at.dataframe[0].value["ε"].tolist() == ["no privacy"]
+    assert "Set this limit" not in buttons(at)
+    assert at.dataframe[0].value["ε"].tolist() == ["10", "no privacy"]
     assert "had no differential privacy" in words(at) and not at.get("vega_lite_chart")
 
 
@@ -328,7 +328,7 @@ def test_a_run_that_paid_for_nothing_is_named(store, table, start, show, state, 
     store.set_state(run.id, state, "It ended.")
     shown = whole(show("ledger")).dataframe[0].value
     assert shown["Run"].tolist() == ["", shared.run_title(run), shared.run_title(run)]
-    assert shown["What became of it"].tolist()[1:] == [f"{said}; its ε stays spent"] * 2
+    assert shown["Outcome"].tolist()[1:] == [f"{said}; its ε stays spent"] * 2
 
 
 def test_a_run_that_was_deleted_is_no_fault(store, table, start, show):
@@ -350,9 +350,11 @@ def test_the_shares_of_the_limit_add_up(store, table, start, show):
     assert line["used"].tolist() == pytest.approx([0, each, each, 2 * each, 2 * each, total])
     assert line["when"].is_monotonic_increasing
     at = whole(show("ledger"))
-    shown = [share for share in at.dataframe[0].value["Of the limit"].tolist() if share == share]
+    shown = [
+        share for share in at.dataframe[0].value["Share of the limit"].tolist() if share == share
+    ]
     numbers = {metric.label: metric.value for metric in at.metric}
-    used = float(numbers["Used of the limit"].removesuffix("%")) / 100
+    used = float(numbers["Limit used"].removesuffix("%")) / 100
     assert sum(shown) <= used < sum(shown) + 1e-4  # rounded up
     assert sum(e.limit for e in releases) + account.left.epsilon(1e-5) > 10.0  # ε does not add up
     assert "shares, which do add up" in words(at)

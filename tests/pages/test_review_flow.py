@@ -62,10 +62,10 @@ def text_of(at, label):
 
 def test_a_steward_sees_inside_and_may_look_from_outside(show, done):
     at = whole(show("review", run=done.id))
-    assert "400 real rows" in words(at) and "Outside view" not in words(at)
+    assert "400 real and" in words(at) and "Outside view" not in words(at)
     at = whole(show("review", run=done.id, view="outside"))
     said = "".join(words(tab) for tab in each_tab(at))
-    assert "Outside view" in said and "real rows against" not in said
+    assert "Outside view" in said and "real and" not in said
     assert "Measured on a sample." not in said
 
 
@@ -105,14 +105,14 @@ def test_a_reviewer_inside_is_offered_no_declaration(store, show, start, reviewe
 
 def test_a_reviewer_sees_only_outside_by_default(store, show, done, reviewer):
     at = whole(show("review", run=done.id))
-    assert "Outside view" in words(at) and "400 real rows" not in words(at)
+    assert "Outside view" in words(at) and "400 real and" not in words(at)
     at = whole(show("review", run=done.id, view="inside"))
-    assert "Outside view" in words(at) and "400 real rows" not in words(at)
+    assert "Outside view" in words(at) and "400 real and" not in words(at)
     at = whole(show("review", run=done.id, runs=done.id))
     assert "Outside view" in words(at)
     rule = Rule(approvals=0, inside=True)
     notes.set_rule(store, table_id=done.table_id, author="S", rule=rule)
-    assert "400 real rows" in words(whole(show("review", run=done.id)))
+    assert "400 real and" in words(whole(show("review", run=done.id)))
 
 
 def test_an_inside_file_goes_with_the_right_to_look_inside(
@@ -136,18 +136,18 @@ def test_an_inside_file_goes_with_the_right_to_look_inside(
 def test_a_run_without_privacy_has_no_outside(show, store, start, monkeypatch):
     run = start(epsilon=math.inf)
     finish(store, run, report=small_report(filled=True), outside=outside_report())
-    assert "400 real rows" in words(whole(show("review", run=run.id, view="outside")))
+    assert "400 real and" in words(whole(show("review", run=run.id, view="outside")))
     monkeypatch.setattr(guard, "steward", lambda: False)
     at = whole(show("review", run=run.id))
-    assert "nothing of it may be shown outside" in words(at)
+    assert "it has no outside view" in words(at)
     assert "synthetic rows" not in words(at) and not at.get("plotly_chart")
     at = whole(show("review", run=run.id, runs=run.id))
-    assert "nothing of it may be shown outside" in words(at) and not at.get("plotly_chart")
+    assert "it has no outside view" in words(at) and not at.get("plotly_chart")
 
 
 def test_only_a_steward_is_offered_the_rule_and_the_pick(show, done, reviewer):
     at = in_tab(show("review", run=done.id), "Discussion")
-    assert "What this table's reviews need" not in [box.label for box in at.expander]
+    assert "Review rules for this table" not in [box.label for box in at.expander]
     at = whole(show("review", run=done.id, runs=done.id))
     assert "Pick this run" not in buttons(at)
 
@@ -163,7 +163,7 @@ def test_a_verdict_is_given_and_shown(store, show, done):
     at = in_tab(show("review", run=done.id), "Discussion")
     text_of(at, "Your name").set_value("Ada")
     choice_of(at).set_value(Decision.APPROVE)
-    whole(press(at, "Give this verdict"))
+    whole(press(at, "Submit verdict"))
     (given,) = notes.review_verdicts(store, done.id)
     assert given.author == "Ada" and given.decision is Decision.APPROVE
     assert "Approved" in words(at) and "**Ada**" in words(at)
@@ -174,7 +174,7 @@ def test_a_verdict_without_a_choice_is_refused(store, show, done):
     at = in_tab(show("review", run=done.id), "Discussion")
     assert choice_of(at).value is None
     text_of(at, "Your name").set_value("Ada")
-    whole(press(at, "Give this verdict"))
+    whole(press(at, "Submit verdict"))
     assert "Choose whether you approve or request changes. Nothing was kept." in words(at)
     assert notes.review_verdicts(store, done.id) == []
 
@@ -186,11 +186,11 @@ def test_a_verdict_needs_an_address_where_people_sign_in(store, show, done, monk
     monkeypatch.setattr(guard, "_claims", lambda: claims)
     monkeypatch.setattr(guard, "roles_of", lambda _: {"steward"})
     at = in_tab(show("review", run=done.id), "Discussion")
-    assert "Give this verdict" not in buttons(at) and "does not vouch for one" in words(at)
+    assert "Submit verdict" not in buttons(at) and "does not provide a verified one" in words(at)
     claims |= {"email": "ada@x.org", "email_verified": True}
     at = in_tab(show("review", run=done.id), "Discussion")
     choice_of(at).set_value(Decision.APPROVE)
-    whole(press(at, "Give this verdict"))
+    whole(press(at, "Submit verdict"))
     (given,) = notes.review_verdicts(store, done.id)
     assert given.author == "ada@x.org (Ada)"
 
@@ -198,11 +198,11 @@ def test_a_verdict_needs_an_address_where_people_sign_in(store, show, done, monk
 def test_a_verdict_without_a_name_or_a_reason_is_refused(store, show, done):
     at = in_tab(show("review", run=done.id), "Discussion")
     choice_of(at).set_value(Decision.APPROVE)
-    whole(press(at, "Give this verdict"))
+    whole(press(at, "Submit verdict"))
     assert "Write your name first" in words(at)
     choice_of(at).set_value(Decision.CHANGES)
     text_of(at, "Your name").set_value("Ada")
-    whole(press(at, "Give this verdict"))
+    whole(press(at, "Submit verdict"))
     assert "Say what should change" in words(at)
     assert notes.review_verdicts(store, done.id) == []
 
@@ -214,19 +214,19 @@ def test_comments_stand_beside_their_figure_until_settled(store, show, done):
     assert "**Bob**: two clouds are one" in words(at) and "Comment (1)" in buttons(at)
     at = in_tab(at, "Discussion")
     assert "on **two principal axes**" in words(at)
-    whole(press(at, "Settled"))
-    assert "Settled by" in words(at)
+    whole(press(at, "Resolve"))
+    assert "Resolved by" in words(at)
     assert "**Bob**: two clouds are one" not in words(in_tab(at, "The whole table"))
 
 
 def test_a_rule_holds_the_download_back(store, show, done):
     at = in_tab(show("review", run=done.id), "Discussion")
-    number = next(n for n in at.number_input if n.label == "Approvals before a download")
+    number = next(n for n in at.number_input if n.label == "Approvals needed before download")
     number.set_value(1)
     at.text_input(key="name_rule").set_value("Steward")
-    whole(press(at, "Keep this rule"))
+    whole(press(at, "Save rules"))
     at = whole(show("download", run=done.id))
-    assert "waits for its review" in words(at) and "Go to its review" in buttons(at)
+    assert "is waiting for review" in words(at) and "Go to the review" in buttons(at)
     assert not at.get("download_button")
     where = {"table_id": done.table_id, "run_id": done.id}
     notes.decide(store, **where, author="Ada", decision=Decision.APPROVE)
@@ -252,12 +252,12 @@ def test_runs_stand_side_by_side_and_one_is_picked(store, start, show, done):
     whole(press(at, "Pick this run"))
     assert notes.picked(store, done.table_id) == (other.id, "Cy")
     assert "picked by Cy" in words(at)
-    assert "Another run of this table was picked" in words(whole(show("download", run=done.id)))
+    assert "picked another run of this table" in words(whole(show("download", run=done.id)))
 
 
 def test_one_run_alone_is_compared_with_nothing(show, done):
     at = whole(show("review", run=done.id, runs=done.id))
-    assert "Choose two finished runs" in words(at)
+    assert "Choose at least two finished runs" in words(at)
 
 
 def test_an_address_with_strange_runs_is_no_fault(show, done):
@@ -272,7 +272,7 @@ def test_the_review_budget_is_a_phase_of_the_plan(store, show, table):
     slider = next(s for s in at.select_slider if s.key == "review_share")
     whole(slider.set_value(0.05).run())
     assert "Pictures for people outside" in words(at)
-    whole(button(at, "Train — spends ε = 1 of this table's budget").click().run())
+    whole(button(at, "Train: spends ε = 1 of this table's budget").click().run())
     (run,) = store.runs()
     assert run.plan.phase("review").share == pytest.approx(0.05)
 
@@ -283,4 +283,4 @@ def test_rows_are_kept_out_by_the_steward_and_the_plan_says_so(store, show, tabl
     assert control is not None
     tables.change_holdout(store, store.table(table.id), 0.25)
     store.attest(table.id)
-    assert "300 rows to train on, 100 kept out" in words(whole(show("plan", table=table.id)))
+    assert "300 rows for training, 100 kept out" in words(whole(show("plan", table=table.id)))

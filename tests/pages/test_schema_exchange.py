@@ -24,22 +24,22 @@ def later(store, table):
 
 def test_a_table_like_an_earlier_one_is_declared_as_last_time(store, table, later, show):
     at = whole(show("tables", table=later.id))
-    assert f"Like {table.name}" in words(at)
+    assert f"Similar to {table.name}" in words(at)
     assert "11 columns as last time; 1 is new: shift; 1 is gone: smoker." in words(at)
-    at = whole(press(at, "Declare as last time"))
+    at = whole(press(at, "Reuse these declarations"))
     taken = store.table(later.id)
     assert taken.schema["age"].high == 120.0 and taken.schema.target == table.schema.target
     assert not store.attested(later.id)  # the steward still confirms
-    assert "Declare as last time" not in buttons(at)
+    assert "Reuse these declarations" not in buttons(at)
 
 
 def test_nothing_is_offered_where_nothing_is_declared_or_alike(store, table, later, show):
     other = imports.import_frame(store, sample_table(50)[["age"]], name="ages", source="test")
     for shown in (table, other):
-        assert "Declare as last time" not in buttons(whole(show("tables", table=shown.id)))
+        assert "Reuse these declarations" not in buttons(whole(show("tables", table=shown.id)))
     changed = store.table(table.id).schema["age"].model_copy(update={"high": 121.0})
     store.save_schema(table.id, table.schema.replace(changed))  # no more as it was declared
-    assert "Declare as last time" not in buttons(whole(show("tables", table=later.id)))
+    assert "Reuse these declarations" not in buttons(whole(show("tables", table=later.id)))
 
 
 def test_a_schema_is_saved_compared_and_loaded(store, table, later, show, downloads):
@@ -50,7 +50,7 @@ def test_a_schema_is_saved_compared_and_loaded(store, table, later, show, downlo
     uploader = at.get("file_uploader")[0]
     at = whole(uploader.set_value(("schema.json", content, "application/json")).run())
     assert words(at).count("11 columns as last time") == 2  # offered, and of the file
-    whole(press(at, "Take over what it declares"))
+    whole(press(at, "Apply this schema"))
     assert store.table(later.id).schema["age"].high == 120.0
 
 

@@ -97,7 +97,7 @@ def test_the_steward_reads_who_looked(store, show, pair, monkeypatch):
     record_view(store, table_id=pair[0].table_id, run_id=pair[0].id, author="Rita")
     record_view(store, table_id=pair[1].table_id, run_id=pair[1].id, author="Otto")
     said = words(in_tab(show("review", run=pair[0].id, view="outside"), "Discussion"))
-    assert "in sight first of: Rita" in said and "Otto" not in said
+    assert "first seen by: Rita" in said and "Otto" not in said
     monkeypatch.setattr(guard, "steward", lambda: False)
     for at in each_tab(show("review", run=pair[0].id, view="outside")):
         assert "Rita" not in words(at)
@@ -165,14 +165,14 @@ def test_the_best_is_picked_by_its_noisy_score_without_a_look(store, show, score
     (table,) = [frame.value for frame in at.dataframe if "↓ Noisy score" in frame.value]
     assert len(table) == 2 and table["± (noise)"].gt(0).all()
     at.text_input(key="name_score").set_value("Cy")
-    whole(press(at, "Pick the best by the noisy score"))
+    whole(press(at, "Pick the run with the best noisy score"))
     assert notes.picked(store, far.table_id) == (near.id, "Cy")
     assert recorded_views(store, far.account_id) == ()
     found, at = papers(show, downloads, near)
     (condition,) = found["conditions"]
     assert condition.startswith(PAID) and condition in words(at)
     assert papers(show, downloads, far)[0] == {"relation": "zero-out"}
-    assert "Another run of this table was picked" in words(show("download", run=far.id))
+    assert "picked another run of this table" in words(show("download", run=far.id))
 
 
 def test_an_inside_view_of_the_other_run_takes_the_cover_away(store, show, scored, downloads):
@@ -180,9 +180,9 @@ def test_an_inside_view_of_the_other_run_takes_the_cover_away(store, show, score
     address = f"{far.id},{near.id}"
     at = whole(show("review", run=far.id, runs=address, views="inside"))
     said = words(at)
-    assert "its certificate says all the same" in said and "Inside view" in said
+    assert "the certificate still says" in said and "Inside view" in said
     at.text_input(key="name_score").set_value("Cy")
-    whole(press(at, "Pick the best by the noisy score"))
+    whole(press(at, "Pick the run with the best noisy score"))
     assert papers(show, downloads, near)[0]["conditions"] == [UNPAID]
 
 
@@ -190,7 +190,7 @@ def test_runs_with_scores_are_shown_from_outside_first(store, show, scored):
     at = whole(show("review", run=scored[1].id))
     assert "Outside view" in words(at) and recorded_views(store, scored[1].account_id) == ()
     at = whole(show("review", run=scored[1].id, view="inside"))
-    assert "400 real rows" in words(at)
+    assert "400 real and" in words(at)
     assert viewed_runs(store, scored[1].account_id) == {scored[1].id}
 
 
@@ -198,7 +198,7 @@ def test_without_scores_no_such_pick_is_offered(show, pair, scored, monkeypatch)
     runs = ",".join(run.id for run in pair)
     monkeypatch.setattr(guard, "steward", lambda: False)
     at = whole(show("review", run=pair[0].id, runs=runs))
-    assert "Pick the best by the noisy score" not in buttons(at)
+    assert "Pick the run with the best noisy score" not in buttons(at)
 
 
 # -- the plan -----------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_the_switch_adds_a_phase_once_for_a_table(store, table, show):
     assert toggle.value is False and "Comparing runs without looking" not in words(at)
     at = whole(toggle.set_value(True).run())
     assert "Comparing runs without looking" in words(at)
-    whole(button(at, "Train — spends ε = 1 of this table's budget").click().run())
+    whole(button(at, "Train: spends ε = 1 of this table's budget").click().run())
     (run,) = store.runs(table.id)
     assert run.plan.phase(noisy_scores.ScoreCounts.name).share == noisy_scores.DEFAULT_SHARE
     key = noisy_scores.cells_key(run.schema.domain(), run.plan.n)
@@ -220,5 +220,5 @@ def test_the_switch_adds_a_phase_once_for_a_table(store, table, show):
     released.write_text(cells.model_dump_json())
     at = whole(show("plan", table=table.id))
     assert all(t.key != "score" for t in at.toggle)
-    assert "An earlier run has bought noisy counts" in words(at)
+    assert "An earlier run has already paid for noisy counts" in words(at)
     assert "Comparing runs without looking" not in words(at)

@@ -1,4 +1,4 @@
-"""Show me the code: what Plan and Download show asks for just what their buttons do."""
+"""Show the code: what Plan and Download show asks for just what their buttons do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_code_on_plan_is_the_run_that_the_button_starts(store, table, show, gone
     at = whole(at.select_slider[0].set_value(2.0).run())
     (options,) = parsed(at)
     schema = Schema.model_validate_json(downloads["schema.json"]())
-    whole(press(at, "Train — spends ε = 2 of this table's budget"))
+    whole(press(at, "Train: spends ε = 2 of this table's budget"))
     (run,) = store.runs()
     assert schema == table.schema
     assert planned(options, schema, table.training_n).digest == run.plan.digest

@@ -136,11 +136,11 @@ def test_categories_are_merged(store, table, show):
     at = show("tables", table=table.id)
     at.selectbox(key=f"categories_of_{table.id}").select("ward").run()
     at.text_area[0].set_value("general\nsurgery").run()
-    whole(press(at, "Keep this list"))
+    whole(press(at, "Save list"))
     assert store.table(table.id).schema["ward"].categories == ("general", "surgery", "OTHER")
     at = show("tables", table=table.id)
     at.text_area[0].set_value(" ").run()
-    assert "at least one category" in whole(press(at, "Keep this list")).error[0].value
+    assert "at least one category" in whole(press(at, "Save list")).error[0].value
 
 
 def test_pictures_come_nine_at_a_time(table, show):
@@ -169,9 +169,9 @@ def question(table_id: str) -> None:
 def deleted(at, table):
     """What the question about a table says once it was answered."""
     asked = at.button(key=f"ask_{table.id}").click().run()
-    assert f"Delete **{table.name}** for good?" in words(asked)
-    assert buttons(asked).count("Delete for good") == 1
-    return press(AppTest.from_function(question, args=(table.id,)).run(), "Delete for good")
+    assert f"Delete **{table.name}** permanently?" in words(asked)
+    assert buttons(asked).count("Delete permanently") == 1
+    return press(AppTest.from_function(question, args=(table.id,)).run(), "Delete permanently")
 
 
 def test_a_second_click_deletes_no_other_table(store, table, show, monkeypatch):
@@ -179,14 +179,14 @@ def test_a_second_click_deletes_no_other_table(store, table, show, monkeypatch):
     after = deleted(show("tables"), other)
     assert not buttons(after) and not after.error
     assert [t.id for t in store.tables()] == [table.id]
-    assert "Delete for good" not in buttons(show("tables"))
+    assert "Delete permanently" not in buttons(show("tables"))
 
     class Anew(Exception):
         """The page is drawn anew."""
 
     monkeypatch.setattr(visible.st, "rerun", Mock(side_effect=Anew))
     with pytest.raises(Anew):  # a late answer finds its own table gone, and asks no further
-        visible.still_table(store, other.id, "steward")
+        visible.current_table(other.id, "steward")
 
 
 def test_tables_are_opened_and_deleted(store, table, show):
@@ -220,7 +220,7 @@ def test_the_declaration_is_asked_for(store, table, show):
     forget_statement(store, table)
     at = show("tables", table=table.id)
     assert button(at, "Plan a synthetic table").disabled
-    assert "Tick the box to go on." in words(at)
+    assert "Tick the box to continue." in words(at)
 
 
 def test_a_change_after_the_declaration_asks_for_it_again(table, show):
@@ -255,12 +255,12 @@ def test_long_lists_are_searched_merged_and_ticked(store, show):
     frame = pd.DataFrame({"d": pd.Series(labels, dtype="str"), "n": range(len(labels))})
     table = imports.import_frame(store, frame, name="long", source="test")
     at = show("tables", table=table.id)
-    assert "20 labels of 20 rows become OTHER. 20 labels are held by one person" in words(at)
-    assert "20 of 40 labels would become OTHER: 20 rows (3.2%)" in words(at)
+    assert "20 categories in 20 rows become OTHER. 20 categories occur for one person" in words(at)
+    assert "20 of 40 categories would become OTHER: 20 rows (3.2%)" in words(at)
     at.text_input(key=f"search_{table.id}_d").set_value("once 1").run()
     shown = next(one.value for one in at.dataframe if "listed" in one.value)
     assert len(shown) == 11 and not shown["listed"].any()
-    assert set(shown["warning"]) == {"only one person has it"}
+    assert set(shown["warning"]) == {"one person only"}
     column = table.schema["d"]
     key = f"labels_{table.id}_d_once 1_{abs(hash(column.model_dump_json()))}"
     at.session_state[key] = {

@@ -89,10 +89,10 @@ def test_cancel_asks_first_and_says_what_is_lost(store, live, show):
     assert store.signal(live.id) is Signal.GO_ON  # one press ends nothing
     epsilon = f"ε = {live.plan.guarantee.epsilon:.3g}"
     assert epsilon in words(at) and "stays spent" in words(at)
-    whole(press(at, "Leave it as it is"))
+    whole(press(at, "Keep it"))
     assert store.signal(live.id) is Signal.GO_ON and "for good" not in words(at)
     whole(press(at, "Cancel …"))
-    whole(press(at, "End it for good"))
+    whole(press(at, "End permanently"))
     assert store.signal(live.id) is Signal.CANCEL
 
 
@@ -101,14 +101,14 @@ def test_pause_is_offered_instead_of_the_end(store, live, show):
     assert "the ledger is being charged for it now" in words(at)
     assert "Nothing was spent" not in words(at) and "Nothing is lost" not in words(at)
     whole(press(at, "Pause instead"))
-    assert store.signal(live.id) is Signal.PAUSE and "End it for good" not in buttons(at)
+    assert store.signal(live.id) is Signal.PAUSE and "End permanently" not in buttons(at)
 
 
 def test_ending_a_comparison_loses_no_table(store, start, show):
     run = start()
     finish(store, run, report=small_report(complete=False), state=State.RUNNING)
     at = whole(press(show("training", run=run.id), "Cancel …"))
-    assert "Its synthetic table is there and stays" in words(at)
+    assert "The synthetic table is finished and stays" in words(at)
     assert "stays spent" not in words(at) and "Pause instead" not in buttons(at)
 
 
@@ -116,7 +116,7 @@ def test_the_question_is_about_one_run(store, live, start, show):
     other = start()
     at = whole(press(show("training", run=live.id), "Cancel …"))
     at = whole(at.selectbox[0].select(other.id).run())
-    assert "End it for good" not in buttons(at)
+    assert "End permanently" not in buttons(at)
 
 
 def test_a_paused_tab_follows_what_others_do(store, start):
@@ -142,10 +142,10 @@ def test_a_paused_tab_follows_what_others_do(store, start):
 def test_a_queued_run_says_for_whom_it_waits(store, live, start, show):
     waiting = start()
     at = whole(show("training", run=waiting.id))
-    assert f"It waits for “{shared.run_title(live)}”" in words(at)
+    assert f"It is waiting for “{shared.run_title(live)}”" in words(at)
     assert buttons(at) == ["Cancel …", "Open"]
     whole(press(at, "Cancel …"))
-    whole(press(at, "End it for good"))
+    whole(press(at, "End permanently"))
     ended = store.run(waiting.id)
     assert ended.state is State.CANCELLED
     assert "Nothing was spent" in words(whole(show("training", run=waiting.id)))
@@ -172,9 +172,9 @@ def test_without_a_checkpoint_going_on_names_its_price(store, start, show, state
     spent(store, run, checkpoint=False)
     store.set_state(run.id, state, "It stopped.")
     at = whole(show("training", run=run.id))
-    label = "Start again (spends ε = 1 once more)"
+    label = "Start again (spends ε = 1 again)"
     assert buttons(at) == [label, "Give up …"]
-    assert "There is no checkpoint to go on from." in at.error[0].value
+    assert "There is no checkpoint to resume from." in at.error[0].value
     assert "spends nothing" not in words(at)
     asked = []
     monkeypatch.setattr(page.runs, "resume", lambda *a, **k: asked.append(k))
@@ -205,7 +205,7 @@ def test_giving_up_says_what_stays_spent(store, start, show):
     store.set_state(run.id, State.FAILED, error="It broke.")
     at = whole(press(show("training", run=run.id), "Give up …"))
     assert store.run(run.id).state is State.FAILED and "stays spent" in words(at)
-    at = whole(press(at, "End it for good"))
+    at = whole(press(at, "End permanently"))
     assert store.run(run.id).state is State.CANCELLED
     assert "What it spent stays spent." in words(at)
     assert "Resume" not in buttons(at)
@@ -248,10 +248,10 @@ def test_an_old_address_shows_no_other_run(store, start, show, gone, downloads, 
     run = start()
     finish(store, run, report=small_report())
     at = whole(show(name, run="0123456789"))
-    assert "deleted" in at.warning[0].value and buttons(at) == ["Show what is there"]
+    assert "deleted" in at.warning[0].value and buttons(at) == ["Show what is available"]
     assert at.query_params["run"] == "0123456789"
     assert run.title not in words(at) and not downloads and not at.selectbox
-    whole(press(at, "Show what is there"))
+    whole(press(at, "Show what is available"))
     assert gone == [("training", {})]
 
 
@@ -352,7 +352,7 @@ def test_a_run_that_waits_for_a_cluster_says_what_for(store, start, show, messag
     store.set_state(other.id, State.RUNNING)
     store.set_state(run.id, State.QUEUED, message)
     at = whole(show("training", run=run.id))
-    assert at.info[0].value == message and "It waits for" not in words(at)
+    assert at.info[0].value == message and "It is waiting for" not in words(at)
 
 
 @pytest.mark.parametrize("times", [2, 0])
@@ -363,4 +363,4 @@ def test_a_lost_run_goes_on_by_itself_on_a_cluster(store, start, show, monkeypat
     store.set_state(run.id, State.LOST, "What happened.")
     at = whole(show("training", run=run.id))
     assert ("on another machine within minutes, up to 2 times" in words(at)) is (times == 2)
-    assert ("Resume goes on from what was saved" in words(at)) is (times == 0)
+    assert ("Resume continues from what was saved" in words(at)) is (times == 0)

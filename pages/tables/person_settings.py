@@ -12,18 +12,19 @@ from core.services import declarations
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 
 ANSWERS = {
-    "row": to_say("No, every row is another person"),
-    "key": to_say("Yes, and a column says who"),
-    "unknown": to_say("Yes, but no column says who"),
+    "row": to_say("No, every row is a different person"),
+    "key": to_say("Yes, and one or more columns identify the person"),
+    "unknown": to_say("Yes, but no column identifies the person"),
 }
 USUAL_ROWS = 5
 UNKEPT = "open_person"  # in the session: the table whose answer is not kept yet
 UNANSWERED = to_say(
-    "You said that a person can appear in several rows, and that answer is not kept yet. Complete "
-    "it and keep it, or answer that every row is another person. Until then nothing is bought or "
-    "planned, because ε would protect something else than you said."
+    "You said that a person can have several rows, but that answer has not been saved. Complete "
+    "and save it, or answer that every row is a different person. Until then nothing can be bought "
+    "or planned, because ε would not protect what you said."
 )
 
 
@@ -38,22 +39,22 @@ def render(table: TableRecord) -> None:
     person = table.schema.person
     now = "row" if person is None else "key" if person.grouped else "unknown"
     answer = st.radio(
-        say("**Can a person appear in several rows?**"),
+        say("**Can a person have several rows?**"),
         list(ANSWERS),
         index=list(ANSWERS).index(now),
         format_func=lambda key: said(ANSWERS[key]),
         help=say(
-            "ε protects one person. If somebody has five rows and each row counts as a person, "
-            "everything they are sure of is five times as exposed as the number says."
+            "ε protects one person. If someone has five rows and each row counts as a person, "
+            "their privacy loss can be five times the stated ε."
         ),
         key=f"unit_{table.id}_{now}",
     )
     if answer == "row":
         if person is not None:
             with shared.change():
-                declarations.change_person(shared.store(), table, None)
+                declarations.change_person(store(), table, None)
         st.caption(
-            say("Each row is protected by itself. The certificate says so: one row, one person.")
+            say("Each row is protected separately. The certificate says: one row, one person.")
         )
         return
     left, right = st.columns([3, 2], gap="large")
@@ -64,16 +65,16 @@ def render(table: TableRecord) -> None:
     if chosen is None or chosen != person:
         st.session_state[UNKEPT] = table.id
     if chosen is not None and chosen != person:
-        st.caption(say("Not kept yet."))
-        if st.button(say("Keep this answer"), key=f"keep_unit_{table.id}"):
+        st.caption(say("Not saved yet."))
+        if st.button(say("Save this answer"), key=f"keep_unit_{table.id}"):
             with shared.change():
-                declarations.change_person(shared.store(), table, chosen)
+                declarations.change_person(store(), table, chosen)
 
 
 def _most(table: TableRecord, person: Person | None, help: str) -> int:
     return int(
         st.number_input(
-            say("Rows of one person, at most"),
+            say("Maximum rows per person"),
             min_value=1,
             max_value=MOST_ROWS,
             value=USUAL_ROWS if person is None else person.rows,
@@ -90,13 +91,13 @@ def _grouped(table: TableRecord) -> Person | None:
     likely = [c.name for c in schema.columns if c.kind is Kind.IDENTIFIER]
     names = [*likely, *(name for name in schema.names if name not in likely)]
     columns = st.multiselect(
-        say("Columns that together say who a row is of"),
+        say("Columns that identify the person"),
         names,
         default=list(person.columns) if person else [],
         key=f"key_{table.id}",
         placeholder=say("Choose"),
         help=say(
-            "Such as a patient number. In the synthetic table they hold fresh, made-up keys. Rows "
+            "Such as a patient number. In the synthetic table they contain new, made-up keys. Rows "
             "without a key count together as one person."
         ),
     )
@@ -104,26 +105,28 @@ def _grouped(table: TableRecord) -> Person | None:
         table,
         person,
         say(
-            "Further rows of a person are left out of training, chosen by what that person's own "
-            "rows hold. The number is public; it needs no more noise, because a person counts "
-            "once however many rows they have."
+            "Additional rows of a person are left out of training; which ones depends only on that "
+            "person's own rows. The number is public. It needs no extra noise, because each person "
+            "counts once."
         ),
     )
     rest = [c.name for c in schema.columns if c.modelled and c.name not in columns]
     constant = st.multiselect(
-        say("Columns that stay the same in all rows of a person"),
+        say("Columns that are the same in all rows of a person"),
         rest,
         default=[name for name in person.constant if name in rest] if person else [],
         key=f"constant_{table.id}",
         placeholder=say("Choose"),
-        help=say("Such as sex or year of birth. They stay the same for a synthetic person too."),
+        help=say(
+            "Such as sex or year of birth. They stay the same for each synthetic person, too."
+        ),
     )
     dated = [None, *(n for n in rest if schema[n].kind.numeric and n not in constant)]
     order = st.selectbox(
         say("Sort the rows of a person by"),
         dated,
         index=dated.index(person.order) if person and person.order in dated else 0,
-        format_func=lambda name: say("nothing") if name is None else name,
+        format_func=lambda name: say("no column") if name is None else name,
         key=f"order_{table.id}",
     )
     if not columns:
@@ -139,8 +142,8 @@ def _unknown(table: TableRecord) -> Person:
         table,
         None if person is None or person.grouped else person,
         say(
-            "Nobody can check this: it is your word, and the certificate rests on it. Everything "
-            "is protected as if one person had so many rows, so the noise grows with it."
+            "Nobody can check this number; the certificate relies on your word. Everything is "
+            "protected as if one person had this many rows, so more rows mean more noise."
         ),
     )
     return Person(rows=most)
@@ -149,14 +152,14 @@ def _unknown(table: TableRecord) -> Person:
 def _picture(table: TableRecord, person: Person | None, *, grouped: bool) -> None:
     """What a limit keeps and costs; from what the steward declares, never from the rows."""
     mean = st.number_input(
-        say("Rows a person has on average, as far as is publicly known"),
+        say("Average number of rows per person, as publicly known"),
         min_value=1.0,
         value=2.0,
         step=0.5,
         key=f"mean_{table.id}",
         help=say(
-            "Only for this picture. Nothing here was counted in your table, because the choice of "
-            "the limit is public."
+            "Used for this figure only. Nothing was counted in your table, because the maximum you "
+            "choose is public."
         ),
     )
     most = USUAL_ROWS if person is None else person.rows

@@ -12,18 +12,19 @@ from core.services import tables
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, say_n, to_say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 from pages.tables import schema_editor
 
 GROUPS = ("", to_say("group 1"), to_say("group 2"), to_say("group 3"), to_say("group 4"))
 EXPLAINED = to_say(
-    "Tag columns whose **distribution** is a secret of the house: the ages of your customers, the "
-    "markets you trade in. Records of the synthetic table stay believable one by one, and how the "
-    "other columns depend on tagged ones is kept, but the tagged columns are spread another way "
-    "than in your table, and tests must be able to tell."
+    "Tag columns whose **distribution** is confidential, such as your customers' ages or the "
+    "markets you trade in. Each synthetic record stays plausible, and the way other columns depend "
+    "on tagged ones is preserved. But the tagged columns are distributed differently from your "
+    "table, and statistical tests must be able to detect it."
 )
 NOT_PEOPLE = to_say(
-    "This does not protect people. It hides what is true of the whole table; who is in it is "
-    "protected by ε alone."
+    "This does not protect individuals. It hides a property of the whole table; only ε protects "
+    "the people in it."
 )
 
 
@@ -51,12 +52,12 @@ def _grid(table: TableRecord) -> None:
     config = {
         "column": st.column_config.TextColumn(say("Column"), disabled=True),
         "group": st.column_config.SelectboxColumn(
-            say("Hide its distribution in"),
+            say("Hide its distribution"),
             options=known,
             format_func=lambda group: group_name(str(group)),
             help=say(
-                "Columns of one group are hidden together: not even how they go together is "
-                "kept. Groups are hidden, and certified, each by itself."
+                "Columns in the same group are hidden together, including how they relate to each "
+                "other. Each group is hidden and certified separately."
             ),
         ),
     }
@@ -64,22 +65,22 @@ def _grid(table: TableRecord) -> None:
     if edited is not None:
         with shared.change():
             tags = {row["column"]: row["group"] or "" for row in edited.to_dict("records")}
-            tables.change_groups(shared.store(), table, tags)
+            tables.change_groups(store(), table, tags)
 
 
 def _pictures(table: TableRecord) -> None:
     if not table.schema.sensitive:
         st.caption(
             say(
-                "Nothing is tagged: the synthetic table will follow every column's distribution "
-                "as closely as privacy allows."
+                "No columns are tagged: the synthetic table will follow the distribution of every "
+                "column as closely as privacy allows."
             )
         )
         return
     st.caption(
         say(
             "Blue: the real column, which a synthetic table would reveal without a tag. Orange, "
-            "dashed or hatched: an example of a shift. The real one is random and kept secret on "
+            "dashed or hatched: an example of a shift. The actual shift is random and never leaves "
             "this machine."
         )
     )

@@ -6,52 +6,55 @@ import streamlit as st
 
 from core.runs.accounts import people
 from core.runs.records import TableRecord
-from core.runs.storage.access import accesses
+from core.services import access
 from pages.server import guard
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
+from pages.shared.workspace_store import store
 
 EXPLAINED = to_say(
-    "What is released about people adds up over all tables they are in, whatever the columns are "
-    "called. So tables about the same people share one account with one limit. Rows that are kept "
-    "out of training belong to it too: they are looked at when columns are proposed, pictured and "
-    "compared with earlier tables."
+    "Releases about the same people add up across all tables that contain them, whatever the "
+    "columns are called. Tables about the same people therefore share one account with one limit. "
+    "This includes rows kept out of training, because they are used to propose columns, draw "
+    "figures and compare tables."
 )
 
 
 def render(table: TableRecord) -> None:
     """The question, or a line that there is nothing to ask."""
-    store = shared.store()
     viewer = guard.address() if guard.configured() else None
-    owner = accesses(store).get(table.id)
+    owner = access.access_of(store(), table.id)
     if viewer is not None and owner is not None and owner.owner != viewer:
         return  # what it shares with other tables of its owner is not for everybody who may see it
-    answer = people.account_choice(store, table.id)
-    names = _named(people.account_names(store, without=table.id, viewer=viewer))
+    answer = people.account_choice(store(), table.id)
+    names = _named(people.account_names(store(), without=table.id, viewer=viewer))
     with st.container(border=True):
-        st.markdown(say("**Whose people are these?**"), help=said(EXPLAINED))
+        st.markdown(say("**Who are the people in this table?**"), help=said(EXPLAINED))
         if not names:
-            alone = say("No earlier table is here, so they get an account of their own.")
+            alone = say("There are no earlier tables, so these people get their own account.")
             st.caption(f"{alone} {said(EXPLAINED)}")
             return
         for other in answer.linked:
             st.markdown(f":material/group: {plain(said(other.evidence))}")
         if not answer.linked:
             st.caption(
-                say("No earlier table shares enough rows with this one to be about its people.")
+                say(
+                    "No earlier table has enough rows in common with this one to be about the same "
+                    "people."
+                )
             )
         # what somebody else's tables hold is not told here, and their accounts are not offered
         options = [*names, people.NEW]
         current = table.account_id if table.account_id in names else people.NEW
         chosen = st.selectbox(
-            say("Whose people are these?"),
+            say("Who are the people in this table?"),
             options,
             index=options.index(current),
             format_func=lambda key: (
-                say("people no earlier table is about")
+                say("people who are in no earlier table")
                 if key == people.NEW
-                else say("the people of {tables}", tables=names[key])
+                else say("the people in {tables}", tables=names[key])
             ),
             key=f"people_{table.id}_{table.account_id}",
             label_visibility="collapsed",
@@ -60,48 +63,49 @@ def render(table: TableRecord) -> None:
         if answer.words and wanted == table.account_id:
             st.caption(
                 say(
-                    "Kept apart by the steward: “{words}”. Certificates say so.",
+                    "Kept separate by the steward: “{words}”. Certificates say so.",
                     words=plain(answer.words),
                 )
             )
         elif any(other.account_id != wanted for other in answer.linked):
-            _in_words(table, wanted)
+            _explain_separation(table, wanted)
         elif wanted != table.account_id:
             # tables that came in after this one may share rows with it too
-            if any(other.account_id != wanted for other in people.link_anew(store, table.id)):
-                _in_words(table, wanted)
+            if any(other.account_id != wanted for other in people.link_anew(store(), table.id)):
+                _explain_separation(table, wanted)
             else:
                 with shared.change():
-                    people.change_account(store, table.id, wanted)
+                    people.change_account(store(), table.id, wanted)
         st.caption(said(EXPLAINED))
 
 
-def _in_words(table: TableRecord, wanted: str) -> None:
+def _explain_separation(table: TableRecord, wanted: str) -> None:
     """Keeping people apart whose rows are shared takes words."""
     st.warning(
         say(
-            "Rows of this table are also in a table of another account. If those are the same "
-            "people, two accounts together reveal more about them than either limit allows. To "
-            "keep them apart, say in words why they are other people: the ledger keeps it, and "
-            "every certificate says that you declared that these people have no other account."
+            "This table shares rows with a table in another account. If these are the same people, "
+            "two accounts together can reveal more about them than either limit allows. To keep "
+            "the accounts separate, explain why these are different people. The ledger keeps your "
+            "explanation, and every certificate says that you declared that these people have no "
+            "other account."
         ),
         icon=":material/warning:",
     )
     words = st.text_input(
-        say("Why these are other people"),
+        say("Why these are different people"),
         max_chars=300,
         key=f"apart_{table.id}",
-        placeholder=say("for example: other hospitals, whose case numbers happen to be the same"),
+        placeholder=say("for example: other hospitals whose case numbers happen to be the same"),
     )
     key = f"keep_apart_{table.id}"
-    if st.button(say("Keep these people apart"), key=key, disabled=not words):
+    if st.button(say("Keep the accounts separate"), key=key, disabled=not words):
         with shared.change():
-            people.change_account(shared.store(), table.id, wanted, words)
+            people.change_account(store(), table.id, wanted, words)
 
 
 def _named(names: dict[str, str]) -> dict[str, str]:
     """The accounts' names, in the language of who is here."""
     return {
-        key: say("account {people}", people=key) if name == f"account {key}" else name
+        key: say("account {id}", people=key) if name == f"account {key}" else name
         for key, name in names.items()
     }

@@ -16,9 +16,7 @@ from core.services import imports, planning, purchases, tables
 from core.services.sample_tables import sample_table
 from tests.pages.screen import button, buttons, press, whole, words
 
-pytestmark = pytest.mark.slow
-
-ASKED = "Whose people are these?"
+ASKED = "Who are the people in this table?"
 
 
 def bring(store, frame: pd.DataFrame, name: str) -> TableRecord:
@@ -41,8 +39,8 @@ def released(store, table: TableRecord, **more) -> None:
 
 def test_without_earlier_tables_there_is_nothing_to_ask(table, show):
     at = whole(show("tables", table=table.id))
-    assert "an account of their own" in words(at)
-    assert "kept out of training belong to it too" in words(at)
+    assert "get their own account" in words(at)
+    assert "includes rows kept out of training" in words(at)
     assert not [box for box in at.selectbox if box.label == ASKED]
 
 
@@ -51,8 +49,8 @@ def test_the_account_of_shared_rows_is_proposed(store, table, show):
     at = whole(show("tables", table=again.id))
     assert "Nearly all rows of this table are also in 'clinic visits'" in words(at)
     box = question(at)
-    assert box.options[box.index] == "the people of 'clinic visits'"
-    assert box.options[-1] == "people no earlier table is about"
+    assert box.options[box.index] == "the people in 'clinic visits'"
+    assert box.options[-1] == "people who are in no earlier table"
 
 
 def test_keeping_people_apart_takes_words(store, table, show):
@@ -60,12 +58,12 @@ def test_keeping_people_apart_takes_words(store, table, show):
     at = show("tables", table=again.id)
     at = whole(question(at).set_value(people.NEW).run())
     assert "certificate says that you declared" in words(at)
-    assert button(at, "Keep these people apart").disabled
+    assert button(at, "Keep the accounts separate").disabled
     assert store.table(again.id).account_id == table.account_id
     at.text_input(key=f"apart_{again.id}").set_value("another town").run()
-    at = whole(press(at, "Keep these people apart"))
+    at = whole(press(at, "Keep the accounts separate"))
     assert store.table(again.id).account_id != table.account_id
-    assert "Kept apart by the steward: “another town”" in words(at)
+    assert "Kept separate by the steward: “another town”" in words(at)
     said = words(whole(show("ledger")))
     assert said.count("have no other account: “another town”") == 2  # both accounts' claims
 
@@ -74,14 +72,14 @@ def test_the_first_of_two_tables_is_asked_for_words_too(store, table, show):
     again = bring(store, sample_table(400), "again.csv")
     at = show("tables", table=table.id)
     at = whole(question(at).set_value(people.NEW).run())
-    assert button(at, "Keep these people apart").disabled
+    assert button(at, "Keep the accounts separate").disabled
     assert store.table(table.id).account_id == again.account_id
 
 
 def test_a_table_can_join_an_account_without_shared_rows(store, table, show):
     other = bring(store, sample_table(150), "other.csv")
     at = show("tables", table=other.id)
-    assert "No earlier table shares enough rows" in words(at)
+    assert "No earlier table has enough rows in common" in words(at)
     whole(question(at).set_value(table.account_id).run())
     assert store.table(other.id).account_id == table.account_id
 
@@ -102,9 +100,9 @@ def test_another_strength_is_refused_before_the_ledger(store, table, show, stren
     released(store, tagged, shift=strength)
     at = whole(show("plan", table=table.id))
     assert "strength would undo the shift" in at.error[0].value
-    (train,) = [b for b in at.button if b.label.startswith("Not possible after")]
+    (train,) = [b for b in at.button if b.label.startswith("Not possible: conflicts")]
     assert train.disabled and not any(label.startswith("Train") for label in buttons(at))
-    (asked,) = [one for one in at.text_input if one.label.startswith("Confirm in words")]
+    (asked,) = [one for one in at.text_input if one.label.startswith("To continue")]
     at = whole(asked.set_value("it is public").run())
     whole(press(at, next(label for label in buttons(at) if label.startswith("Train"))))
     (run,) = store.runs()
@@ -129,15 +127,15 @@ def test_an_untagged_run_after_a_tagged_one_is_refused(store, table, show):
 
 
 def test_the_default_limit_is_explained(store, table, show):
-    assert f"limit of ε {DEFAULT_LIMIT:g}" in words(whole(show("plan", table=table.id)))
+    assert f"limit of ε = {DEFAULT_LIMIT:g}" in words(whole(show("plan", table=table.id)))
     said = words(whole(show("ledger")))
-    assert f"limit of ε {DEFAULT_LIMIT:g} for all releases together" in said
-    assert "ask the table's owner" in said and "cannot be set after the first" in said
+    assert f"limit of ε = {DEFAULT_LIMIT:g} for all releases together" in said
+    assert "no more releases are made" in said and "cannot be changed after the first" in said
     released(store, table)
     at = whole(show("ledger"))
     assert re.search(r"\d\.\d\d% of the limit of ε 10 is used", words(at))
     numbers = {metric.label: metric.value for metric in at.metric}
-    assert numbers["Limit of all together"] == f"ε {DEFAULT_LIMIT:g}"
+    assert numbers["Limit for all releases"] == f"ε {DEFAULT_LIMIT:g}"
     assert "Set this limit" not in buttons(at)
 
 
@@ -156,10 +154,10 @@ def test_another_unit_takes_words_on_plan_and_ledger_says_so(store, table, show)
     store.attest(table.id)
     at = whole(show("plan", table=table.id))
     assert "“per row”" in at.error[0].value and "cannot be added" in at.error[0].value
-    assert "This account counts ε per row" in words(at)
+    assert "In this account, ε holds per row" in words(at)
     (train,) = [b for b in at.button if b.label.startswith("Not possible: earlier releases")]
     assert train.disabled
-    (asked,) = [one for one in at.text_input if one.label.startswith("Confirm in words")]
+    (asked,) = [one for one in at.text_input if one.label.startswith("To continue")]
     at = whole(asked.set_value("the board agreed").run())
     whole(press(at, next(label for label in buttons(at) if label.startswith("Train"))))
     (run,) = store.runs()
@@ -179,9 +177,9 @@ def test_a_purchase_for_another_unit_waits_for_words(store, table, show):
     tables.confirm_schema(store, table.id, schema)
     at = show("tables", table=table.id)
     at = whole(next(r for r in at.radio if r.key == f"way_{table.id}").set_value("buy").run())
-    buy = next(label for label in buttons(at) if label.startswith("Buy bounds and lists"))
+    buy = next(label for label in buttons(at) if label.startswith("Buy bounds and categories"))
     assert button(at, buy).disabled and any("cannot be added" in e.value for e in at.error)
-    (asked,) = [one for one in at.text_input if one.label.startswith("Confirm in words")]
+    (asked,) = [one for one in at.text_input if one.label.startswith("To continue")]
     at = whole(asked.set_value("the board agreed").run())
     assert not button(at, buy).disabled
     whole(press(at, buy))
@@ -194,8 +192,8 @@ def test_a_ledger_changed_from_outside_is_reported(store, table, show):
     with store.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE ledger SET body = replace(body, '3.0', '9.0')")
     at = show("ledger")
-    assert "changed from outside" in at.error[0].value, "also where nobody presses"
-    assert not whole(press(at, "Check that nothing was changed")).success
+    assert "changed the ledger outside" in at.error[0].value, "also where nobody presses"
+    assert not whole(press(at, "Verify the ledger")).success
 
 
 def test_a_ledger_without_its_key_cannot_be_checked(store, table, show):
@@ -203,5 +201,5 @@ def test_a_ledger_without_its_key_cannot_be_checked(store, table, show):
     assert not whole(show("ledger")).error
     (store.workspace.home / "ledger.key").unlink()
     at = show("ledger")
-    assert "cannot be checked" in at.error[0].value and "from outside" not in at.error[0].value
-    assert not whole(press(at, "Check that nothing was changed")).success
+    assert "cannot be checked" in at.error[0].value and "outside Facsimile" not in at.error[0].value
+    assert not whole(press(at, "Verify the ledger")).success

@@ -11,7 +11,7 @@ from core.services.imports import FORM
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
 
-SUGGESTED = to_say("as the file suggests")
+SUGGESTED = to_say("detect automatically")
 SEPARATED = {
     ",": to_say("by commas"),
     ";": to_say("by semicolons"),
@@ -34,12 +34,12 @@ ENCODING_NAMES = {
 
 def choose() -> FileForm:
     """What is said beforehand of a text file; fields that are left to the file are not set."""
-    with st.expander(say("How the file is written"), icon=":material/description:"):
+    with st.expander(say("File format options"), icon=":material/description:"):
         st.caption(
             say(
-                "For text files such as CSV. Both are usually clear from the first lines of the "
-                "file, and the table’s page says how it was read. If that was wrong, choose here "
-                "and upload the file again."
+                "For text files such as CSV. Both are usually detected from the first lines, and "
+                "the table's page shows the result. If it is wrong, choose here and upload the "
+                "file again."
             )
         )
         left, right = st.columns(2)
