@@ -332,7 +332,7 @@ def _significant_sets(run: RunRecord) -> None:
     )
     if opened.open:
         with opened:
-            figure = interactions.interactions_figure(found)
+            figure = interactions.interactions_figure(found) or {}
             words = said(interactions.describe_interactions(found))
             st.plotly_chart(shared.drawn(figure), key="interactions", alt=words)
             st.caption(plain(words))
