@@ -17,7 +17,6 @@ from core.services import reviews
 from pages.review import discussion, report_scores
 from pages.server import guard, routes
 from pages.shared import glossary
-from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
