@@ -65,7 +65,7 @@ def _headings() -> dict[str, ColumnConfig]:
         ),
         "codes": config.TextColumn(
             say("Missing-value codes"),
-            width=125,
+            width=150,
             help=say(
                 "Other values that mean “missing” in numbers and dates, separated by commas, such "
                 "as -99, n/a. Each one is learned separately and occurs as often as in the real "
