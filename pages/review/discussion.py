@@ -37,7 +37,7 @@ def title(about: str) -> str:
     """A figure's name for people.
 
     >>> title("column:age"), title("pca")
-    ('age', 'two main axes')
+    ('age', 'two principal axes')
     """
     titles = TITLES | {figure.id: figure.name for figure in report_figures()}
     return said(titles[about]) if about in titles else about.removeprefix("column:")
