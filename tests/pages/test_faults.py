@@ -142,7 +142,7 @@ def test_looking_works_while_the_database_is_locked(locked, dead, show, name):
 def test_buttons_say_that_the_database_is_locked(locked, dead, show):
     at = press(show("training", run=dead.id), "Give up …")
     one_more = whole(press(at, "End permanently"))
-    assert any("database busy" in error.value for error in one_more.error)
+    assert any("database is busy" in error.value for error in one_more.error)
 
 
 def test_the_store_looks_without_waiting_for_a_writer(store, dead):
