@@ -217,12 +217,7 @@ def concat_codes(parts: Sequence[Codes]) -> Codes:
 
 
 class Codec:
-    """Encode rows, decode them back, expand codes to vectors. Built from the domain, never fitted.
-
-    Attributes:
-      blocks: one per modelled column, in file order.
-      width: length of the expanded vector.
-    """
+    """Encode rows, decode them, expand codes to vectors. Built from the domain, never fitted."""
 
     def __init__(self, domain: Domain):
         self.domain = domain

@@ -76,11 +76,7 @@ def people_trained_on(batches: Iterable[pd.DataFrame], share: float) -> int:
 def training_batches(
     batches: Iterable[pd.DataFrame], n: int, share: float
 ) -> Iterator[pd.DataFrame]:
-    """The rows that are trained on, some at a time: those of `split_rows`, in the same order.
-
-    Args:
-      batches: all n rows in file order; rows of people that are put together are split otherwise.
-    """
+    """The rows that are trained on, some at a time: those of `split_rows`, in the same order."""
     out, start = held_out(n, share), 0
     for batch in batches:
         kept_out = out[start : start + len(batch)]

@@ -83,9 +83,6 @@ def bytes_needed(codec: Codec, n: int) -> int:
 def store_codes(parts: Iterable[Codes], codec: Codec, n: int, folder: Path) -> StoredCodes | None:
     """Write codes to a file without a name, in the public order.
 
-    Args:
-      parts: of `codec.encode`, together n rows, in file order.
-
     Returns:
       None where the parts hold another number of rows.
 

@@ -52,7 +52,6 @@ class Request:
 
     Attributes:
       path: of a file; None where its content is handed over, or an address is given.
-      name: of the file, where that is not its path's; only its ending is used.
       declared: how a text file is written; what is not set of it, or None, is proposed.
     """
 

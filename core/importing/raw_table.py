@@ -67,11 +67,7 @@ def keep_rows(
     proposing: bool,
     progress: Progress = lambda rows: None,
 ) -> RawTable:
-    """Read a source once and keep its rows, whole or not at all.
-
-    Args:
-      rows: the file, in a private folder in which others may lie meanwhile.
-    """
+    """Read a source once and keep its rows, whole or not at all."""
     counts, drawn, n = Counts(), DrawnRows(), 0
     with replacing(rows) as file, ExitStack() as written:
         writer = None

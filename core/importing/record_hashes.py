@@ -103,11 +103,7 @@ class HashedTable:
 
 @dataclass(frozen=True)
 class RecordSample:
-    """What stays of a table to recognise its people.
-
-    Attributes:
-      sample: the hashed rows that were drawn, min(n, about `ROWS`) of them.
-    """
+    """What stays of a table to recognise its people."""
 
     n: int
     sample: HashedTable
@@ -156,11 +152,7 @@ def sample_records(frame: pd.DataFrame, hashed: HashedTable, key: bytes) -> Reco
 
 
 def sample_of_drawn(drawn: pd.DataFrame, n: int, key: bytes) -> RecordSample:
-    """Hash rows that were drawn, or as many of them as a sample may have.
-
-    Args:
-      drawn: a random part of the table in random order, or all of it.
-    """
+    """Hash rows that were drawn, or as many of them as a sample may have."""
     drawn = drawn.iloc[: _most(drawn.shape[1])]
     hashed = HashedTable.of(drawn, key)
     if n > len(drawn):  # numbers that were drawn lie further apart than they did

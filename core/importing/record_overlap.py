@@ -195,11 +195,7 @@ class _Rows:
         )
 
     def _twins(self, counts: NDArray[np.intp]) -> float:
-        """Chance that two rows of one table are equal, estimated from all pairs in both.
-
-        Args:
-          counts: how often each different row of the earlier sample is there.
-        """
+        """Chance that two rows of one table are equal, estimated from all pairs in both."""
         now = np.unique(self._now, return_counts=True)[1]
         pairs = [float((one * (one - 1.0)).sum()) for one in (counts, now)]
         most = [n * (n - 1.0) for n in (self._old.sample.n, self._n)]

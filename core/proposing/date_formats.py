@@ -90,9 +90,6 @@ def date_form(labels: Series, date_format: str) -> Form | None:
 
     Args:
       labels: distinct present text values, k ≥ 1, all in the format.
-
-    Returns:
-      The form that writes most of them as they are; None where that is the plain one.
     """
     form = Form(offset=_offset(labels) if "%z" in date_format else "")
     if "%f" in date_format:

@@ -31,9 +31,6 @@ def misfits(tally: Tally, column: Column, unreadable: int = 0) -> int:
     """How many cells, of those whose values are here, would not come back from encoding alike.
 
     Numbers count as the same when they agree to twelve digits of the widest bound.
-
-    Args:
-      unreadable: how many of these cells say something and do not read as declared.
     """
     if not column.modelled or not column.declared:
         return 0

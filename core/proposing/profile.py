@@ -43,8 +43,6 @@ class ColumnProfile(BaseModel):
       edges: b + 1 bin edges on the column's scale (even steps of asinh when it is "log").
       labels: up to 12 most frequent labels (all, in order, for ordered columns of at most 24);
         for identifiers and text, how many values appear once and more often.
-      misfit: cells that the declared domain cannot hold, see `core.proposing.misfits`.
-      unreadable: how many of all cells say something and do not read as the kind that is declared.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -77,7 +75,6 @@ class Profile(BaseModel):
 
     Attributes:
       preview: the first rows, at most 200, as JSON values; dates as text, long text cut.
-      reading: what was decided in doubt when the file was read, a sentence each.
     """
 
     model_config = ConfigDict(frozen=True)

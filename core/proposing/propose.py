@@ -58,7 +58,6 @@ class Counts:
     """Counts every column of batches that pass by.
 
     Attributes:
-      head: the first of them, for the preview.
       scales: of columns with an order of their own, all their labels in it.
     """
 

@@ -48,11 +48,7 @@ class Address:
     """Where a table lies.
 
     Attributes:
-      kind: "path", "database" or "store".
       path: of a file or folder of this machine, links followed; also of an SQLite file.
-      url: of a database, with its password.
-      store: of an object store, without user and password.
-      query: one SELECT, for a database.
     """
 
     kind: str

@@ -80,7 +80,6 @@ def open_path(
     """The source that a file is, by its content.
 
     Args:
-      folder: private, for files that lie there until the rows were read.
       limits: bytes that it may be unpacked to and that a workbook may take, rows of a workbook,
         and columns; what is read in batches may have any number of rows and bytes.
     """

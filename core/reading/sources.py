@@ -13,11 +13,7 @@ __all__ = ["Source"]
 
 
 class Source(Protocol):
-    """A table's rows as raw cells, in batches of one Arrow schema.
-
-    Attributes:
-      form: how it is written, as declared or as its first bytes propose; of Parquet its types.
-    """
+    """A table's rows as raw cells, in batches of one Arrow schema."""
 
     form: FileForm
     doubts: tuple[str, ...]
@@ -26,7 +22,4 @@ class Source(Protocol):
         """The rows in order, from the beginning each time, at most `batch_rows` of them at once.
 
         Text as written carries the mark of `core.reading.raw_cells.as_written`.
-
-        Raises:
-          TableReadError: one plain line that quotes no value.
         """

@@ -135,11 +135,7 @@ class SchemaError(ReportedError):
 
 
 def changed(model: AnyModel, **fields: object) -> AnyModel:
-    """A value with other fields, checked again.
-
-    Raises:
-      SchemaError: the first fault that was found, for the steward who made the change.
-    """
+    """A value with other fields, checked again."""
     try:
         return type(model).model_validate({**dict(model), **fields})
     except ValidationError as error:
@@ -293,10 +289,8 @@ class Purchase(BaseModel):
     """What a column's domain was bought with, together with those of other columns; public.
 
     Attributes:
-      entry: short name of the ledger's entry that paid.
       epsilon, epsilon_replace, delta: of the whole purchase, under zero-out and replace-one.
       domain: digest of the column's domain as it was bought.
-      known: how many of its labels the steward declared beforehand.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -356,7 +350,6 @@ class SchemaColumn(Column):
     """A column of a schema: the declared fields and what is for the steward alone.
 
     Attributes:
-      note: a doubt or explanation in plain words; it may quote counts of rows.
       proposal: digest of the domain as it was proposed from the rows; "none" where nothing was
         proposed, as in a schema that somebody wrote; None where nobody recorded it. It depends on
         rows even where the steward set another domain.

@@ -97,11 +97,7 @@ class Shares:
 
 
 def parse_conditions(texts: Sequence[str], domain: Domain) -> tuple[Condition, ...]:
-    """Conditions that rows are to keep, all of them.
-
-    Raises:
-      ConditionError: one that cannot be read, or that no declared value keeps.
-    """
+    """Conditions that rows are to keep, all of them."""
     conditions: list[Condition] = []
     for text in texts:
         name, value = _split(text, "=", domain)
@@ -120,9 +116,6 @@ def parse_conditions(texts: Sequence[str], domain: Domain) -> tuple[Condition, .
 
 def parse_shares(text: str, domain: Domain) -> Shares:
     """Shares of one column's values.
-
-    Args:
-      text: such as "sex:F=.5,M=.5".
 
     Raises:
       ConditionError: shares that cannot be read, overlap, lie outside [0, 1] or add up to more than

@@ -14,7 +14,6 @@ def round_up(amount: float, form: str) -> float:
 
     Args:
       amount: ≥ 0, may be inf.
-      form: how it will be written, such as ".3g", ".1e" or ".2f".
 
     >>> round_up(1.0004, ".3g"), round_up(1.0, ".3g"), round_up(0.121, ".2f")
     (1.01, 1.0, 0.13)

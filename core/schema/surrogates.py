@@ -49,9 +49,6 @@ def shape_of(labels: Sequence[str], most: int = 0) -> str | None:
     A digit stands for any digit, a letter for any of its kind, unless it is the same capital in
     every value, as in P-004711. So it tells of no value more than what all have in common.
 
-    Args:
-      most: how many different ones there are, if these are not all.
-
     >>> shape_of(["P-004711", "P-000815"]), shape_of(["4711", "12"])
     ('P-######', None)
     """

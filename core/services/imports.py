@@ -58,9 +58,6 @@ def import_file(
 
     Args:
       progress: hears how many rows have passed; if it raises, nothing is kept.
-
-    Raises:
-      TableReadError, RunStoreError: one plain line; nothing was kept.
     """
     path, stream = (content, None) if isinstance(content, Path) else (None, content)
     request = Request(path=path, name=about["name"], declared=form)
@@ -79,11 +76,7 @@ def import_address(
     owner: str = "",
     progress: Progress = lambda rows: None,
 ) -> TableRecord:
-    """Keep the table at an address; the password is neither stored nor said.
-
-    Args:
-      signed_in: whether people sign in to this server, see `Allowed.here`.
-    """
+    """Keep the table at an address; the password is neither stored nor said."""
     address = Address.of(text, query=query, password=password)
     allowed = Allowed.here(signed_in=signed_in, forbidden=store.workspace.home)
     request = Request(address=address, allowed=allowed, declared=form)

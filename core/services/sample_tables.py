@@ -22,9 +22,6 @@ def sample_table(rows: int = 5000) -> pd.DataFrame:
     the patient comes back within a month, which is the target. Every kind of column is there: an
     identifier, a date, integers, numbers, a zero-inflated cost with a heavy tail, categories, an
     order, booleans and missing values.
-
-    Returns:
-      The same table for the same number of rows, in the dtypes `read_table` gives.
     """
     rng = np.random.default_rng(20240229)
     age = np.clip(np.rint(18 + 72 * rng.beta(1.6, 1.5, rows)), 18, 95).astype(np.int64)
@@ -95,11 +92,7 @@ def _ward(
 
 
 def fetch_adult() -> pd.DataFrame:
-    """UCI Adult (census income), 48,842 rows, from OpenML through scikit-learn's cache.
-
-    Returns:
-      15 columns in the dtypes `read_table` gives, the target `income` last.
-    """
+    """UCI Adult (census income), 48,842 rows, from OpenML through scikit-learn's cache."""
     from sklearn.datasets import fetch_openml  # heavy, and only this function needs it
 
     try:

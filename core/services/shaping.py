@@ -44,11 +44,7 @@ def draw_tables(
     *,
     seeds: Sequence[int] = (),
 ) -> tuple[DrawnTable, ...]:
-    """Tables of synthetic rows, one for each seed, under the run's `exports`.
-
-    Raises:
-      RunStoreError: no model yet, or such rows cannot be had; says how many of those drawn fit.
-    """
+    """Tables of synthetic rows, one for each seed, under the run's `exports`."""
     domain = store.run(run_id).schema.domain()
     parse_conditions(request.shape.where, domain)  # refused here it takes no seconds
     if request.shape.share is not None:

@@ -71,9 +71,6 @@ def as_written(frame: pd.DataFrame, schema: Schema, headers: Sequence[str] = ())
     """Rows with the cells of columns that have a form as text in that form.
 
     Forms hold nothing that a spreadsheet runs, so escaping comes before.
-
-    Args:
-      headers: what the frame's columns are called in the schema, where that differs.
     """
     forms = {column.name: column for column in schema.columns if column.form is not None}
     out = frame.copy(deep=False)
@@ -114,11 +111,7 @@ def write_parquet_parts(
 def write_row_groups(
     parts: Iterable[pd.DataFrame], file: BinaryIO, *, schema: Schema | None = None
 ) -> int:
-    """Write Parquet to an open file, a part a group of rows; how many rows there are.
-
-    Args:
-      parts: of one table, one at least; the first one's types are those of all.
-    """
+    """Write Parquet to an open file, a part a group of rows; how many rows there are."""
     writer, rows = None, 0
     try:
         for part in parts:

@@ -115,7 +115,7 @@ def test_a_change_is_the_stewards_and_stays_so(store, table):
     assert (
         "heavy-tail scale, often exactly 0, never missing (as proposed from the rows)" in lines[2]
     )
-    assert "ε does not cover what they show" in lines[3]
+    assert "ε does not cover what they reveal" in lines[3]
 
 
 def test_rare_values_are_counted_where_they_are_declared(store, table):

@@ -35,11 +35,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Invariant:
-    """A rule that every row keeps.
-
-    Attributes:
-      mapping: result by source label, for a column that follows from another.
-    """
+    """A rule that every row keeps."""
 
     rule: AnyRule
     mapping: Mapping[str, str] | None = None

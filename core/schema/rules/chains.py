@@ -30,7 +30,6 @@ class Link:
     """A relation with the way it is walked.
 
     Attributes:
-      entry: the column that is settled before.
       modelled: the column whose value a model gives, itself or as a gap.
       gap: what models see in place of `modelled`; None where they see the column itself.
     """
@@ -44,12 +43,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Chain:
-    """Columns tied together by rules.
-
-    Attributes:
-      root: the column that is settled first.
-      constant: columns that hold one value for a person.
-    """
+    """Columns tied together by rules."""
 
     columns: Mapping[str, Column]
     root: str

@@ -35,7 +35,6 @@ class Gap:
 
     Attributes:
       upwards: whether the column it stands for is the higher one.
-      unit: of the gap, in units of the columns.
       end: where it is measured from when the entry is missing: the column's own bound.
     """
 

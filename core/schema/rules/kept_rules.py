@@ -24,7 +24,6 @@ class Kept:
     """Rules and roles as they can be kept.
 
     Attributes:
-      target, person: without columns in which nothing was found.
       fallen: by a rule's text, or a column's role, a sentence on why it is not kept.
     """
 
@@ -44,11 +43,7 @@ def keep(
     bought: Collection[str],
     lost: Collection[str],
 ) -> Kept:
-    """The rules and roles that can be kept.
-
-    Raises:
-      SchemaError: one plain line on a rule that cannot be kept, and not for what was bought.
-    """
+    """The rules and roles that can be kept."""
     fallen = {rule.text: _why(rule, lost) for rule in rules if _why(rule, lost)}
     if target in lost:
         fallen["target"] = Message(

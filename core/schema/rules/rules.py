@@ -26,12 +26,7 @@ __all__ = [
 
 
 class _Rule(BaseModel):
-    """What rules have in common.
-
-    Attributes:
-      PARTS: fields that name a column each.
-      TEXT: how a rule is written, with these fields in braces.
-    """
+    """What rules have in common."""
 
     PARTS: ClassVar[tuple[str, ...]] = ()
     TEXT: ClassVar[str] = ""
@@ -111,11 +106,7 @@ class Difference(_Rule):
 
 
 class _Together(_Rule):
-    """A rule about two or more columns, whatever their order.
-
-    Attributes:
-      WORDS: how its text begins.
-    """
+    """A rule about two or more columns, whatever their order."""
 
     WORDS: ClassVar[str] = ""
 

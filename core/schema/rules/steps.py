@@ -56,9 +56,7 @@ class Steps:
     """What becomes of the columns of a table that has rules.
 
     Attributes:
-      lookups: results that are looked up, each after its source.
       together: names of columns that models see and that are missing together; the first decides.
-      constant: names of those that hold one value for a person.
     """
 
     source: tuple[DomainColumn, ...]
@@ -83,9 +81,6 @@ class Steps:
 
         Args:
           tagged: columns whose distribution is hidden; no rule may speak of them.
-
-        Raises:
-          SchemaError: one plain line on the rule that cannot be kept.
         """
         by_name = {column.name: column for column in columns if column.modelled}
         names = {column.name for column in columns}
