@@ -58,18 +58,22 @@ from core.services.machine_speed import matrix_seconds
 OUT = Path(__file__).resolve().parents[1] / "core" / "services" / "forecast.json"
 TABLES = ("tuning_small", "tuning_network_b", "tuning_sparse", "tuning_many_labels")
 STEPS: dict[str, dict[str, Any]] = {
-    "scan_focus": {"steps": 200, "draft_steps": 60, "components": 300},
+    "scan_focus": {"steps": 200, "preliminary_steps": 60, "components": 300},
     "pearl": {"steps": 200},
     "p3gm": {"steps": 300, "batch": 200},
 }
 ROWS, EPSILONS = (1_000, 5_000, 20_000), (0.1, 0.3, 1.0, 3.0)
 LOWER = {"tvd_1way": True, "tvd_2way": True, "learnt": False}  # whether lower is closer
 PACE: dict[str, dict[str, Any]] = {  # short fits at otherwise usual settings, for seconds a step
-    "scan_focus": {"steps": 20, "draft_steps": 20},
+    "scan_focus": {"steps": 20, "preliminary_steps": 20},
     "pearl": {"steps": 20},
     "p3gm": {"steps": 100},
 }
-STEPPED = {"training": "steps", "draft": "draft_steps", "decoder": "steps"}  # phases of steps
+STEPPED = {
+    "training": "steps",
+    "preliminary": "preliminary_steps",
+    "decoder": "steps",
+}  # phases of steps
 PACE_ROWS = (5_000, 20_000)
 PACKAGES = ("numpy", "torch", "scikit-learn", "scipy")
 

@@ -37,7 +37,7 @@ from core.services.sample_tables import SAMPLE_TARGET, sample_table
 NONE = "There is no graphics card here (torch.cuda.is_available() is False): nothing was measured."
 SHORT: dict[str, dict[str, Any]] = {
     "pearl": {"steps": 200},
-    "scan_focus": {"steps": 100, "draft_steps": 50},
+    "scan_focus": {"steps": 100, "preliminary_steps": 50},
     "p3gm": {"steps": 200},
     "dp_gan": {"steps": 100},
     "dp_auto_gan": {"steps": 100, "encoder_steps": 200},

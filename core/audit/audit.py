@@ -48,7 +48,7 @@ _SMALL: dict[str, dict[str, Any]] = {
     "pearl": {"steps": 20, "frequencies": 400, "batch": 32, "hidden": 8, "latent": 4},
     "scan_focus": {
         "steps": 20,
-        "draft_steps": 10,
+        "preliminary_steps": 10,
         "components": 16,
         "hidden": 8,
         "latent": 4,

@@ -123,7 +123,7 @@ class Interaction(Frozen):
 
 
 class SignificantSets(FitEvent):
-    """All that stood out so far, largest score first; a function of releases, so free to show."""
+    """All significant sets so far, largest score first; a function of releases, so free to show."""
 
     kind = "significant_sets"
     sets: tuple[Interaction, ...]
@@ -141,7 +141,7 @@ class Emitter:
     """Sends events to an observer and does as it asks.
 
     Args:
-      on_event: hears of each event and brings the signal back.
+      on_event: receives each event and returns the signal.
       keep: writes the checkpoint before a signal to stop is followed.
       obeys: signals that are followed; where stopping would lose a release that is paid for, fewer.
     """

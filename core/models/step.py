@@ -30,7 +30,7 @@ class FitContext:
     """What a fit is told beside the table and the plan.
 
     Attributes:
-      on_event: hears of events and brings signals back.
+      on_event: receives events and returns signals.
       folder: where checkpoints go; with `resume`, where one lies.
       seed: seeds data-free randomness only (initial weights, latents), never noise; None draws one.
       device: "cpu" or "cuda".

@@ -34,8 +34,8 @@ QUICK: dict[str, dict[str, object]] = {
                     **SMALL_GAN},
     "p3gm": {"steps": 30, "batch": 64, "hidden": 16, "em_steps": 3, "dimensions": 4},
     "pgb": {"steps": 20, "rounds": 20, "candidates": 16, **SMALL_GAN},
-    "scan_focus": {"steps": 30, "draft_steps": 10, "components": 64, "members": 2, "hidden": 16,
-                   "latent": 4},
+    "scan_focus": {"steps": 30, "preliminary_steps": 10, "components": 64, "members": 2,
+                   "hidden": 16, "latent": 4},
     "ppem": {"marginal_steps": 15, "steps": 20, "energy_steps": 2, "batch": 64, "fakes": 32,
              "hidden": 16, "latent": 4, "energy_hidden": 16, "rate": 1e-2},
 }  # fmt: skip
@@ -52,8 +52,8 @@ LONG: dict[str, dict[str, object]] = {
 # Enough to learn the small table when there is no noise, by training alone: counts would mend what
 # a single step has made, and the test would not see whether anything is learnt.
 LEARN: dict[str, dict[str, object]] = {
-    "scan_focus": {"steps": 300, "draft_steps": 60, "components": 200, "members": 1, "hidden": 64,
-                   "latent": 16},
+    "scan_focus": {"steps": 300, "preliminary_steps": 60, "components": 200, "members": 1,
+                   "hidden": 64, "latent": 16},
     "pearl": {"steps": 400, "frequencies": 1500, "batch": 128, "hidden": 64},
     "pgb": {"steps": 900, "critic_steps": 10, "batch": 256, "fakes": 128, "hidden": 64,
             "latent": 16, "critic_hidden": 64, "rate": 3e-4, "box": 1.0, "rounds": 60,

@@ -25,7 +25,7 @@ from core.privacy.plan import Budget
 from tests.models.tables import coded
 
 SIZES = (2, 5, 7)  # of the class and of two columns
-QUICK = {"draft_steps": 10, "components": 16, "hidden": 8, "latent": 4, "members": 2}
+QUICK = {"preliminary_steps": 10, "components": 16, "hidden": 8, "latent": 4, "members": 2}
 STEPS, ROWS = 20, 20_000
 
 

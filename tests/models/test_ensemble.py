@@ -28,7 +28,7 @@ from core.privacy.plan import Budget
 from tests.models.tables import Watcher, coded
 
 SIZES = (3, 4)
-QUICK = {"steps": 20, "draft_steps": 10, "components": 16, "hidden": 8, "latent": 4}
+QUICK = {"steps": 20, "preliminary_steps": 10, "components": 16, "hidden": 8, "latent": 4}
 
 
 def member(seed: int, steps: int = 12) -> MixtureMatcher:

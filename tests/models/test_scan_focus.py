@@ -194,7 +194,7 @@ def test_a_parity_of_three_is_learned(tmp_path):
     model = synthesizer("scan_focus")
     settings = {
         "steps": 160,
-        "draft_steps": 20,
+        "preliminary_steps": 20,
         "components": 150,
         "members": 2,
         "hidden": 64,
@@ -323,13 +323,13 @@ def test_columns_of_a_pair_that_a_draft_did_not_learn_are_named(monkeypatch):
     seen[..., 4] = 0.5  # columns 1 and 3 go together
     known.scanned = Scanned([torch.zeros((1, 4, 4)), seen], 0.01)
     monkeypatch.setattr(known, "_pair_energy", lambda: known.scanned.energy(2, 0.0 * seen))
-    draft = object.__new__(MixtureMatcher)
+    preliminary = object.__new__(MixtureMatcher)
     for learnt, stuck in ((0.0, {1, 3}), (0.9, set())):
-        monkeypatch.setattr(draft, "expected", lambda size, learnt=learnt: learnt * seen)
-        assert known.unlearned_columns(draft) == stuck
+        monkeypatch.setattr(preliminary, "expected", lambda size, learnt=learnt: learnt * seen)
+        assert known.unlearned_columns(preliminary) == stuck
     assert known.unlearned_columns(None) == frozenset()
     known.scanned = None
-    assert known.unlearned_columns(draft) == frozenset()
+    assert known.unlearned_columns(preliminary) == frozenset()
 
 
 def test_pairs_that_were_not_counted_are_kept_apart():

@@ -25,7 +25,7 @@ from core.schema.schema import Column, Kind, Schema
 pytestmark = pytest.mark.slow
 
 N = 6_000
-SETTINGS = {"steps": 10, "draft_steps": 40, "components": 64, "hidden": 16, "latent": 4}
+SETTINGS = {"steps": 10, "preliminary_steps": 40, "components": 64, "hidden": 16, "latent": 4}
 FLAGS = ("a", "b", "c", "d", "e", "twin")
 
 

@@ -45,7 +45,7 @@ class DpGan(Calibrated[DpGanSettings]):
         summary="A critic learns, through noise, to tell real records from generated ones; a "
         "generator learns from the critic alone.",
         good_at="The field's usual baseline; a sequence of generators that boosting can combine.",
-        weak_at="What its generator never makes, no count brings back; slower than P3GM.",
+        weak_at="Values that its generator never produces stay missing; slower than P3GM.",
         source="Xie et al., 2018; Arjovsky et al., 2017",
         stages=(
             *COUNTING_STAGES,

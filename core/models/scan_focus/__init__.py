@@ -1,1 +1,1 @@
-"""Scan and focus: cheap private looks at all small sets of columns, then counts where they pay."""
+"""Scan and focus: a scan of all small sets of columns, then counts of the significant ones."""

@@ -277,7 +277,7 @@ class MixtureMatcher:
         return total if self._uncounted is None else total + self._apart_loss(within, shares)
 
     def _apart_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
-        """Pairs that did not stand out are kept as far from going together as chance would.
+        """Pairs that are not significant are kept as far from going together as chance would.
 
         Nothing is known of them but that; without it the mixture ties them as its fit to the
         counted ones happens to. With signs drawn anew each step, the squared covariance of two
@@ -310,8 +310,8 @@ class MixtureMatcher:
             [share @ signs[:, g] for share, signs in zip(shares, self._signs, strict=True)], dim=1
         )
         products = means[:, members[:, 0]]
-        for place in range(1, members.shape[1]):
-            products = products * means[:, members[:, place]]
+        for position in range(1, members.shape[1]):
+            products = products * means[:, members[:, position]]
         return products
 
     def _set_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:

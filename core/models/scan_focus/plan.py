@@ -2,8 +2,8 @@
 
 PEARL measures random projections of small marginals. Here the projections are signs (a
 characteristic function whose phases are 0 or π is real, and has modulus 1 whatever the number of
-columns), so one cheap release *scans* every small set of columns for what no smaller set explains.
-Counts of the cells then go to the sets that stand out, and a mixture of products is fitted to all
+columns), so one release *scans* every small set of columns for what no smaller set explains.
+Counts of the cells then go to the significant sets, and a mixture of products is fitted to all
 of it in closed form.
 
 Source: Liew, Takahashi and Ueno, "PEARL", ICLR 2022 (§4.1, characteristic functions); Liu, Vietri
@@ -46,8 +46,8 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         id="scan_focus",
         name="Scan and focus",
         summary=(
-            "Looks cheaply at every small set of columns, counts privately where something stands "
-            "out, and mixes a synthetic table that agrees with all counts."
+            "Scans every small set of columns privately, counts the significant ones, and fits a "
+            "mixture of record types to all counts."
         ),
         good_at="Mixed tables: pairs of columns, columns that follow from one another, and "
         "patterns that only three or four columns show together.",
@@ -55,14 +55,19 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         source="PEARL (ICLR 2022) with scanned marginals and a GEM mixture (NeurIPS 2021)",
         stages=(
             *COUNTING_STAGES,
-            Stage(name="draft", title="Draft", makes="a first mixture", private=False),
+            Stage(
+                name="preliminary",
+                title="Preliminary model",
+                makes="a first mixture",
+                private=False,
+            ),
             Stage(name=FOCUS, title=TITLES[FOCUS], makes="noisy counts of sets", private=True),
             Stage(name="training", title="Training", makes="a matching mixture", private=False),
         ),
         charts=(CLOSENESS,),
         soundness=(
-            "Every number is a sum over records in which one record moves one cell of each set, or "
-            "each sign product by one; what is counted next follows from released numbers alone."
+            "Every number is a sum over records in which one record changes one cell of each set, "
+            "or each sign product, by one. What is counted next depends on released numbers alone."
         ),
         settings=settings_of(ScanFocusSettings),
     )

@@ -17,18 +17,18 @@ from core.models.steps.counting.releases import Releases
 
 __all__ = ["FocusedReleases"]
 
-SET_SNR_THRESHOLD = 25.0  # standard deviations above noise, of larger sets, which a rough draft may
+SET_SNR_THRESHOLD = 25.0  # standard deviations above noise, of larger sets, which a rough model may
 # miss a little
-UNLEARNED_ENERGY_SHARE = 0.5  # share of a clear pair's energy that a draft may leave unexplained
+UNLEARNED_ENERGY_SHARE = 0.5  # of a clear pair's energy, that may be left unexplained
 MOST_SETS = 4
 GROUPS = {3: 4, 4: 4}  # groups a number is folded to in a counted set, by its size; else 3
 
 
 class FocusedReleases(Releases):
-    """Counts of columns and pairs, then of what a draft made from them gets wrong."""
+    """Counts of columns and pairs, then of what a preliminary model made from them gets wrong."""
 
     def targets(self) -> Targets:
-        """What a draft is trained on: columns, scan and pairs."""
+        """What a preliminary model is trained on: columns, scan and pairs."""
         pairs = self.pairs(PAIRS) if self.design.pairs else ()
         columns, columns_noise = self._column_targets()
         return Targets(
@@ -41,11 +41,11 @@ class FocusedReleases(Releases):
             pairs=denoised(pairs, self.scales, self.shares, self.within),
         )
 
-    def focused(self, targets: Targets, draft: MixtureMatcher | None) -> Targets:
-        """The targets with what is counted last: sets the draft contradicts, or pairs once more."""
+    def focused(self, targets: Targets, preliminary: MixtureMatcher | None) -> Targets:
+        """The targets with what is counted last: contradicted sets, or pairs once more."""
         state = self.checkpoint.state
         if "focus_sets" not in state:
-            chosen = self._contradicted(draft)
+            chosen = self._contradicted(preliminary)
             state["focus_sets"] = [list(columns) for columns in chosen]
         sets = [tuple(columns) for columns in state["focus_sets"]]
         if not sets:
@@ -71,26 +71,26 @@ class FocusedReleases(Releases):
         ]
         return replace(targets, sets=tuple(targeted))
 
-    def unlearned_columns(self, draft: MixtureMatcher | None) -> frozenset[int]:
-        """Columns of clear pairs of which the draft has learnt less than half.
+    def unlearned_columns(self, preliminary: MixtureMatcher | None) -> frozenset[int]:
+        """Columns of clear pairs of which the preliminary model has learnt less than half.
 
         A parity of two columns has no slope where all components are alike; those that start apart
         in such columns see it.
         """
-        if self.scanned is None or draft is None:
+        if self.scanned is None or preliminary is None:
             return frozenset()
         above, clear = self._pair_energy()
-        left, _ = self.scanned.energy(2, draft.expected(2))
+        left, _ = self.scanned.energy(2, preliminary.expected(2))
         missed = (clear > SET_SNR_THRESHOLD) & (left > UNLEARNED_ENERGY_SHARE * above)
         return frozenset(c for i in np.flatnonzero(missed) for c in self.design.pairs[i])
 
-    def _contradicted(self, draft: MixtureMatcher | None) -> list[tuple[int, ...]]:
-        """The larger sets whose scan the draft explains least, where that is beyond noise."""
-        if self.scanned is None or draft is None:
+    def _contradicted(self, preliminary: MixtureMatcher | None) -> list[tuple[int, ...]]:
+        """The larger sets whose scan the preliminary model explains least, beyond noise."""
+        if self.scanned is None or preliminary is None:
             return []
         scores: list[tuple[tuple[int, ...], float]] = []
         for size in range(3, len(self.design.sets) + 1):
-            _, score = self.scanned.energy(size, draft.expected(size))
+            _, score = self.scanned.energy(size, preliminary.expected(size))
             best = np.argsort(-score)[: 2 * MOST_SETS]
             scores += [(self.design.sets[size - 1][i], float(score[i])) for i in best]
         scores.sort(key=lambda row: -row[1])

@@ -17,7 +17,7 @@ class ScanFocusSettings(Frozen):
       steps: of the last training, which cost time and never privacy; 0 follows from the width.
       trainings: how often, at most, these steps are taken: again for as long as the mixture lies
         farther from the counts than their noise; 0 is three times where steps are automatic.
-      draft_steps: of the training in between, whose errors say what is counted last.
+      preliminary_steps: of the training in between, whose errors say what is counted last.
       members: mixtures that are trained apart and put together; 0 follows from the width.
       components: of each mixture.
       most_together: columns, besides the target, that are looked at together at most.
@@ -36,7 +36,7 @@ class ScanFocusSettings(Frozen):
         le=200_000,
     )
     trainings: int = Field(default=0, ge=0, le=100)
-    draft_steps: int = Field(default=200, ge=LEAST_STEPS, le=200_000)
+    preliminary_steps: int = Field(default=200, ge=LEAST_STEPS, le=200_000)
     members: int = tunable(
         0,
         "Mixtures put together",

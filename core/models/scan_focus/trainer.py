@@ -1,4 +1,4 @@
-"""Scan and focus: releases, a draft that says where to look closer, and the mixture."""
+"""Scan and focus: releases, a preliminary model that says where to look closer, and the mixture."""
 
 from __future__ import annotations
 
@@ -58,16 +58,18 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     unlearned: frozenset[int] = frozenset()
     if design.pairs:
         emitter.send(SignificantSets(sets=known.significant_sets))
-        draft = None
+        preliminary = None
         if design.larger:
-            phase = PhaseStarted(name="draft", title="Draft (touches no private data)")
-            steps = settings.draft_steps
-            draft = _matcher(known, targets, settings, unlearned, steps=steps, member=0)
-            train_on(phase, MixtureEnsemble([draft]), steps)
-            unlearned = known.unlearned_columns(draft)
-        targets = known.focused(targets, draft)
+            phase = PhaseStarted(
+                name="preliminary", title="Preliminary model (reads no private data)"
+            )
+            steps = settings.preliminary_steps
+            preliminary = _matcher(known, targets, settings, unlearned, steps=steps, member=0)
+            train_on(phase, MixtureEnsemble([preliminary]), steps)
+            unlearned = known.unlearned_columns(preliminary)
+        targets = known.focused(targets, preliminary)
         emitter.send(SignificantSets(sets=known.significant_sets))
-    phase = PhaseStarted(name=TRAINING, title="Training (touches no private data)")
+    phase = PhaseStarted(name=TRAINING, title="Training (reads no private data)")
     steps = _steps(settings, targets)
     ensemble = MixtureEnsemble(
         [
@@ -76,7 +78,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
         ]
     )
     train_on(phase, ensemble, int(checkpoint.state.get(IN_ALL, steps)))
-    phase = PhaseStarted(name=TRAINING, title="Training further (touches no private data)")
+    phase = PhaseStarted(name=TRAINING, title="Further training (reads no private data)")
     while ensemble.done < steps * settings.trainings and more_to_learn(ensemble, targets, design):
         ensemble.begin(steps)
         checkpoint.state[IN_ALL] = ensemble.done + steps

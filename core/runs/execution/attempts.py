@@ -18,6 +18,7 @@ from core.encoding.codec import Codes
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import PersonRows
 from core.encoding.stored_codes import StoredCodes
+from core.message import Message, joined, to_say
 from core.models.events import Note, OnEvent
 from core.models.layout_rows import ApplyLayout, previewed
 from core.models.registry import load_fitted
@@ -75,7 +76,7 @@ def fit_attempts(
       codes: the rows that are trained on, encoded in the columns that models see.
       people: where each person's rows lie in `codes`; None where a record is a row.
       shift: keeps the function that shifts tagged columns.
-      on_event: hears of each phase and brings the signal back.
+      on_event: receives events and returns the signal.
 
     Raises:
       RunStoreError: no attempt can end any more; nothing is left to go on from.
@@ -88,17 +89,19 @@ def fit_attempts(
         try:
             ended = attempt.run(codes, people, on_event)
             passed = all(result["granted"] for result in ended)
-            told = f"Attempt {number} did not pass the check of the tagged columns."
+            outcome = Message(
+                "Attempt {number} did not pass the check of the tagged columns.", number=number
+            )
         except UnplannedReleaseError:
             if not job.resume:
                 raise  # no crash came before: the model asks for what its plan does not hold
-            passed, told = False, _LOST.format(number=number)
+            passed, outcome = False, Message(_LOST, number=number)
         executed += attempt.meter.executed
         private = private and attempt.meter.private
         if passed:
             break
-        more = "Beginning anew." if number < job.plan.attempts else "It was the last."
-        on_event(Note(text=f"{told} {more}"))
+        last = number == job.plan.attempts
+        on_event(Note(text=joined([outcome, "It was the last." if last else "Beginning anew."])))
     if ended is None:
         job.artefacts.delete(CHECKPOINT)
         raise RunStoreError(
@@ -113,7 +116,7 @@ def fit_attempts(
     return Attempts(fitted, _joined(executed), private, lmdp)
 
 
-_LOST = (
+_LOST = to_say(
     "Attempt {number} lost a release that was paid for when the worker process ended. It stays "
     "paid for and is not made again."
 )
@@ -142,8 +145,8 @@ class _Attempt:
         base = private_folder(job.folder / CHECKPOINT)
         self._folder = base if number == 1 else private_folder(base / f"{ATTEMPT}{number}")
         self._results = self._folder / "verdict.json"
-        place = job.folder if number == 1 else self._folder
-        self.meter = _meter(place / METER, job)
+        folder = job.folder if number == 1 else self._folder
+        self.meter = _meter(folder / METER, job)
         self.fitted: SavedModel | None = None
 
     def run(

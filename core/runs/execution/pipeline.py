@@ -94,7 +94,7 @@ def execute(
       job: see `Job`.
       rows: that are trained on; read once, after the debit.
       store: holds the ledger that pays and the secret that shifts.
-      on_event: hears of each phase and brings the signal back.
+      on_event: receives events and returns the signal.
       find: the synthesizer of a model id.
       debited: told of the ledger's entry before a row is read; for a resumed run, the one it has.
 

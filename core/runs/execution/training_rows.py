@@ -130,7 +130,7 @@ def training_records(
       plan: says how many records there are.
       folder: of the run; what is too large for memory takes room there, see
         `core.encoding.stored_codes`.
-      on_event: told how far reading is, and brings the signal back.
+      on_event: receives progress and returns the signal.
 
     Raises:
       RunStoreError: there are other rows than the plan says, or no room on disk.

@@ -108,7 +108,7 @@ def calibrate(
       inner: generates the pool that weights are fitted on.
       pairs: whether pairs of columns are matched besides single ones.
       fine: whether cells are carried to the released shares of single columns before that, places
-        drawn from the fine counts and relations kept.
+        drawn from the histogram counts and relations kept.
       candidates: see `Calibrated`; the pool is smaller where they are fewer.
       on_iteration: called after each iteration with its number and distances in units of the noise.
     """
@@ -190,7 +190,7 @@ def calibrated(
     """
     emitter, base = Emitter(context.on_event), model.base
     assert isinstance(base, BaseSampler)
-    title = "Fitting rows to the counts (touches no private data)"
+    title = "Fitting rows to the counts (reads no private data)"
     emitter.send(PhaseStarted(name=NAME, title=title))
 
     def on_iteration(done: int, distances: dict[str, float]) -> None:

@@ -78,5 +78,5 @@ def carried(cell: Cells, moves: Floats, random: torch.Generator) -> Cells:
     line[:, -1] = 1.0
     keys = (np.arange(len(moves))[:, None] + line).ravel()
     uniform = torch.rand(len(cell), generator=random, dtype=torch.float64).numpy()
-    place = np.searchsorted(keys, cell + uniform, side="right") - cell * len(moves)
-    return np.asarray(place.clip(0, len(moves) - 1), dtype=np.int64)
+    goal_cell = np.searchsorted(keys, cell + uniform, side="right") - cell * len(moves)
+    return np.asarray(goal_cell.clip(0, len(moves) - 1), dtype=np.int64)

@@ -41,7 +41,7 @@ class Reweigh:
       placing: makes records of cells.
       moves: by column, where the rows of each cell are carried before they are weighed, see
         `coupling`; None where they stay. Empty where a number's place stays as the model drew it
-        and no relation is kept; else places are drawn from the fine counts.
+        and no relation is kept; else places are drawn from the histogram counts.
       settled: likewise, where cells of chosen rows are carried: weights that tie many columns take
         single ones a little away.
       candidates: generated for each row that is drawn: none weighs more than so many average ones.
@@ -70,7 +70,7 @@ class Reweigh:
     def placed(
         self, codec: Codec, codes: Codes, cells: list[Cells], random: torch.Generator
     ) -> Codes:
-        """Rows with numbers at places of the fine counts, that keep every relation.
+        """Rows with numbers at places of the histogram counts, that keep every relation.
 
         Args:
           codes: NumPy codes of the rows; not changed.

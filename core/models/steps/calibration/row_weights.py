@@ -63,10 +63,10 @@ def cells_of(columns: Sequence[int], sizes: Sequence[int], cells: Sequence[Cells
     >>> cells_of((1, 0), (3, 2), [np.array([0, 1]), np.array([2, 1])]).tolist()
     [4, 3]
     """
-    place = np.zeros(len(cells[columns[0]]), dtype=np.int64)
+    joint = np.zeros(len(cells[columns[0]]), dtype=np.int64)
     for column, size in zip(columns, sizes, strict=True):
-        place = place * size + cells[column]
-    return place
+        joint = joint * size + cells[column]
+    return joint
 
 
 def log_weights(

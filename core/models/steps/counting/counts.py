@@ -88,11 +88,11 @@ class SetCounts:
         cells = {column: self.scales[column].index(rows) for column in needed}
         counts = []
         for query in self.queries:
-            place = torch.zeros(len(rows), dtype=torch.int64, device=mask.device)
+            joint = torch.zeros(len(rows), dtype=torch.int64, device=mask.device)
             for column, groups, size in zip(query.columns, query.groups, query.shape, strict=True):
-                place = place * size + groups.to(mask.device)[cells[column]]
+                joint = joint * size + groups.to(mask.device)[cells[column]]
             whole = math.prod(query.shape)
-            counts.append(torch.bincount(place, weights, minlength=whole) * query.weight)
+            counts.append(torch.bincount(joint, weights, minlength=whole) * query.weight)
         return torch.cat(counts)
 
     def split(self, release: Tensor) -> list[Tensor]:

@@ -25,11 +25,11 @@ SHARES = {SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.44,
 # where numbers take more values than a column has cells: places within a cell are known from fine
 # counts alone, cells again from pairs
 LONG = {SCALES: 0.16, COLUMNS: 0.11}
-# records a unit of noise: with fewer fine counts drown in it, with more the usual share shows all
+# records a unit of noise: with fewer, noise hides the counts; with more, the usual share is enough
 LONG_SNR_FROM, LONG_SNR_TO = 2_100.0, 13_000.0
 # of tables with more pairs than are all counted: what the scan misses is not counted at all
 SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.25, FOCUS: 0.11}
-ALL_PAIRS = 200  # so many are all counted; of more, those that stand out
+ALL_PAIRS = 200  # so many are all counted; of more, the significant ones
 TOGETHER = 2  # columns, besides the target, that calibrated models count together
 CELLS = 32  # that a column gets at most
 MOST_CLASSES = 8  # a target with more states is counted as an ordinary column

@@ -12,40 +12,40 @@ from core.privacy.plan import Phase
 __all__ = ["CLOSENESS", "COUNTING_STAGES", "TITLES", "counting_phases"]
 
 TITLES = {
-    SCALES: "Fine counts of each column",
+    SCALES: "Histogram of each column",
     COLUMNS: "Counts of each column",
     SCAN: "Scan of all small sets of columns",
     RELATIONS: "Columns that add up",
     PAIRS: "Counts of pairs of columns",
-    FOCUS: "Counts where the draft is wrong",
+    FOCUS: "Counts that correct the preliminary model",
 }
 WHAT = {
-    SCALES: "How many records lie in each fine and each coarse cell of every column. The cells of "
-    "all later counts are made from it.",
-    COLUMNS: "How many records lie in each cell of every column.",
-    SCAN: "Sums of products of signs, one sign a column, over every set of a few columns and each "
-    "value of the target: what stands out above the noise is counted next.",
-    RELATIONS: "For each three numeric columns that could add up, how many records do.",
-    PAIRS: "How many records lie in each cell of the pairs that stood out, for each value of the "
-    "target where they go together differently and enough records are there to show it, and in "
-    "each cell of every column for each value of the target.",
-    FOCUS: "Counts of the cells of those sets of three or more columns whose scan a draft of the "
-    "synthetic table contradicts; of the pairs once more where there is none.",
+    SCALES: "How many records lie in each narrow and each wide bin of every column. The bins of "
+    "all later counts are built from it.",
+    COLUMNS: "How many records lie in each bin of every column.",
+    SCAN: "Sums of products of signs, one sign a column, for every small set of columns and each "
+    "value of the target. Sets that are significant above the noise are counted next.",
+    RELATIONS: "For every three numeric columns that could add up, how many records do.",
+    PAIRS: "How many records lie in each cell of the selected pairs of columns. Pairs that differ "
+    "between values of the target are counted for each value, where there are enough records; so "
+    "is every column.",
+    FOCUS: "Counts for sets of three or more columns where the preliminary model contradicts the "
+    "scan. If there are none, the pairs are counted once more.",
 }
 COUNTING_STAGES = tuple(
     Stage(name=name, title=TITLES[name], makes=makes, private=True)
     for name, makes in (
-        (SCALES, "cells of each column"),
+        (SCALES, "bins of each column"),
         (COLUMNS, "noisy counts"),
-        (SCAN, "what goes together"),
-        (RELATIONS, "rules that rows keep"),
+        (SCAN, "sets of related columns"),
+        (RELATIONS, "sums that rows keep"),
         (PAIRS, "noisy counts of pairs"),
     )
 )
 CLOSENESS = Chart(
     title="How close the synthetic table is to what was counted",
-    caption="Lower is closer. At 1 the distance is what the noise alone would make: all that the "
-    "counts know is learned.",
+    caption="Lower is closer. A distance of 1 is what the noise alone would cause: the model has "
+    "learned all that the counts show.",
     unit="distance, in units of the noise",
     series=("single columns", "pairs of columns", "larger sets"),
 )

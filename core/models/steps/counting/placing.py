@@ -74,7 +74,7 @@ class Placing:
         )
 
     def codes(self, codec: Codec, cells: Sequence[Cells], random: torch.Generator) -> Codes:
-        """Records of the given cells, at places drawn from the fine counts.
+        """Records of the given cells, at places drawn from the histogram counts.
 
         Args:
           cells: int64 [n] of every column.

@@ -162,8 +162,8 @@ class Releases:
 
     def _differs(self, columns: tuple[int, ...]) -> bool:
         """Whether a set's scan differs between classes by more than noise and chance."""
-        place = bisect_left(self.design.sets[len(columns) - 1], columns)  # sets are in order
-        return bool(self._scan_by_class[len(columns) - 1][place] > self._report_threshold)
+        index = bisect_left(self.design.sets[len(columns) - 1], columns)  # sets are in order
+        return bool(self._scan_by_class[len(columns) - 1][index] > self._report_threshold)
 
     @cached_property
     def _scan_by_class(self) -> list[Floats]:
@@ -249,9 +249,9 @@ class Releases:
     @property
     def _pairs_by_class(self) -> tuple[Tensor, Tensor]:
         """Shares of the classes, and where either column of each pair is among single ones."""
-        place = {column: i for i, column in enumerate(self.design.features)}
-        places = torch.tensor([[place[a], place[b]] for a, b in self.design.pairs])
-        return torch.from_numpy(self._class_shares()), places
+        index = {column: i for i, column in enumerate(self.design.features)}
+        members = torch.tensor([[index[a], index[b]] for a, b in self.design.pairs])
+        return torch.from_numpy(self._class_shares()), members
 
     def _pair_energy(self) -> tuple[Floats, Floats]:
         """What columns that are independent within each class do not explain of each pair."""

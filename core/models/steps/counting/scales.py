@@ -91,7 +91,7 @@ class FineHistograms:
 
     @property
     def sizes(self) -> list[int]:
-        """Lengths of the parts: fine counts and coarse counts of each column in turn."""
+        """Lengths of the parts: histogram counts and coarse counts of each column in turn."""
         return [size for g in self.grids for size in (g.count, _coarse(g))]
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ class ColumnScale:
       grid: the fine cells.
       cell_of: int64 [fine cells + atoms], the cell each belongs to; cells of the line come first.
       line: how many cells lie on the line.
-      variance: float64 [cells], of a cell's sum of fine counts, in units of one count's.
+      variance: float64 [cells], of a cell's sum of histogram counts, in units of one count's.
       counts: float64 [cells], released counts, any sign.
       keys: float64 [fine cells], ascending: cell plus the share of its records up to that fine one.
     """
@@ -201,7 +201,7 @@ def scales_of(mechanism: FineHistograms, release: Tensor, noise: float) -> tuple
 
 
 def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
-    """Ascending cells of fine counts: each of a fair share and clear of noise, spikes alone."""
+    """Ascending cells of counts: each of a fair share and clear of noise, spikes alone."""
     fine = len(counts)
     if fine <= KEPT_GRID:
         return np.arange(fine)
@@ -226,8 +226,8 @@ def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
 def _keys(counts: Floats, cells: NDArray[np.int64], noise: float) -> Floats:
     """Cell + share of its records up to each fine cell.
 
-    Densities fall between the neighbours', and off towards the bounds, unless the fine counts say
-    otherwise beyond their noise.
+    Densities fall between the neighbours', and off towards the bounds, unless counts say otherwise
+    beyond their noise.
     """
     if not len(counts):
         return np.zeros(0)
@@ -280,7 +280,7 @@ def _spread(
 ) -> None:
     """Share a mass out among fine cells low … high - 1, halving at the roundest place between.
 
-    Each half gets what the line says, corrected by what was counted as far as that stands out of
+    Each half gets what the line says, corrected by what was counted as far as that exceeds
     its noise (positive-part shrinkage, as of wavelet coefficients).
 
     Args:

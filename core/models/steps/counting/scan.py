@@ -123,8 +123,8 @@ def _sums(values: Tensor, weights: Tensor, members: Sequence[Tensor]) -> Tensor:
             if sets.shape[1] == 2:  # all pairs at once
                 sums.append((weighted @ signs.t())[sets[:, 0], sets[:, 1]])
                 continue
-            for place in range(1, sets.shape[1]):
-                weighted = weighted * signs[sets[:, place]]
+            for position in range(1, sets.shape[1]):
+                weighted = weighted * signs[sets[:, position]]
             sums.append(weighted.sum(dim=1))
         groups.append(torch.cat(sums))
     return torch.stack(groups)

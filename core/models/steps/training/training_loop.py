@@ -64,7 +64,7 @@ def train(
       phase: what is told as it begins.
       steps: in all; one may run the phase's mechanism more than once.
       preview: a few synthetic rows as records; none while there is nothing to see.
-      on_event: hears of events by the clock, but of `POINTS` metrics at least.
+      on_event: receives events by the clock, but of `POINTS` metrics at least.
 
     Raises:
       FitCancelled, FitPaused: the observer's signal, after the checkpoint is written.
