@@ -33,8 +33,6 @@ class RayLauncher:
     """A `Launcher` on a Ray cluster; any number of them may share one store.
 
     Attributes:
-      store: the run store, which all machines of the cluster reach.
-      cluster: where, and what a run takes of it.
       command: of the process that talks to the cluster, after the interpreter.
     """
 

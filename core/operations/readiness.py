@@ -18,9 +18,6 @@ def readiness(store: Callable[[], RunStore], launcher: Callable[[], Launcher]) -
     """Whether the workspace can be written, the database asked, and workers started.
 
     Whatever goes wrong is a False and nothing more: no path, address or message.
-
-    Args:
-      store: the server's run store; may raise.
     """
     return {
         "workspace": _does(_write),

@@ -42,7 +42,6 @@ class ObjectArtefacts:
     """An `ArtefactStore` under a prefix of a bucket.
 
     Attributes:
-      bucket: with the run's or table's prefix.
       scratch: of this process, for what has to be a file for a while.
     """
 
@@ -186,7 +185,6 @@ class _ObjectWorkingFolder(ObjectArtefacts):
     It knows what it published, also when the store does not answer.
 
     Attributes:
-      folder: of this machine.
       publisher: of the two; every other one that wrote before is behind it.
     """
 

@@ -137,10 +137,6 @@ class PublishedFolder:
 class Publisher:
     """Publishes one folder again and again; files that did not change since are not sent again.
 
-    Args:
-      manifests: key of the folder of manifests.
-      parts: key of the folder of parts.
-
     Attributes:
       manifest: the newest one that this process knows of.
     """

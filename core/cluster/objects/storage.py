@@ -19,13 +19,7 @@ FRESH = {"use_listings_cache": False}  # another machine may have written since 
 
 @dataclass(frozen=True)
 class ObjectStorage:
-    """`core.runs.storage.storages.Storage` in an object store.
-
-    Attributes:
-      workspace: of this machine, for scratch.
-      bucket: with the workspace's prefix.
-      scratch: of this process.
-    """
+    """`core.runs.storage.storages.Storage` in an object store."""
 
     workspace: Workspace
     bucket: Bucket

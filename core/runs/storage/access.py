@@ -57,8 +57,6 @@ def set_access(
     """Say who may see a table, instead of what was said before.
 
     Args:
-      table_id: which table; NotFoundError when there is none.
-      owner: address of who brought it in.
       shared: addresses of people who may see it too; blank ones are left out.
     """
     others = sorted({one.strip().lower() for one in shared} - {"", owner.lower()})

@@ -76,11 +76,7 @@ def _new_folder(root: Path) -> tuple[Path, int]:
 
 @contextmanager
 def held_folder(root: Path) -> Iterator[Path]:
-    """A fresh folder, removed when the block ends; `remove_leftovers` does where it never ends.
-
-    Args:
-      root: where it is made; there, mode 0700.
-    """
+    """A fresh folder, removed when the block ends; `remove_leftovers` does where it never ends."""
     folder, held = _new_folder(root)
     try:
         yield folder
@@ -93,7 +89,6 @@ def remove_leftovers(root: Path, *, undo: Callable[[Path], None] = lambda folder
     """Remove folders of processes that ended without doing so.
 
     Args:
-      root: of the folders; may be absent.
       undo: told of each folder before it goes. It may raise StorageError: the folder then waits for
         the next time.
     """

@@ -32,11 +32,7 @@ def record_sign_in(store: TableStore, person: str, issued: float) -> None:
 
 
 def end_sign_ins(store: TableStore, person: str, issued: float) -> None:
-    """End all sign-ins of a person that were seen, and the one at hand.
-
-    Args:
-      store, person, issued: as for `record_sign_in`.
-    """
+    """End all sign-ins of a person that were seen, and the one at hand."""
     record_sign_in(store, person, issued)
     theirs = update(SignInRow).where(SignInRow.person == person)
     with store.engine.begin() as connection:
@@ -44,11 +40,7 @@ def end_sign_ins(store: TableStore, person: str, issued: float) -> None:
 
 
 def sign_in_ended(store: TableStore, person: str, issued: float) -> bool:
-    """Whether a person has signed out since a sign-in.
-
-    Args:
-      store, person, issued: as for `record_sign_in`.
-    """
+    """Whether a person has signed out since a sign-in."""
     ended = select(SignInRow.ended).where(SignInRow.person == person)
     with store.engine.connect() as connection:
         last = connection.execute(ended).scalar()

@@ -49,11 +49,7 @@ class Storage(Protocol):
 
 @dataclass(frozen=True)
 class LocalStorage:
-    """`Storage` in the workspace's own folder.
-
-    Attributes:
-      workspace: the folder.
-    """
+    """`Storage` in the workspace's own folder."""
 
     workspace: Workspace
 
@@ -113,11 +109,7 @@ def random_secret(storage: Storage, name: str, length: int) -> bytes:
 
 
 def forget_logs(workspace: Workspace, runs: Collection[str]) -> None:
-    """Remove what this machine still keeps of deleted runs whose artefacts lie elsewhere.
-
-    Args:
-      runs: ids of all runs there are.
-    """
+    """Remove what this machine still keeps of deleted runs whose artefacts lie elsewhere."""
     if not os.environ.get(STORAGE):
         return  # the folder that a run keeps is the artefacts themselves
     fresh = time.time() - FRESH_SECONDS  # of a run that was made since its id was asked for

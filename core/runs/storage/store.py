@@ -56,9 +56,6 @@ class RunStore(TableStore):
 
     Looking at a run whose worker process is gone marks it lost, so that no reader, in whatever
     process, sees a dead run as running; where nothing can be written, the mark has to wait.
-
-    Attributes:
-      journal: the events of all runs.
     """
 
     def __init__(self, workspace: Workspace, *, patience: float = 0.0) -> None:

@@ -54,10 +54,7 @@ class TableStore:
     """The tables of one workspace.
 
     Attributes:
-      workspace: the folder.
-      storage: where rows and artefacts lie.
       engine: the database's engine, which the ledger shares.
-      unfinished: tables that are being brought in.
 
     Args:
       patience: seconds to go on trying when an object store does not answer, ≥ 0.
@@ -106,9 +103,7 @@ class TableStore:
         Args:
           rows: raw cells, n ≥ 1; see `core.reading.raw_cells`.
           profile: `core.proposing.profile.Profile` as a dict.
-          source: where the table came from, in words.
           table_id: 10 hex digits; None draws them.
-          owner: see `add_written`.
 
         Raises:
           RunStoreError: no records, or the columns are not the schema's.
@@ -149,7 +144,6 @@ class TableStore:
         Args:
           table_id: 10 hex digits.
           profile: `core.proposing.profile.Profile` as a dict.
-          source: where the table came from, in words.
           owner: address of who brings it in, whose alone it is from its first moment on; "" for
             nobody's, which is everybody's who may see tables.
         """
@@ -194,9 +188,6 @@ class TableStore:
 
         Where it says anew who rows are of, or how many are kept out, the people to train on are
         counted, once, so that nothing else needs to read rows for it.
-
-        Args:
-          profile: the one that goes with it; None keeps the old.
 
         Raises:
           RunStoreError: the schema names other columns than the table has.

@@ -38,9 +38,6 @@ def shift_key(workspace: Workspace, account_id: str) -> bytes:
     average would show what the shift hides. That groups and strength stay the same as well is the
     ledger's to see to (`core.privacy.ledger.shift_consistency`).
 
-    Args:
-      workspace: its secret is made on first use.
-
     Returns:
       32 bytes.
 
@@ -57,11 +54,7 @@ def people_key(workspace: Workspace) -> bytes:
 
 @dataclass(frozen=True)
 class WorkspaceLedgerFiles:
-    """`core.privacy.ledger.chain.LedgerFiles` beside the workspace's other secrets.
-
-    Attributes:
-      storage: of the workspace.
-    """
+    """`core.privacy.ledger.chain.LedgerFiles` beside the workspace's other secrets."""
 
     storage: Storage
 

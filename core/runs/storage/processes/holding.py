@@ -53,11 +53,7 @@ def to_claim(engine: Engine, run_id: str, slot: int | None, states: Collection[S
 
 
 def to_adopt(engine: Engine, run_id: str, *, pid: int, started: float) -> Update:
-    """Say which process of this machine holds a run that was taken.
-
-    Args:
-      pid, started: of the process, see `core.runs.storage.processes.process.started_since_boot`.
-    """
+    """Say which process of this machine holds a run that was taken."""
     free = or_(RunRow.pid.is_(None), held_by(engine, pid))
     return (
         update(RunRow)
@@ -67,11 +63,7 @@ def to_adopt(engine: Engine, run_id: str, *, pid: int, started: float) -> Update
 
 
 def to_beat(engine: Engine, run_id: str, pid: int) -> Update:
-    """Give a sign of life of the process that holds a run.
-
-    Args:
-      pid: of the process, on this machine.
-    """
+    """Give a sign of life of the process that holds a run."""
     return (
         update(RunRow)
         .where(RunRow.id == run_id, RunRow.state == State.RUNNING, held_by(engine, pid))

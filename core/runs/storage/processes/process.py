@@ -62,7 +62,6 @@ def holder_gone(run: RunRow, machine: str, clock: SharedClock) -> bool:
     wakes with its workers. On another machine only the heartbeat can tell.
 
     Args:
-      machine: `machine_name` of this one.
       clock: of the database, read after the run was.
     """
     if run.host != machine:
@@ -75,12 +74,7 @@ def holder_gone(run: RunRow, machine: str, clock: SharedClock) -> bool:
 
 @dataclass(frozen=True)
 class LostRun:
-    """A run whose worker is gone, as it was seen: a sign of life since then makes it untrue.
-
-    Attributes:
-      run_id: of the run.
-      heartbeat: its last one.
-    """
+    """A run whose worker is gone, as it was seen: a sign of life since then makes it untrue."""
 
     run_id: str
     heartbeat: float | None
@@ -109,11 +103,7 @@ class Readings:
         self.peak_memory_mb = 0.0
 
     def read(self, device: str) -> dict[str, Any]:
-        """CPU in % of one core, resident memory in MiB, and the first graphics card's if any.
-
-        Args:
-          device: the name that the fit runs on, passed through.
-        """
+        """CPU in % of one core, resident memory in MiB, and the first graphics card's if any."""
         memory = self._process.memory_info().rss / MIB
         self.peak_memory_mb = max(self.peak_memory_mb, memory)
         reading = {

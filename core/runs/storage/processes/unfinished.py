@@ -30,13 +30,7 @@ NOTHING_KEPT = "Nothing of the table was saved."
 
 @dataclass(frozen=True)
 class UnfinishedTables:
-    """The tables of a workspace that are not whole yet.
-
-    Attributes:
-      workspace: the folder.
-      storage: where rows lie.
-      engine: of the database.
-    """
+    """The tables of a workspace that are not whole yet."""
 
     workspace: Workspace
     storage: Storage
@@ -50,9 +44,6 @@ class UnfinishedTables:
     @contextmanager
     def begun(self, table_id: str) -> Iterator[tuple[ArtefactStore, Path]]:
         """Where rows are written, and a scratch folder; no rows stay if the block fails.
-
-        Args:
-          table_id: of the table, 10 hex digits.
 
         Raises:
           StorageError: as the block raised it, saying that nothing was kept.
@@ -76,11 +67,7 @@ class UnfinishedTables:
             remove_leftovers(self.root, undo=self._undo)
 
     def _undo(self, folder: Path) -> None:
-        """Clear the rows of tables that never got a record.
-
-        Args:
-          folder: of a process that has ended.
-        """
+        """Clear the rows of tables that never got a record."""
         for one in folder.iterdir():
             try:
                 with Session(self.engine) as session:

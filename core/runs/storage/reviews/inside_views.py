@@ -29,7 +29,6 @@ class InsideView:
 
     Attributes:
       run_id: of the run, which may have been deleted since.
-      author: who.
       time: when first (UTC).
     """
 

@@ -61,7 +61,6 @@ class Comment:
     """A remark on a figure.
 
     Attributes:
-      id: of the note.
       about: the figure's key, such as "pca" or "column:age"; "" for the whole run.
       author, time, text: who, when (UTC), what.
       settled_by: who marked it as dealt with, or "".
