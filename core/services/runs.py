@@ -20,7 +20,7 @@ from core.runs.accounts.people import require_account
 from core.runs.accounts.spending import epsilon_text, kept_spent
 from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import State
-from core.runs.execution.launching.launcher import Launcher, SampleRequest
+from core.runs.execution.launching.launcher import Launcher, SampleRequest, not_resumable
 from core.runs.execution.noisy_scores import ScoreCounts
 from core.runs.execution.review_histograms import ReviewHistograms
 from core.runs.records import RunRecord, TableRecord
@@ -137,9 +137,7 @@ def resume(
     """
     run = store.run(run_id)
     if run.state.live or run.state.final:
-        raise RunStoreError(
-            Message("A run that is {value} cannot be resumed.", value=run.state.value)
-        )
+        raise RunStoreError(not_resumable(run.state))
     if not run.resumable and not spend_again:
         raise RunStoreError(
             Message(

@@ -44,9 +44,7 @@ def facts_name(table: str) -> str:
 
 def not_resumable(state: State) -> Message:
     """Why a run in this state cannot go on."""
-    return Message(
-        "Only a paused, lost or failed run can be resumed; this one is {state}.", state=state.value
-    )
+    return Message("A run that is {value} cannot be resumed.", value=state.value)
 
 
 class Launcher(Protocol):

@@ -141,9 +141,7 @@ class LocalLauncher:
         try:
             pid = children.start(command, path, mode="ab")
         except OSError as error:
-            message = Message(
-                "The run's worker process could not be started. This attempt spent nothing."
-            )
+            message = "The run's worker process could not be started. This attempt spent nothing."
             self.store.set_state(
                 run_id, State.FAILED, message, error=f"{message} ({error})", failure="launcher"
             )
