@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from core.message import Message
 from core.models.card import Frozen
 from core.models.filling import complete_rows, fill_gaps
 from core.models.in_parts import sampled
@@ -80,10 +81,28 @@ class Measured(BaseModel):
     def words(self) -> str:
         """One sentence."""
         share = self.fitting / self.drawn if self.drawn else 0.0
-        which = "rows that the model drew" if self.asked is None else "drawn rows that fit"
-        own = f"{self.fitting:,} of {self.drawn:,} {which} ({share:.2%})"
-        asked = "" if self.asked is None else f"; {self.asked:.2%} were asked for"
-        return f"{self.text}: {own}{asked}; {self.rows:,} rows of the table."
+        which = (
+            Message("rows that the model drew")
+            if self.asked is None
+            else Message("drawn rows that fit")
+        )
+        own = Message(
+            "{fitting:,} of {drawn:,} {which} ({share:.2%})",
+            fitting=self.fitting,
+            drawn=self.drawn,
+            which=which,
+            share=share,
+        )
+        asked = (
+            "" if self.asked is None else Message("; {asked:.2%} were asked for", asked=self.asked)
+        )
+        return Message(
+            "{text}: {own}{asked}; {rows:,} rows of the table.",
+            text=self.text,
+            own=own,
+            asked=asked,
+            rows=self.rows,
+        )
 
 
 class ShapeFacts(BaseModel):
@@ -114,9 +133,19 @@ class ShapeFacts(BaseModel):
         """A sentence for each thing that was asked for."""
         lines = [measured.words for measured in (*self.conditions, *self.shares)]
         if self.shape.fill_missing and self.left_out:
-            lines.append(f"{self.left_out:,} drawn rows with a missing cell were left out.")
+            lines.append(
+                Message(
+                    "{left_out:,} drawn rows with a missing cell were left out.",
+                    left_out=self.left_out,
+                )
+            )
         elif self.shape.fill_missing:
-            lines.append(f"{self.filled:,} missing cells were filled from other drawn rows.")
+            lines.append(
+                Message(
+                    "{filled:,} missing cells were filled from other drawn rows.",
+                    filled=self.filled,
+                )
+            )
         return tuple(lines)
 
 
@@ -171,8 +200,10 @@ class _Selection:
         self.conditions = parse_conditions(shape.where, domain)
         if shape.fill_missing and any(condition.missing for condition in self.conditions):
             raise ConditionError(
-                "Missing cells are to be filled and a condition asks for missing ones. Nothing was "
-                "made. Leave one of the two out."
+                Message(
+                    "Missing cells are to be filled and a condition asks for missing ones. "
+                    "Nothing was made. Leave one of the two out."
+                )
             )
         self.shares = None if shape.share is None else parse_shares(shape.share, domain)
         self.parts = () if self.shares is None else self.shares.parts
@@ -243,13 +274,18 @@ class _Selection:
         at = int((self.wanted - self._taken).argmax())
         what = ""
         if self.parts:
-            named = self.parts[at][0].text if at < len(self.parts) else "other values"
+            named = self.parts[at][0].text if at < len(self.parts) else Message("other values")
             what = f" with {named}"
-        gaps = " and have no missing cell" if self.shape.fill_missing else ""
-        return (
-            f"Of {self.drawn:,} drawn rows {self._of_part[at]:,} fit{what}{gaps}; "
-            f"{self.wanted[at]:,} are needed. No file was made and nothing was spent. Ask for "
-            "fewer rows or a wider condition."
+        gaps = Message(" and have no missing cell") if self.shape.fill_missing else ""
+        return Message(
+            "Of {drawn:,} drawn rows {fit:,} fit{what}{gaps}; {needed:,} are "
+            "needed. No file was made and nothing was spent. Ask for fewer rows or "
+            "a wider condition.",
+            drawn=self.drawn,
+            fit=self._of_part[at],
+            what=what,
+            gaps=gaps,
+            needed=self.wanted[at],
         )
 
     def table(self) -> pd.DataFrame:

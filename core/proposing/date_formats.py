@@ -69,7 +69,10 @@ def guess_date_format(labels: Series) -> DateGuess | None:
         nearly = nearly or share >= NEARLY
     if nearly:
         return DateGuess(
-            None, "Nearly all values are dates, but some are not, so they were not read as dates."
+            None,
+            Message(
+                "Nearly all values are dates, but some are not, so they were not read as dates."
+            ),
         )
     return None
 
@@ -137,7 +140,7 @@ def _doubt(labels: Series, date_format: str) -> str:
     if "%z" in date_format:
         if _offset(labels) in set(labels.str.extract(r"([+-]\d{2}:?\d{2}|Z)$")[0]):
             return ""
-        return "Times have different UTC offsets; they will be written in UTC."
+        return Message("Times have different UTC offsets; they will be written in UTC.")
     if date_format.startswith("%d/%m") or date_format.startswith("%d-%m"):
         swapped = date_format.replace("%d", "%M_").replace("%m", "%d").replace("%M_", "%m")
         if swapped.startswith("%m") and _share(labels, swapped) == 1:
@@ -147,5 +150,5 @@ def _doubt(labels: Series, date_format: str) -> str:
                 format=swapped,
             )
     if "%y" in date_format:
-        return "Years have two digits: 69 to 99 are read as 1969 to 1999."
+        return Message("Years have two digits: 69 to 99 are read as 1969 to 1999.")
     return ""

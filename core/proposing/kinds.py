@@ -133,7 +133,7 @@ def _proposed(tally: Tally, name: str) -> SchemaColumn:
     missing = tally.absent > 0
     base = SchemaColumn(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
     if not tally.known:
-        note = "Every value is missing, so the column is left out."
+        note = Message("Every value is missing, so the column is left out.")
         dropped = {"missing": True, "source": DomainSource.DROP, "note": note}
         return base.model_copy(update=dropped)
     known = tally.values
@@ -144,7 +144,7 @@ def _proposed(tally: Tally, name: str) -> SchemaColumn:
         return _listed(base, Kind.ORDERED, [str(x) for x in ranks])
     labels = [str(x) for x in to_labels(known[:3])]  # three are no pair
     if len(labels) == 1:
-        return _listed(base, Kind.CATEGORY, labels, "Always the same value.")
+        return _listed(base, Kind.CATEGORY, labels, Message("Always the same value."))
     pair = len(labels) == 2 and {label.lower() for label in labels} in BOOLEAN_PAIRS
     if dtype.startswith("bool") or pair:
         return _listed(base, Kind.BOOLEAN, sorted(labels, key=str.lower))
@@ -216,7 +216,7 @@ def _identifier(base: SchemaColumn, kind: Kind, distinct: int, n: int) -> Schema
     key, person = kind is Kind.IDENTIFIER, ""
     looks = Message(LOOKS_LIKE_KEY if key else LOOKS_LIKE_TEXT, distinct=distinct, n=n)
     if key and distinct < 0.9 * n:
-        person = "If it says which person a row is about, say so under “whose rows”."
+        person = Message("If it says which person a row is about, say so under “whose rows”.")
     return base.model_copy(update={"kind": kind, "note": noted(looks, person)})
 
 
@@ -299,10 +299,12 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         return _identifier(base, Kind.TEXT, distinct, n)
     note = guess.note if guess is not None else _number_note(labels)
     if distinct > MANY_CATEGORIES:
-        many = Message("{n:,} different values; rare ones are learned poorly.", n=distinct)
-        note = noted(note, many)
+        poor = Message("{n:,} different values; rare ones are learned poorly.", n=distinct)
+        note = noted(note, poor)
     if labels.str.lower().nunique() < distinct:
-        note = noted(note, "Some values differ only in capital letters; they are kept apart.")
+        note = noted(
+            note, Message("Some values differ only in capital letters; they are kept apart.")
+        )
     order = scale_order([str(x) for x in labels])
     # Many labels that begin with numbers, some of few rows, are codes and not steps of a scale.
     if order is not None and (distinct <= UNIQUE_ROWS or counts.min() >= FEW_ROWS):
@@ -330,7 +332,7 @@ def _categories(
 def _number_note(labels: Series) -> str:
     share = pd.to_numeric(labels, errors="coerce").notna().mean()
     if 0.5 < share < 1:
-        return "Mostly numbers, but some values are not, so it was taken as categories."
+        return Message("Mostly numbers, but some values are not, so it was taken as categories.")
     return ""
 
 

@@ -75,7 +75,9 @@ def misfit_words(column: Column, cells: int, unreadable: int = 0) -> str:
             )
         )
         if fate != MISSING:
-            sentences.append("To have such cells missing, tick that the column may be missing.")
+            sentences.append(
+                Message("To have such cells missing, tick that the column may be missing.")
+            )
     if cells > unreadable:
         (fate,) = fates(column, cells - unreadable, 0)
         become = _NEAREST if fate == INSIDE and column.kind.numeric else _BECOME[fate]
@@ -87,5 +89,5 @@ def misfit_words(column: Column, cells: int, unreadable: int = 0) -> str:
                 become=Message(become, label=column.other or ""),
             )
         )
-        sentences.append("Widen the declaration to keep such cells as they are.")
+        sentences.append(Message("Widen the declaration to keep such cells as they are."))
     return joined(sentences) if sentences else ""

@@ -15,7 +15,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from core.encoding.bins import edges_of
-from core.message import Text
+from core.message import Message, Text
 from core.proposing.misfits import misfits
 from core.proposing.rare import RareCounts, rare_counts
 from core.reading.tally import Tally, quantile
@@ -182,7 +182,10 @@ def _bars_of_labels(counts: pd.Series[int], column: Column, bare: ColumnProfile)
         return bare
     if column.kind.surrogate:
         once = round(float((counts == 1).mean()) * bare.distinct)
-        labels, shown = ("appear once", "appear more often"), (once, bare.distinct - once)
+        labels, shown = (
+            (Message("appear once"), Message("appear more often")),
+            (once, bare.distinct - once),
+        )
         return bare.model_copy(update={"labels": labels, "counts": shown})
     order = [c for c in column.categories or () if c in counts.index]
     steps = column.kind is Kind.ORDERED and len(counts) <= MAX_BINS

@@ -82,11 +82,15 @@ class DelimitedFile:
             )
         text = Utf8(encoding)(prefix).decode()
         if text.isspace() or not text:
-            raise TableReadError("The file is empty. Choose a file with a header and rows.")
+            raise TableReadError(
+                Message("The file is empty. Choose a file with a header and rows.")
+            )
         if text[:64].lstrip().lower().startswith(MARKUP):
             raise TableReadError(
-                "This is a web page, XML or JSON document, not a table. Choose a CSV, TSV, Parquet "
-                "or Excel file."
+                Message(
+                    "This is a web page, XML or JSON document, not a table. Choose a CSV, TSV, "
+                    "Parquet or Excel file."
+                )
             )
         if not whole:
             text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
@@ -129,7 +133,9 @@ class DelimitedFile:
             rows = any(line.strip("\r\n") for line in lines)
         names, doubts = unique_names(header, self.limits)
         if not rows:
-            raise TableReadError("The file has a header but no rows. Choose a file with rows.")
+            raise TableReadError(
+                Message("The file has a header but no rows. Choose a file with rows.")
+            )
         return names, before, doubts + header_doubts(names)
 
     def batches(self) -> Iterator[pa.Table]:
@@ -325,10 +331,10 @@ def _ragged(line: int, width: int, header_width: int, delimiter: str) -> TableRe
         header=header_width,
         delimiter=NAMES[delimiter],
     )
-    advice = "Correct that line, and put quotes around values that contain the delimiter."
+    advice = Message("Correct that line, and put quotes around values that contain the delimiter.")
     if line <= TITLE_LINES and width > header_width:
-        title = "If there is a title above the header, delete the lines above the header."
-        return TableReadError(joined([fault, title, "Otherwise correct that line."]))
+        title = Message("If there is a title above the header, delete the lines above the header.")
+        return TableReadError(joined([fault, title, Message("Otherwise correct that line.")]))
     return TableReadError(joined([fault, advice]))
 
 

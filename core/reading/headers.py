@@ -34,7 +34,9 @@ def unique_names(header: Sequence[str], limits: ReadLimits) -> tuple[list[str], 
             n=len(names),
         )
     if any("\0" in name for name in names):
-        raise TableReadError("The header contains NUL characters. Give every column a plain name.")
+        raise TableReadError(
+            Message("The header contains NUL characters. Give every column a plain name.")
+        )
     unique = _renamed(names)
     new = [f"'{name}'" for name, old in zip(unique, names, strict=True) if name != old]
     if not new:
@@ -69,8 +71,10 @@ def header_doubts(header: Sequence[str]) -> list[str]:
     """A sentence where the names look like values; none otherwise."""
     if 2 * sum(map(_is_numeric, header)) > len(header):
         return [
-            "The first line was taken as the header, but it looks like values. If the file has no "
-            "header, add one."
+            Message(
+                "The first line was taken as the header, but it looks like values. If the file "
+                "has no header, add one."
+            )
         ]
     return []
 

@@ -106,9 +106,13 @@ class ParquetParts:
                 )
             settled, listed = _unified(settled, schema), listed & dictionaries
         if not settled.names:
-            raise TableReadError("There is no Parquet file with columns here. Nothing was kept.")
+            raise TableReadError(
+                Message("There is no Parquet file with columns here. Nothing was kept.")
+            )
         if not rows:
-            raise TableReadError("The table has columns but no rows. Choose one with rows.")
+            raise TableReadError(
+                Message("The table has columns but no rows. Choose one with rows.")
+            )
         kinds = [pa.string() if pa.types.is_null(kind) else kind for kind in settled.types]
         for name, kind in zip(settled.names, kinds, strict=True):
             check_kind(kind, name)
@@ -125,7 +129,9 @@ class ParquetParts:
         except DAMAGE:
             if len(self.files) == 1:
                 raise TableReadError(
-                    "The Parquet file is damaged or incomplete. Write or download it again."
+                    Message(
+                        "The Parquet file is damaged or incomplete. Write or download it again."
+                    )
                 ) from None
             raise TableReadError(
                 "The Parquet file {file} is damaged or incomplete, or could not be read to its "
@@ -140,7 +146,7 @@ def _columns(file: pq.ParquetFile) -> tuple[list[tuple[int, str, pa.DataType]], 
     kept = [(index, one) for index, one in fields if not INDEX.fullmatch(one.name)]
     names, doubts = unique_names([one.name for _, one in kept], ReadLimits())
     if len(kept) < len(fields):
-        doubts = [*doubts, "The row index stored beside the table was left out."]
+        doubts = [*doubts, Message("The row index stored beside the table was left out.")]
     columns = zip(kept, names, strict=True)
     return [(index, name, one.type) for (index, one), name in columns], tuple(doubts)
 

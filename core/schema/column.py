@@ -146,7 +146,7 @@ def refusal(error: ValidationError) -> SchemaError:
     """The first fault that was found in a declaration, for the steward who made it."""
     first = error.errors(include_url=False, include_input=False)[0]
     cause = first.get("ctx", {}).get("error")  # what a check of ours raised
-    return SchemaError(joined([str(cause or f"{first['msg']}."), "Nothing was changed."]))
+    return SchemaError(joined([str(cause or f"{first['msg']}."), Message("Nothing was changed.")]))
 
 
 class RuleDomainError(SchemaError):
@@ -200,7 +200,7 @@ class Column(BaseModel):
     @classmethod
     def _finite(cls, value: float | None) -> float | None:
         if value is not None and not math.isfinite(value):
-            raise ValueError("Bounds must be finite numbers.")
+            raise ValueError(Message("Bounds must be finite numbers."))
         return value
 
     @model_validator(mode="after")

@@ -81,21 +81,29 @@ class Form(BaseModel):
     @model_validator(mode="after")
     def _sound(self) -> Self:
         if self.thousands and self.thousands not in GROUP_MARKS:
-            raise ValueError("Digits must be grouped by a comma, a dot, an apostrophe or a space.")
+            raise ValueError(
+                Message("Digits must be grouped by a comma, a dot, an apostrophe or a space.")
+            )
         if self.thousands == self.decimal:
-            raise ValueError("Decimals and thousands must have different marks.")
+            raise ValueError(Message("Decimals and thousands must have different marks."))
         if self.prefix and not _BEFORE.fullmatch(self.prefix):
-            raise ValueError("The unit before a number must be a currency or a percent sign.")
+            raise ValueError(
+                Message("The unit before a number must be a currency or a percent sign.")
+            )
         if self.suffix and not _AFTER.fullmatch(self.suffix):
-            raise ValueError("The unit after a number must be a currency or a percent sign.")
+            raise ValueError(
+                Message("The unit after a number must be a currency or a percent sign.")
+            )
         words = (self.absent, *self.codes)
         if len(set(self.codes)) < len(self.codes) or "" in self.codes:
-            raise ValueError("Codes for missing values must not be empty or repeated.")
+            raise ValueError(Message("Codes for missing values must not be empty or repeated."))
         for word in words:
             if word != word.strip() or any(letter in word for letter in "\r\n\t\0"):
-                raise ValueError("A code for a missing value is one line without spaces around it.")
+                raise ValueError(
+                    Message("A code for a missing value is one line without spaces around it.")
+                )
             if len(word) > 64:
-                raise ValueError("A code for a missing value has at most 64 characters.")
+                raise ValueError(Message("A code for a missing value has at most 64 characters."))
             if word.startswith(FORMULA_STARTS) and not _INERT.fullmatch(word):
                 raise ValueError(
                     Message(

@@ -37,7 +37,10 @@ class Person(BaseModel):
     def _consistent(self) -> Self:
         if not self.columns and (self.constant or self.order is not None):
             raise ValueError(
-                "Constant columns and an order need a column that says which person a row is about."
+                Message(
+                    "Constant columns and an order need a column that says which person a row is "
+                    "about."
+                )
             )
         roles = (*self.columns, *self.constant)
         twice = sorted({name for name in roles if roles.count(name) > 1})

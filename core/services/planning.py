@@ -81,13 +81,17 @@ def _protection(domain: Domain, n: int, request: RunRequest, card: Card) -> Prot
     certificate, attempts = request.certificate, request.attempts
     if not domain.sensitive:
         if certificate is not None or attempts > 1:
-            raise ValueError("A certificate and attempts need tagged columns; none is tagged.")
+            raise ValueError(
+                Message("A certificate and attempts need tagged columns; none is tagged.")
+            )
         return None
     _check_shift(request, card)
     if attempts > 1 and private and certificate is None:
         raise ValueError(
-            "Beginning anew until the check passes would reveal what the check saw. Ask for a "
-            "private certificate, or allow one attempt."
+            Message(
+                "Beginning anew until the check passes would reveal what the check saw. Ask for a "
+                "private certificate, or allow one attempt."
+            )
         )
     if private and certificate is not None and n < GROUP:
         raise ValueError(
@@ -134,8 +138,10 @@ def _check_shift(request: RunRequest, card: Card) -> None:
         )
     if request.review or request.score:
         raise ValueError(
-            "Counts of real rows would undo what training hides, because no shift covers them. "
-            "Choose a shift, or leave out pictures for people outside and noisy scores."
+            Message(
+                "Counts of real rows would undo what training hides, because no shift covers them. "
+                "Choose a shift, or leave out pictures for people outside and noisy scores."
+            )
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.message import Message
+from core.message import Message, joined
 from core.models.events import Signal
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.plan import Plan, certificate_phase
@@ -88,7 +88,9 @@ def start(
     """
     if not plan.budget.private and not request.without_privacy.strip():
         raise RunStoreError(
-            "This run claims no differential privacy. Nothing was started. Confirm it in words."
+            Message(
+                "This run claims no differential privacy. Nothing was started. Confirm it in words."
+            )
         )
     table = store.table(table_id)  # before: what is declared from here on was not confirmed
     _require_declared(store, table, schema)
@@ -114,13 +116,17 @@ def _require_declared(store: RunStore, table: TableRecord, schema: Schema | None
     """
     if schema is not None and schema != table.schema:
         raise RunStoreError(
-            "What is declared of this table was changed since this plan was made. Nothing was "
-            "started. Look at the plan anew."
+            Message(
+                "What is declared of this table was changed since this plan was made. Nothing was "
+                "started. Look at the plan anew."
+            )
         )
     if not store.attested(table.id):
         raise RunStoreError(
-            "Nobody has confirmed yet that this table's bounds and category names may be public. "
-            "Nothing was started. Confirm it on the Tables page."
+            Message(
+                "Nobody has confirmed yet that this table's bounds and category names may be "
+                "public. Nothing was started. Confirm it on the Tables page."
+            )
         )
 
 
@@ -159,10 +165,10 @@ def compare_again(store: RunStore, launcher: Launcher, run_id: str) -> RunRecord
       RunStoreError: the run has no synthetic table, or is at work.
     """
     if not store.has_result(run_id):
-        raise NotFoundError("This run has no synthetic table to compare.")
-    message = "Waiting for a free slot, to finish the comparison."
+        raise NotFoundError(Message("This run has no synthetic table to compare."))
+    message = Message("Waiting for a free slot, to finish the comparison.")
     if not store.set_state(run_id, State.QUEUED, message, expect=(State.DONE,)):
-        raise RunStoreError("This run is at work already.")
+        raise RunStoreError(Message("This run is at work already."))
     launcher.submit(run_id)
     return store.run(run_id)
 
@@ -174,8 +180,12 @@ def pause(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Run
       launcher: where it may wait; without one its place there is given up when its turn comes.
     """
     run = store.run(run_id)
-    message = "Paused before it went on." if charges(store, run) else "Paused before it started."
-    message = f"{message} {kept_spent(store, run)}"
+    message = (
+        Message("Paused before it went on.")
+        if charges(store, run)
+        else Message("Paused before it started.")
+    )
+    message = joined([message, kept_spent(store, run)])
     if not store.set_state(run_id, State.PAUSED, message, expect=(State.QUEUED,)):
         _ask(store, run_id, Signal.PAUSE)
     elif launcher is not None:
@@ -192,10 +202,10 @@ def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Ru
     run = store.run(run_id)
     waiting = (State.QUEUED, State.PAUSED, State.LOST, State.FAILED)
     if store.has_result(run_id):  # only its comparison waited
-        ended, message = State.DONE, "Done. Its comparison was stopped."
+        ended, message = State.DONE, Message("Done. Its comparison was stopped.")
     else:
         spent = kept_spent(store, run)
-        ended, message = State.CANCELLED, f"Cancelled. {spent}"
+        ended, message = State.CANCELLED, joined([Message("Cancelled."), spent])
     if not store.set_state(run_id, ended, message, expect=waiting):
         _ask(store, run_id, Signal.CANCEL)
     elif launcher is not None:
@@ -211,7 +221,11 @@ def _ask(store: RunStore, run_id: str, signal: Signal) -> None:
 
 
 def _epsilon_words(run: RunRecord) -> str:
-    return f"ε {epsilon_text(run.plan.guarantee)}" if run.plan.budget.private else "its budget"
+    return (
+        f"ε {epsilon_text(run.plan.guarantee)}"
+        if run.plan.budget.private
+        else Message("its budget")
+    )
 
 
 def generate_rows(store: RunStore, launcher: Launcher, run_id: str, request: SampleRequest) -> Path:
@@ -226,10 +240,10 @@ def generate_rows(store: RunStore, launcher: Launcher, run_id: str, request: Sam
       RunStoreError: no model yet, or the sampling failed; no file is left.
     """
     if request.rows < 1:
-        raise RunStoreError("Ask for at least one synthetic record.")
+        raise RunStoreError(Message("Ask for at least one synthetic record."))
     run = store.run(run_id)
     if not store.artefacts(run_id).exists(MODEL):
-        raise NotFoundError("This run has no model yet. Wait until it is done.")
+        raise NotFoundError(Message("This run has no model yet. Wait until it is done."))
     label = "" if run.private else ".not-private"
     escaped = "-escaped" if request.escape_formulas and request.format == "csv" else ""
     seed = "any" if request.seed is None else request.seed

@@ -77,7 +77,7 @@ def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFra
 
 
 def _origin(column: SchemaColumn) -> str:
-    return "to be bought" if unpaid(column) else column.provenance.words
+    return Message("to be bought") if unpaid(column) else column.provenance.words
 
 
 def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:

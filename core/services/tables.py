@@ -170,7 +170,7 @@ def rare_words(table: TableRecord) -> dict[str, str]:
 
     Columns without such values, and those that are left out, are not named.
     """
-    words = {}
+    words: dict[str, str] = {}
     for one in _pictures(table):
         counts = one.rare_counts
         if counts.rare and table.schema[one.name].modelled:

@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.message import Message
 from core.privacy.accounting.accountant import epsilon, grid_error
 from core.privacy.plan import Phase
 
@@ -109,13 +110,13 @@ def second_opinion(phases: Sequence[Phase], delta: float, *, rows: int = 1) -> S
 def _why_not(phase: Phase, rows: int) -> str:
     """Why Opacus cannot express a phase; empty where it can."""
     if phase.mechanism == "laplace":
-        return "Laplace noise"
+        return Message("Laplace noise")
     if phase.mechanism == "zcdp":
-        return "a choice known only by its zCDP bound"
+        return Message("a choice known only by its zCDP bound")
     if phase.failure:
-        return "a threshold with its own probability of failure"
+        return Message("a threshold with its own probability of failure")
     if rows > 1 and phase.sampling_rate not in (None, 1.0):
-        return "batches that may hold several rows of one person"
+        return Message("batches that may hold several rows of one person")
     return ""
 
 

@@ -68,13 +68,17 @@ def admit(
     """
     account, delta = opening(known), plan.budget.delta
     if account is None:
-        raise LedgerError("These people have no account yet. Register one before you start a run.")
+        raise LedgerError(
+            Message("These people have no account yet. Register one before you start a run.")
+        )
     if not math.isfinite(epsilon):
         if allow_non_private:
             return 0.0
         raise LedgerError(
-            "This run has no differential privacy, so no budget can pay for it. Nothing was read. "
-            "Confirm in words that it may run without protection, or choose a finite ε."
+            Message(
+                "This run has no differential privacy, so no budget can pay for it. Nothing was "
+                "read. Confirm in words that it may run without protection, or choose a finite ε."
+            )
         )
     from core.privacy.accounting.accountant import renyi  # costs 65 MB
 
@@ -83,9 +87,11 @@ def admit(
         return rho
     if plan.failure and admitted(known, epsilon=epsilon, delta=delta, rho=rho):
         raise OverBudgetError(
-            "Buying lists needs a part of these people's δ that must be set aside before their "
-            "first release. It was not set aside, or it is used up. Nothing was spent. Declare the "
-            "lists public, drop their columns, or buy only bounds."
+            Message(
+                "Buying lists needs a part of these people's δ that must be set aside before "
+                "their first release. It was not set aside, or it is used up. Nothing was spent. "
+                "Declare the lists public, drop their columns, or buy only bounds."
+            )
         )
     left = left_of(known)
     raise OverBudgetError(

@@ -216,10 +216,12 @@ def _copies(rows: AlignedTable, released: AlignedTable) -> Trial:
     )
     return Trial(
         "copies",
-        "Exact copies of real rows",
-        "Share of the table's rows that appear in the synthetic table with every value the same, "
-        "next to the share of unseen rows that do so by chance.",
-        "share of rows",
+        Message("Exact copies of real rows"),
+        Message(
+            "Share of the table's rows that appear in the synthetic table with every value the "
+            "same, next to the share of unseen rows that do so by chance."
+        ),
+        Message("share of rows"),
         np.asarray(hashes.isin(others), dtype=np.float64),
         _shares,
     )
@@ -231,20 +233,24 @@ def _closest(rows: AlignedTable, synthetic: AlignedTable) -> list[Trial]:
     return [
         Trial(
             "closest",
-            "Synthetic rows closer to the table than to unseen people",
-            "How often the real record closest to a synthetic row is one the model was trained on, "
-            "rather than one it never saw. Half is chance.",
-            "share of synthetic rows",
+            Message("Synthetic rows closer to the table than to unseen people"),
+            Message(
+                "How often the real record closest to a synthetic row is one the model was "
+                "trained on, rather than one it never saw. Half is chance."
+            ),
+            Message("share of synthetic rows"),
             closest,
             _halves,
         ),
         Trial(
             "ratio",
-            "Synthetic rows that single out one real record",
-            "The same, with each synthetic row weighted by how much closer its closest real record "
-            "is than the second closest: 0 if both are equally close, 1 if it is a copy. Half is "
-            "chance.",
-            "share of synthetic rows",
+            Message("Synthetic rows that single out one real record"),
+            Message(
+                "The same, with each synthetic row weighted by how much closer its closest real "
+                "record is than the second closest: 0 if both are equally close, 1 if it is a "
+                "copy. Half is chance."
+            ),
+            Message("share of synthetic rows"),
             singled,
             _halves,
         ),
@@ -280,9 +286,11 @@ def _membership(rows: AlignedTable, synthetic: AlignedTable) -> Trial:
     ranks = rankdata(-np.round(distance / TIED)) / rows.n  # a difference of means is AUROC - ½
     return Trial(
         "membership",
-        "Telling who was in the table",
-        "An attacker who knows a person's row guesses from the closest synthetic row whether the "
-        "person was in the table: 0.5 is a coin toss, 1 is certainty.",
+        Message("Telling who was in the table"),
+        Message(
+            "An attacker who knows a person's row guesses from the closest synthetic row whether "
+            "the person was in the table: 0.5 is a coin toss, 1 is certainty."
+        ),
         "AUROC",
         ranks,
         lambda members, strangers: (0.5 + members - strangers, 0.5),
@@ -310,7 +318,7 @@ def _attribute(real: RealRows, synthetic: AlignedTable, target: str) -> list[Tri
             "both groups.",
             target=target,
         ),
-        "share guessed",
+        Message("share guessed"),
         success,
         _shares,
     )

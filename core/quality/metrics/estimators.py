@@ -29,6 +29,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from core.message import Message
+
 __all__ = [
     "LOGISTIC",
     "Estimator",
@@ -73,14 +75,14 @@ def classifiers(seed: int = 0) -> dict[str, Estimator]:
     return {
         LOGISTIC: logistic(seed),
         "AdaBoost": AdaBoostClassifier(random_state=seed),
-        "Gradient boosting": GradientBoostingClassifier(
+        Message("Gradient boosting"): GradientBoostingClassifier(
             max_features="sqrt",
             max_depth=8,
             min_samples_leaf=50,
             min_samples_split=200,
             random_state=seed,
         ),
-        "Histogram boosting": HistGradientBoostingClassifier(random_state=seed),
+        Message("Histogram boosting"): HistGradientBoostingClassifier(random_state=seed),
     }
 
 
@@ -92,24 +94,24 @@ def ten_classifiers(seed: int = 0) -> dict[str, Estimator]:
     """
     four = classifiers(seed)
     return {
-        **{name: four[name] for name in (LOGISTIC, "AdaBoost", "Gradient boosting")},
-        "Gaussian naive Bayes": GaussianNB(),
-        "Bernoulli naive Bayes": BernoulliNB(),
-        "Linear support vectors": make_pipeline(
+        **{name: four[name] for name in (LOGISTIC, "AdaBoost", Message("Gradient boosting"))},
+        Message("Gaussian naive Bayes"): GaussianNB(),
+        Message("Bernoulli naive Bayes"): BernoulliNB(),
+        Message("Linear support vectors"): make_pipeline(
             StandardScaler(), SGDClassifier(loss="hinge", alpha=1e-3, random_state=seed)
         ),
-        "Decision tree": DecisionTreeClassifier(min_samples_leaf=5, random_state=seed),
-        "Linear discriminant": LinearDiscriminantAnalysis(solver="lsqr", shrinkage=1e-3),
-        "Bagged trees": BaggingClassifier(random_state=seed),
-        "Random forest": RandomForestClassifier(min_samples_leaf=2, random_state=seed),
+        Message("Decision tree"): DecisionTreeClassifier(min_samples_leaf=5, random_state=seed),
+        Message("Linear discriminant"): LinearDiscriminantAnalysis(solver="lsqr", shrinkage=1e-3),
+        Message("Bagged trees"): BaggingClassifier(random_state=seed),
+        Message("Random forest"): RandomForestClassifier(min_samples_leaf=2, random_state=seed),
     }
 
 
 def regressors(seed: int = 0) -> dict[str, Estimator]:
     """Regressors for a numeric target, unfitted."""
     return {
-        "Ridge regression": make_pipeline(StandardScaler(), Ridge()),
-        "Histogram boosting": HistGradientBoostingRegressor(random_state=seed),
+        Message("Ridge regression"): make_pipeline(StandardScaler(), Ridge()),
+        Message("Histogram boosting"): HistGradientBoostingRegressor(random_state=seed),
     }
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import f1_score
 
+from core.message import Message
 from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.bootstrap import half_width_of
@@ -96,11 +97,11 @@ def column_predictions(tables: Comparison, step: Step) -> Measured:
         tables.synthetic,
         tables.test,
         seed=tables.seed,
-        on_progress=lambda done: step("Predicting each column from the others", done),
+        on_progress=lambda done: step(Message("Predicting each column from the others"), done),
     )
     gap = prediction_gap(points)
     note = (
-        "No column can be predicted from the others, even after training on real rows."
+        Message("No column can be predicted from the others, even after training on real rows.")
         if gap is None
         else ""
     )
@@ -114,7 +115,10 @@ def _point(
     classes = len(np.unique(y_test))
     metric = "R²" if task.numeric else "AUROC" if classes == 2 else "F1"
     scores: list[float | None] = [None, None]
-    baseline, note = 0.0, "All real test rows have the same value here, so nothing can be measured."
+    baseline, note = (
+        0.0,
+        Message("All real test rows have the same value here, so nothing can be measured."),
+    )
     band = None
     if classes > 1:
         predicted = [
@@ -124,9 +128,9 @@ def _point(
         scores = [_score(metric, one) for one in predicted]
         band = _half_width(metric, predicted, seed)
         baseline = {"R²": 0.0, "AUROC": 0.5}.get(metric, _majority(y_test))
-        note = "Not even real rows predict this column, so it is left out of the gap."
+        note = Message("Not even real rows predict this column, so it is left out of the gap.")
         if scores[0] is not None and scores[0] >= baseline + MARGINS[metric]:
-            note = ""
+            note = Message("")
     return PredictionPoint(
         column=task.target,
         metric=metric,

@@ -313,7 +313,7 @@ def utility(tables: Comparison, step: Step) -> Measured:
         )
         before = scores_of(learn(tables.before))
     real = {name: scores for name, scores in real.items() if name in synthetic}
-    note = "" if real else "All real test rows have the same value of the target."
+    note = "" if real else Message("All real test rows have the same value of the target.")
 
     widths = half_widths(predictions, seed=tables.seed)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from core.message import Message
 from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
@@ -136,11 +137,11 @@ def wasserstein(tables: Comparison, step: Step) -> Measured:
     """How far rows must be moved, by exact transport of samples."""
     real, seed = tables.real, tables.seed
     synthetic = wasserstein_scores(real, tables.synthetic, seed=seed)
-    step("Measuring Wasserstein scores", 0.6)
+    step(Message("Measuring Wasserstein scores"), 0.6)
     ceiling = wasserstein_scores(real, tables.resampled, repeats=1, seed=seed)
     before = None
     if tables.before is not None:
-        step("Comparing with the model's own table", 0.8)
+        step(Message("Comparing with the model's own table"), 0.8)
         before = wasserstein_scores(tables.beside_before, tables.before, repeats=1, seed=seed)
     return Measured(
         [
@@ -172,7 +173,9 @@ def sliced_wasserstein(tables: Comparison, _: Step) -> Measured:
 
 def _require_rows(*tables: AlignedTable) -> None:
     if not all(len(table.features) and table.n for table in tables):
-        raise ValueError("Wasserstein scores need rows on both sides and a column to compare.")
+        raise ValueError(
+            Message("Wasserstein scores need rows on both sides and a column to compare.")
+        )
 
 
 def _along(table: AlignedTable, to: Floats) -> NDArray[np.float32]:

@@ -60,7 +60,7 @@ def build_report(
     on_progress, save = on_progress or _ignore, save or _ignore
     if save is not _ignore and (look := _first_look(real, synthetic, schema, seed=seed)):
         save(_sampled_of(look, real, synthetic, rows))
-    on_progress("Reading both tables", 0.0)
+    on_progress(Message("Reading both tables"), 0.0)
     tables = Comparison.open(
         real, synthetic, schema, test=test, before=before, seed=seed, alpha=alpha
     )
@@ -82,7 +82,7 @@ def build_report(
         report = _with(report, scores=[*report.scores, *measured.scores], **measured.parts)
         save(report)
         done += family.cost
-    on_progress("Report finished", 1.0)
+    on_progress(Message("Report finished"), 1.0)
     report = _with(report, complete=True)
     save(report)
     return report

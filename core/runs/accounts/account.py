@@ -204,8 +204,10 @@ def set_limit(
     known = opening(ledger.entries(table.account_id))
     if known is not None and not limited(known):
         raise LedgerError(
-            "A release without a limit was made about these people, so none can be set any more. "
-            "Nothing was changed. Set the limit of a table before its first release."
+            Message(
+                "A release without a limit was made about these people, so none can be set any "
+                "more. Nothing was changed. Set the limit of a table before its first release."
+            )
         )
     delta = default_limit(table.training_n)[1] if delta is None else delta
     ledger.register(table.account_id, epsilon, delta, n=table.training_n)

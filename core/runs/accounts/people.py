@@ -192,8 +192,10 @@ def require_account(store: RunStore, table_id: str) -> None:
     """
     if account_choice(store, table_id).open:
         raise RunStoreError(
-            "Rows of this table are also in tables of another account. Nothing was spent. Say on "
-            "the Tables page whose people these are."
+            Message(
+                "Rows of this table are also in tables of another account. Nothing was spent. "
+                "Say on the Tables page whose people these are."
+            )
         )
 
 
@@ -220,8 +222,10 @@ def change_account(
         answer = AccountChoice(chosen, linked, words.strip())
         if answer.open:
             raise RunStoreError(
-                "Rows of this table are also in a table of another account. Nothing was changed. "
-                "Say in words why these are other people."
+                Message(
+                    "Rows of this table are also in a table of another account. Nothing was "
+                    "changed. Say in words why these are other people."
+                )
             )
         if not answer.others:
             answer = AccountChoice(chosen, linked)
@@ -252,8 +256,10 @@ def _movable(store: RunStore, connection: Connection, table_id: str) -> None:
     since = table.created.timestamp()
     if runs or any(one.time >= since if before is None else one.seq > before for one in paid):
         raise RunStoreError(
-            "Runs were made about these people since the table was brought in, and their account "
-            "paid. Nothing was changed. Bring the table in again to say otherwise."
+            Message(
+                "Runs were made about these people since the table was brought in, and their "
+                "account paid. Nothing was changed. Bring the table in again to say otherwise."
+            )
         )
 
 

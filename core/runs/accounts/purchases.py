@@ -191,9 +191,11 @@ def purchases_used(
     resting = tuple(record for record in records if record.entry in used)
     if not all(record.protects(schema.person) for record in resting):
         raise RunStoreError(
-            "Bounds or lists of this table were bought while other rows were protected together, "
-            "so their ε cannot be added to this run's. Nothing was spent. Buy them again, declare "
-            "them public, or say of people what was said then."
+            Message(
+                "Bounds or lists of this table were bought while other rows were protected "
+                "together, so their ε cannot be added to this run's. Nothing was spent. Buy them "
+                "again, declare them public, or say of people what was said then."
+            )
         )
     return resting
 

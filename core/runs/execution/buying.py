@@ -71,7 +71,7 @@ def buy_schema(
     _check_lost(store, account_id, again=again)
     if table_id is not None:
         require_account(store, table_id)
-    _same_account(store, table_id, account_id, "Nothing was spent.")
+    _same_account(store, table_id, account_id, Message("Nothing was spent."))
     entry = pay(
         store.ledger,
         account_id,
@@ -147,7 +147,9 @@ def _check_plan(plan: Plan, wanted: Unbought, schema: Schema) -> None:
     columns = [column.name for column in (*wanted.numeric, *wanted.listed)]
     rules = [rule.text for rule in wanted.rules]
     if planned != (columns, rules) or not columns + rules or plan.unit != schema.person:
-        raise ValueError("The plan buys something else. Nothing was spent. Make a new plan.")
+        raise ValueError(
+            Message("The plan buys something else. Nothing was spent. Make a new plan.")
+        )
 
 
 def _record(

@@ -16,6 +16,7 @@ from core.lmdp.inside import inside_check
 from core.lmdp.level import GROUP, groups_of, threshold
 from core.lmdp.recovery import measure
 from core.lmdp.shift import Shift
+from core.message import Message
 from core.models.events import Emitter, OnEvent, Signal
 from core.models.saved_model import LAYOUT, SHIFT, Sampler, SavedModel
 from core.models.step import FitContext, State
@@ -52,7 +53,7 @@ class ShiftRows:
         protection, model = table.plan.protection, state.trained
         if protection is None or not protection.shift:
             return state
-        _say(context.on_event, "shift", "Shifting the tagged columns")
+        _say(context.on_event, "shift", Message("Shifting the tagged columns"))
         groups, power = protection.groups, protection.shift
 
         def find() -> bytes:
@@ -151,7 +152,7 @@ def certify(
     assert plan.protection is not None
     protection, codec = plan.protection, Codec(fitted.domain)
     assert protection.certificate is not None
-    _say(on_event, "certificate", "Testing the tagged columns, with noise", private=True)
+    _say(on_event, "certificate", Message("Testing the tagged columns, with noise"), private=True)
     released = codec.encode(fitted.sample(NEEDED))
     groups = groups_of(table.n, people=plan.unit is not None and plan.unit.grouped)
     # of one record's: noise for all rows of a person, where nobody can tell them, is m times wider
@@ -168,7 +169,7 @@ def certify(
             {
                 "group": group,
                 "columns": list(names),
-                "kind": "private certificate",
+                "kind": Message("private certificate"),
                 "granted": count > level,
                 "alpha": protection.alpha,
                 "alpha_each_attempt": plan.attempt_alpha,
@@ -176,8 +177,12 @@ def certify(
                 "groups": groups,
                 "threshold": round(level, 2),
                 "epsilon": protection.certificate,
-                "test": f"kernel two-sample test of {GROUP} real records at a time against "
-                "released ones; the number of rejections is released with Laplace noise",
+                "test": Message(
+                    "kernel two-sample test of {group} real records at a time "
+                    "against released ones; the number of rejections is "
+                    "released with Laplace noise",
+                    group=GROUP,
+                ),
             }
         )
     return results
@@ -188,13 +193,15 @@ def _lost(group: str, names: tuple[str, ...], plan: Plan) -> LmdpResult:
     return {
         "group": group,
         "columns": list(names),
-        "kind": "lost certificate",
+        "kind": Message("lost certificate"),
         "granted": False,
         "alpha": plan.protection.alpha,
         "alpha_each_attempt": plan.attempt_alpha,
         "epsilon": plan.protection.certificate,
-        "test": "the count was paid for and lost when the worker process ended, before it was "
-        "stored; it is not made again, so nothing is certified",
+        "test": Message(
+            "the count was paid for and lost when the worker process ended, before it was "
+            "stored; it is not made again, so nothing is certified"
+        ),
     }
 
 
@@ -210,14 +217,17 @@ def check_inside(
             {
                 "group": group,
                 "columns": list(names),
-                "kind": "inside check",
+                "kind": Message("inside check"),
                 "granted": check.rejects(level),
                 "alpha": plan.protection.alpha,
                 "alpha_each_attempt": level,
                 "p_two_sample": check.two_sample.p_value,
                 "p_stein": check.goodness.p_value,
-                "test": f"kernel two-sample test and Stein test of {check.records} real records "
-                "against released ones; both must reject",
+                "test": Message(
+                    "kernel two-sample test and Stein test of {records} real "
+                    "records against released ones; both must reject",
+                    records=check.records,
+                ),
             }
         )
     return results

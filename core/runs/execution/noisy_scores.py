@@ -20,6 +20,7 @@ import pandas as pd
 from core.encoding.bins import MOST_PAIRS, PAIR_GROUPS, SINGLE_GROUPS, pairs_of
 from core.encoding.codec import Codec
 from core.encoding.person_rows import votes
+from core.message import Message
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells, combined
 from core.runs.execution.paid_release import PaidCounts, shown_columns
 from core.runs.records import RunRecord
@@ -50,18 +51,21 @@ class ScoreCounts(PaidCounts):
     """The release of counts that runs are scored by."""
 
     name = "score"
-    title = "Comparing runs without looking"
-    label = "share for comparing runs must be"
-    purpose = "compare runs by"
-    counting = "Counting rows to compare runs by, with noise"
+    title = Message("Comparing runs without looking")
+    label = Message("share for comparing runs must be")
+    purpose = Message("compare runs by")
+    counting = Message("Counting rows to compare runs by, with noise")
     artefact = "cells.json"
 
     def what(self, names: Sequence[str], domain: Domain) -> str:
         """See `PaidCounts`."""
         pairs = len(pairs_of(names, domain.target))
-        return (
-            f"Counts of public cells of {len(names)} columns and {pairs} pairs of columns, all at "
-            "once, with Gaussian noise. Runs of this table are scored by them."
+        return Message(
+            "Counts of public cells of {names} columns and {pairs} pairs of "
+            "columns, all at once, with Gaussian noise. Runs of this table are "
+            "scored by them.",
+            names=len(names),
+            pairs=pairs,
         )
 
     def mechanism(self, codec: Codec, names: Sequence[str], weight: Weight | None) -> Any:

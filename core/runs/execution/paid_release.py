@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import BaseModel
 
 from core.encoding.codec import Codec
+from core.message import Message
 from core.models.events import Emitter, Signal
 from core.models.saved_model import SHIFT
 from core.models.step import FitContext, State
@@ -90,10 +91,18 @@ class PaidCounts(ABC):
           ValueError: a share out of range, or every column is tagged.
         """
         if not 0.0 < self.share <= 0.5:
-            raise ValueError(f"The {self.label} in 0 to 0.5, not {self.share:g}.")
+            raise ValueError(
+                Message(
+                    "The {label} in 0 to 0.5, not {share:g}.", label=self.label, share=self.share
+                )
+            )
         names = shown_columns(domain)
         if not names:
-            raise ValueError(f"Every column is hidden, so there is none to {self.purpose}.")
+            raise ValueError(
+                Message(
+                    "Every column is hidden, so there is none to {purpose}.", purpose=self.purpose
+                )
+            )
         from dp_accounting.gaussian_mechanism import get_sigma_gaussian  # costs 65 MB
 
         whole = float(get_sigma_gaussian(self.budget.epsilon, self.budget.delta))

@@ -74,7 +74,7 @@ def choose_device(asked: Device) -> str:
         return "cuda"
     if asked == "cuda":
         raise DeviceError(
-            "There is no CUDA device here. Nothing more was spent. Choose auto or cpu."
+            Message("There is no CUDA device here. Nothing more was spent. Choose auto or cpu.")
         )
     return "cpu"
 
@@ -109,10 +109,10 @@ def execute(
     shift = SettledShift(store, job.account_id, job.plan, layout.output)  # a lost one costs nothing
     bought = _purchases(job, store)
     emitter = Emitter(on_event)
-    emitter.phase("debit", "Checking the ledger")
+    emitter.phase("debit", Message("Checking the ledger"))
     entry = _debit(job, store)
     debited(entry)
-    emitter.phase("read", "Reading and encoding the table")
+    emitter.phase("read", Message("Reading and encoding the table"))
     records = training_records(
         rows, layout, job.plan, job.schema.person, folder=job.folder, on_event=on_event
     )
@@ -120,7 +120,7 @@ def execute(
     declared = declared_since(store, job.account_id, job.schema, bought)
     claim = with_purchases_added(_claim(job, attempts, declared, shift.conditions()), bought)
     claim, opinion = _compared(claim, job, attempts, bought)
-    Emitter(on_event, obeys=(Signal.CANCEL,)).phase("sample", "Making the synthetic table")
+    Emitter(on_event, obeys=(Signal.CANCEL,)).phase("sample", Message("Making the synthetic table"))
     tables = write_tables(
         attempts.fitted, job.rows, job.request.seed, job.artefacts, on_event=on_event
     )
@@ -152,8 +152,10 @@ def _check(job: Job, layout: Layout) -> None:
     check_room(layout.output.columns, job.rows)
     if job.plan.unit != job.schema.person:
         raise SchemaError(
-            "The plan and the schema say otherwise whose rows are protected together. Nothing was "
-            "spent. Make a new plan."
+            Message(
+                "The plan and the schema say otherwise whose rows are protected together. "
+                "Nothing was spent. Make a new plan."
+            )
         )
     check_disk(job.plan, layout, job.schema.person, job.folder)
 

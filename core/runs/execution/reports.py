@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 import pandas as pd
 
 from core.encoding.layout.layout import Layout
+from core.message import Message
 from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.noisy_scores import SYNTHETIC_CELLS, count_synthetic
 from core.runs.execution.privacy_certificate import VERSION
@@ -80,7 +81,7 @@ def make_reports(
     name = f"{_key(store, run)}.json"
     if earlier.exists(name):
         _copy(earlier, name, artefacts)
-        on_progress("Measured before", 1.0)
+        on_progress(Message("Measured before"), 1.0)
         return
     columns = [column.name for column in run.schema.domain().columns]
     real, holdout = real_sides(store, run, columns)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from core.encoding.codec import Codec
+from core.message import Message
 from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.paid_release import PaidCounts
 from core.schema.schema import Domain
@@ -24,15 +25,17 @@ class ReviewHistograms(PaidCounts):
     """See the module."""
 
     name = "review"
-    title = "Pictures for people outside"
-    label = "review budget must be a share"
-    purpose = "show to people outside"
-    counting = "Counting rows for people outside, with noise"
+    title = Message("Pictures for people outside")
+    label = Message("review budget must be a share")
+    purpose = Message("show to people outside")
+    counting = Message("Counting rows for people outside, with noise")
     artefact = "overlay.json"
 
     def what(self, names: Sequence[str], domain: Domain) -> str:
         """See `PaidCounts`."""
-        return f"Histograms of {len(names)} columns, all at once, with Gaussian noise."
+        return Message(
+            "Histograms of {names} columns, all at once, with Gaussian noise.", names=len(names)
+        )
 
     def mechanism(self, codec: Codec, names: Sequence[str], weight: Weight | None) -> Any:
         """See `PaidCounts`."""

@@ -80,7 +80,7 @@ def main(
     with RunStore(Workspace(options.home), patience=PATIENCE) as store:
         taken = not supervised or takeover.take(store, options.run_id)
         if not taken or not store.adopt(options.run_id, os.getpid()):
-            print("another process holds this run", file=sys.stderr)
+            print(Message("another process holds this run"), file=sys.stderr)
             return NOT_MINE
         try:
             return _Work(store, store.run(options.run_id), find, compare).run()
@@ -126,7 +126,9 @@ class _Work:
                 # the process's edge: people get one line that quotes no value, the log the rest
                 name = type(error).__name__
                 line = Message("The run stopped on an unexpected problem ({name}).", name=name)
-                where = "Details are in worker.log in the run's folder on the steward's machine."
+                where = Message(
+                    "Details are in worker.log in the run's folder on the steward's machine."
+                )
                 said = joined([storage_trouble(error) or line, where])
                 self._fail(self._kept(), said, failure_kind(error))
                 raise
@@ -143,10 +145,10 @@ class _Work:
             for name in (CHECKPOINT, METER):
                 store.artefacts(run.id).delete(name)
         self.heart.device = choose_device(run.request.device)
-        self._say("Going on from the checkpoint." if resume else "Fitting.")
+        self._say(Message("Going on from the checkpoint.") if resume else "Fitting.")
         with store.artefacts(run.id).working() as self.working_folder:
             self._execute(self.working_folder, resume=resume)
-        self._say("The synthetic table is ready; making the report.")
+        self._say(Message("The synthetic table is ready; making the report."))
 
     def _execute(self, working_folder: WorkingFolder, *, resume: bool) -> None:
         run, store = self.record, self.store
@@ -190,9 +192,11 @@ class _Work:
         with kept.open(ROWS_DIGEST) as file:
             if file.read() != digest:
                 raise RunStoreError(
-                    "The table's rows are no longer those that this run began with. Nothing more "
-                    "was read or spent; what was paid for stays paid for. Bring the rows in as a "
-                    "table of their own and start a new run."
+                    Message(
+                        "The table's rows are no longer those that this run began with. Nothing "
+                        "more was read or spent; what was paid for stays paid for. Bring the "
+                        "rows in as a table of their own and start a new run."
+                    )
                 )
 
     def _report(self) -> None:
@@ -204,16 +208,20 @@ class _Work:
             emitter.send(Progress(step=percent, steps=100, phase=stage, unit="%"))
 
         try:
-            emitter.phase("report", "Comparing with the real table")
+            emitter.phase("report", Message("Comparing with the real table"))
             make_reports(self.store, self.record, on_progress=on_progress, compare=self.compare)
         except FitCancelled:
-            self._end(State.DONE, "Done. The report was stopped before it was complete.")
+            self._end(State.DONE, Message("Done. The report was stopped before it was complete."))
         except Exception as error:
             # the process's edge, as in `run`: the table is ready, only its report is not
             traceback.print_exc()
             cause = storage_trouble(error) or Message("{name}.", name=type(error).__name__)
-            ready = "Done. The synthetic table was saved, but its report could not be completed:"
-            self._end(State.DONE, joined([ready, cause, "See worker.log in the run's folder."]))
+            ready = Message(
+                "Done. The synthetic table was saved, but its report could not be completed:"
+            )
+            self._end(
+                State.DONE, joined([ready, cause, Message("See worker.log in the run's folder.")])
+            )
         else:
             self._end(State.DONE, "Done.")
 
@@ -262,15 +270,15 @@ class _Work:
         run = self.store.run(self.record.id)
         unpaid = run.debit is None
         if unpaid_again(self.store, run):
-            return "There is no checkpoint: a new start spends its budget again."
+            return Message("There is no checkpoint: a new start spends its budget again.")
         published = self.working_folder is not None and bool(self.working_folder.names(CHECKPOINT))
         if unpaid or published:
-            return "Resuming spends nothing more."
+            return Message("Resuming spends nothing more.")
         if away:
-            return "What going on costs is shown once the storage answers."
+            return Message("What going on costs is shown once the storage answers.")
         if self.store.resumes_free(self.record.id):
-            return "Resuming spends nothing more."
-        return "There is no checkpoint: a new start spends its budget again."
+            return Message("Resuming spends nothing more.")
+        return Message("There is no checkpoint: a new start spends its budget again.")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class RunStore(TableStore):
     def artefacts(self, run_id: str) -> ArtefactStore:
         """What a run keeps; NotFoundError when the id is no plain one."""
         if not _ID.fullmatch(run_id):
-            raise NotFoundError("There is no such artefact in this workspace.")
+            raise NotFoundError(Message("There is no such artefact in this workspace."))
         return self.storage.run(run_id)
 
     def create_run(
@@ -86,7 +86,7 @@ class RunStore(TableStore):
         """
         self._check_records(table_id, plan, schema)
         if request.rows is not None and request.rows < 1:
-            raise RunStoreError("Ask for at least one synthetic record.")
+            raise RunStoreError(Message("Ask for at least one synthetic record."))
         now = time.time()
         row = RunRow(
             id=secrets.token_hex(5),
@@ -145,7 +145,7 @@ class RunStore(TableStore):
     def _one(self, run_id: str, unmarked: Collection[str] = ()) -> RunRecord:
         records = self._run_records(RunRow.id == run_id, unmarked)
         if not records:
-            raise NotFoundError("There is no such run in this workspace.")
+            raise NotFoundError(Message("There is no such run in this workspace."))
         return records[0]
 
     def _run_records(
@@ -353,14 +353,16 @@ class RunStore(TableStore):
     def _lost_words(self, run_id: str) -> str:
         """What to say of a run whose worker is gone, and what going on costs."""
         if self.has_result(run_id):
-            left = "The synthetic table was saved. Resume the run to finish its report."
+            left = Message("The synthetic table was saved. Resume the run to finish its report.")
         elif self.has_checkpoint(run_id):
-            left = "A checkpoint was saved. Resuming continues from there and spends nothing more."
+            left = Message(
+                "A checkpoint was saved. Resuming continues from there and spends nothing more."
+            )
         elif self.resumes_free(run_id):
-            left = "Nothing was released yet. Resuming spends nothing more."
+            left = Message("Nothing was released yet. Resuming spends nothing more.")
         else:
-            left = "There is no checkpoint: a new start spends its budget again."
-        return joined(["The worker process ended unexpectedly.", left])
+            left = Message("There is no checkpoint: a new start spends its budget again.")
+        return joined([Message("The worker process ended unexpectedly."), left])
 
     def _append_state(self, run_id: str, state: State, message: str) -> None:
         event = RunEvent(kind="state", data={"state": state.value, "message": message})

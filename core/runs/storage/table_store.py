@@ -111,7 +111,9 @@ class TableStore:
         if not rows.num_rows:
             raise RunStoreError(NO_RECORDS)
         if tuple(rows.column_names) != schema.names:
-            raise RunStoreError("The schema's columns do not match the table's. Nothing was saved.")
+            raise RunStoreError(
+                Message("The schema's columns do not match the table's. Nothing was saved.")
+            )
         table_id = table_id or secrets.token_hex(5)
         with self.unfinished.begun(table_id) as (artefacts, _):
             with artefacts.replacing(ROWS) as file:
@@ -178,7 +180,7 @@ class TableStore:
         with Session(self.engine) as session:
             row = session.get(TableRow, table_id)
             if row is None:
-                raise NotFoundError("There is no such table in this workspace.")
+                raise NotFoundError(Message("There is no such table in this workspace."))
             return table_record(row)
 
     def save_schema(
@@ -195,7 +197,7 @@ class TableStore:
         table = self.table(table_id)
         if schema.names != table.columns:
             raise RunStoreError(
-                "The schema's columns do not match the table's. Nothing was changed."
+                Message("The schema's columns do not match the table's. Nothing was changed.")
             )
         values: dict[str, Any] = {"schema": schema.model_dump_json()}
         known = {key: table.profile[key] for key in (NEWEST, PEOPLE) if key in table.profile}
@@ -301,7 +303,7 @@ class TableStore:
             # asked again here: one that waited may have begun since somebody looked
             idle = delete(TableRow).where(TableRow.id == table_id, ~running.exists())
             if not connection.execute(idle).rowcount:
-                raise RunStoreError("A run of this table is running. Cancel it first.")
+                raise RunStoreError(Message("A run of this table is running. Cancel it first."))
             self.storage.table(table_id).clear()
             # the ledger is asked last: whoever read rows has paid before, and now nobody can
             if not self.ledger.entries(table.account_id):
@@ -327,8 +329,10 @@ class TableStore:
             )
         if plan.unit != schema.person:
             raise RunStoreError(
-                "The plan and the table's schema disagree about which rows belong to one person. "
-                "Make a new plan."
+                Message(
+                    "The plan and the table's schema disagree about which rows belong to one "
+                    "person. Make a new plan."
+                )
             )
 
 

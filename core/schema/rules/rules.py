@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from core.message import Message
 from core.schema.column import SchemaError
 
 __all__ = [
@@ -139,7 +140,7 @@ class Combinations(_Together):
     @model_validator(mode="after")
     def _lengths(self) -> Self:
         if any(len(labels) != len(self.names) for labels in self.allowed or ()):
-            raise ValueError("Every combination must name one label of each column.")
+            raise ValueError(Message("Every combination must name one label of each column."))
         return self
 
     @property
@@ -151,7 +152,7 @@ class Combinations(_Together):
 class MissingTogether(_Together):
     """Where one of the columns is missing, all of them are."""
 
-    WORDS = "missing together"
+    WORDS = Message("missing together")
 
     kind: Literal["missing_together"] = "missing_together"
 

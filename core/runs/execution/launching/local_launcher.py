@@ -123,8 +123,10 @@ class LocalLauncher:
             with self._log(run_id).open("ab") as log:
                 log.write(ended.stderr)
             raise RunStoreError(
-                "The rows could not be generated and no file was saved. See worker.log in the "
-                "run's folder."
+                Message(
+                    "The rows could not be generated and no file was saved. See worker.log in the "
+                    "run's folder."
+                )
             )
 
     def _command(self, arguments: Sequence[str], run_id: str) -> list[str]:
