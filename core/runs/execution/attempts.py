@@ -101,12 +101,21 @@ def fit_attempts(
         if passed:
             break
         last = number == job.plan.attempts
-        on_event(Note(text=joined([outcome, "It was the last." if last else "Beginning anew."])))
+        on_event(
+            Note(
+                text=joined(
+                    [outcome, Message("It was the last.") if last else Message("Beginning anew.")]
+                )
+            )
+        )
     if ended is None:
         job.artefacts.delete(CHECKPOINT)
         raise RunStoreError(
-            "What was paid for was lost when the worker process ended, and no attempt is left. It "
-            "stays spent, and nothing was released. A new start spends its budget again."
+            Message(
+                "What was paid for was lost when the worker process ended, and no attempt is "
+                "left. It stays spent, and nothing was released. A new start spends its budget "
+                "again."
+            )
         )
     # from disk: an attempt that a crash lost came too early to replace the model of the one before
     fitted = attempt.fitted or load_fitted(job.plan.model, job.artefacts.local(MODEL))

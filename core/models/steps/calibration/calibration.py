@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from core.encoding.codec import Codec
+from core.message import Message
 from core.models.base_sampler import BaseSampler
 from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, SignificantSets
 from core.models.saved_model import SavedModel, preview_of
@@ -162,7 +163,7 @@ def _distances(tables: Sequence[CellTable], shares: Sequence[Floats]) -> dict[st
     """Root mean square distances to the counts, in units of the noise, as charts name them."""
     squares: dict[str, list[Floats]] = {}
     for table, share in zip(tables, shares, strict=True):
-        name = "single columns" if len(table.columns) == 1 else "pairs of columns"
+        name = Message("single columns") if len(table.columns) == 1 else Message("pairs of columns")
         squares.setdefault(name, []).append(((share - table.shares) / table.noise) ** 2)
     return {name: float(np.sqrt(np.concatenate(each).mean())) for name, each in squares.items()}
 
@@ -190,7 +191,7 @@ def calibrated(
     """
     emitter, base = Emitter(context.on_event), model.base
     assert isinstance(base, BaseSampler)
-    title = "Fitting rows to the counts (reads no private data)"
+    title = Message("Fitting rows to the counts (reads no private data)")
     emitter.send(PhaseStarted(name=NAME, title=title))
 
     def on_iteration(done: int, distances: dict[str, float]) -> None:
