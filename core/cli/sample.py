@@ -56,7 +56,7 @@ def sample(options: argparse.Namespace) -> int:
             "out": [str(file) for file in files],
             "private": trained.private,
             "claim": certificate.get("claim"),
-            "facts": [_told(one) for one in facts],
+            "facts": [_described(one) for one in facts],
             "formulas_escaped": options.escape_formulas,
         }
         print_json(told)
@@ -70,7 +70,7 @@ def shape_of(options: argparse.Namespace) -> Shape:
     )
 
 
-def _told(facts: ShapeFacts) -> dict[str, Any]:
+def _described(facts: ShapeFacts) -> dict[str, Any]:
     return facts.model_dump(mode="json") | {"words": list(facts.words)}
 
 

@@ -24,7 +24,7 @@ from core.schema.person import Person
 
 __all__ = ["PersonRows", "encoded_records", "kept_rows", "number_people", "votes"]
 
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
 _WHO = "who-comes-first-"  # public key of SipHash, 16 characters
 
 
@@ -39,7 +39,7 @@ class PersonRows:
         looks at several people at a time.
     """
 
-    offsets: Places
+    offsets: Indices
     hashes: NDArray[np.uint64] | None = None
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class PersonRows:
         return len(self.offsets) - 1
 
     @cached_property
-    def counts(self) -> Places:
+    def counts(self) -> Indices:
         """How many rows each person has, int64 [n]."""
         return np.diff(self.offsets)
 
@@ -71,11 +71,11 @@ class PersonRows:
         return np.repeat(weight, self.counts)
 
     @property
-    def firsts(self) -> Places:
+    def firsts(self) -> Indices:
         """Each person's first row, int64 [n]."""
         return self.offsets[:-1]
 
-    def padded(self, chosen: Places) -> tuple[Places, NDArray[np.float32]]:
+    def padded(self, chosen: Indices) -> tuple[Indices, NDArray[np.float32]]:
         """The rows of some people side by side, as many columns as the longest of them needs.
 
         Args:
@@ -93,7 +93,7 @@ class PersonRows:
         return rows, np.where(real, self.weights[rows], np.float32(0.0))
 
 
-def number_people(keys: pd.DataFrame) -> tuple[Places, NDArray[np.uint64]]:
+def number_people(keys: pd.DataFrame) -> tuple[Indices, NDArray[np.uint64]]:
     """Whose each row is.
 
     Returns:
@@ -115,7 +115,7 @@ def number_people(keys: pd.DataFrame) -> tuple[Places, NDArray[np.uint64]]:
     return rank[number], hashes.to_numpy()[order]
 
 
-def kept_rows(number: Places, content: pd.DataFrame, most: int) -> tuple[Places, PersonRows]:
+def kept_rows(number: Indices, content: pd.DataFrame, most: int) -> tuple[Indices, PersonRows]:
     """At most so many rows of each person, chosen and ordered by what is in them.
 
     Args:

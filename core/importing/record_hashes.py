@@ -44,7 +44,7 @@ KEY_LIKE = 0.5  # share of distinct values from which a column tells rows apart 
 UNIQUE = 0.9  # ... and from which its values look as if they were handed out once each
 
 Hashes: TypeAlias = NDArray[np.uint64]
-Places: TypeAlias = NDArray[np.int64]
+Indices: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)  # one column is itself and no other
@@ -60,7 +60,7 @@ class HashedColumn:
 
     name: str
     distinct: Hashes
-    codes: Places
+    codes: Indices
     density: float
 
     @cached_property

@@ -39,7 +39,7 @@ __all__ = [
 
 FILE = Path(__file__).with_name("forecast.json")
 NEAREST = 3  # tables, by how many columns they have
-DROWNED = 0.10  # distance of single columns: one row in ten lies elsewhere
+UNUSABLE_DISTANCE = 0.10  # distance of single columns: one row in ten lies elsewhere
 CLEARLY = 0.03  # two models differ when their losses do by more than this
 USUAL = "scan_focus"  # unless another was clearly nearer: it alone sees what pairs do not show
 
@@ -136,7 +136,7 @@ def drowned(*, n: int, columns: int, epsilon: float) -> bool:
       n, columns, epsilon: see `expect`.
     """
     asked = [expect(model, n=n, columns=columns, epsilon=epsilon) for model in _curves()]
-    return all(one is not None and one.tvd_1way.mean > DROWNED for one in asked)
+    return all(one is not None and one.tvd_1way.mean > UNUSABLE_DISTANCE for one in asked)
 
 
 def expected_seconds(plan: Plan, *, columns: int, speed: float) -> float | None:

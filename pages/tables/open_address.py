@@ -12,7 +12,7 @@ _GENERATION = "source_generation"
 
 
 @dataclass(frozen=True)
-class Asked:
+class EnteredAddress:
     """What somebody wants to open.
 
     Attributes:
@@ -26,7 +26,7 @@ class Asked:
     password: str = field(repr=False)
 
 
-def render() -> Asked | None:
+def render() -> EnteredAddress | None:
     """The fields; what was asked for, once, when it is sent."""
     with st.expander(
         say("Open from a path, a database or object storage"), icon=":material/database:"
@@ -67,4 +67,4 @@ def render() -> Asked | None:
     # the field is empty from now on, and so is the session
     st.session_state[_GENERATION] = st.session_state.get(_GENERATION, 0) + 1
     st.session_state.pop(key, None)
-    return Asked(address, query, password)
+    return EnteredAddress(address, query, password)

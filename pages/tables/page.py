@@ -156,7 +156,7 @@ def _bring_in_file(file: UploadedFile, form: FileForm) -> None:
     )
 
 
-def _bring_in_address(asked: open_address.Asked, form: FileForm) -> None:
+def _bring_in_address(asked: open_address.EnteredAddress, form: FileForm) -> None:
     """Keep what an address holds, read in a process of its own."""
     _bring_in(
         say("Opening the table …"),

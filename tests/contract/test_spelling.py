@@ -37,7 +37,7 @@ EARLIER, ORDINARY, ALONE = 120, 20, 4  # rows
 TABLES, ODD = 2, 120  # of each source, in the suite, and odd records of each
 LONG_TABLES, LONG_ODD = 50, 1_000  # where somebody asks for them
 NAMES = [column.name for column in COLUMNS]
-Places = list[int]
+Indices = list[int]
 open_path, typed_rows = opening.open_path, typed_cells.typed_rows
 says_nothing, is_written = typed_cells.says_nothing, raw_cells.is_written
 
@@ -180,7 +180,7 @@ def trial(kind: Spelled, random: Random, folder: Path, odd: int) -> Trial:
     return Trial(kind, schema, records, folder, changed)
 
 
-def companies(random: Random, count: int) -> Iterator[tuple[str, Places]]:
+def companies(random: Random, count: int) -> Iterator[tuple[str, Indices]]:
     """Which records a file holds and in what order, with what is asked of it.
 
     Args:

@@ -79,10 +79,10 @@ def files() -> Iterator[HostileFile]:
         data = data.encode() if isinstance(data, str) else data
         yield HostileFile(f"broken-{word}.csv", data, REFUSED, says=says)
     yield HostileFile("plain.csv", PLAIN, TABLE)
-    yield from _told()
+    yield from _in_doubt()
 
 
-def _told() -> Iterator[HostileFile]:
+def _in_doubt() -> Iterator[HostileFile]:
     """Tables that can be read only with a word on what is lost or in doubt."""
     rows = {
         "namibia": ("c\n" + "DE\nNA\n" * 9, ""),

@@ -29,7 +29,7 @@ from core.schema.schema import Column, Domain, Kind, Schema
 from tests.models.test_scan_focus import flags, listed
 
 FLAGS = Design.of(Codec(flags(4)), 2)
-QUIET, CLEAR = np.zeros(6), np.full(6, 100.0)  # what six pairs show
+NONE_SHOWN, STRONG = np.zeros(6), np.full(6, 100.0)  # what six pairs show
 TODAY = WEIGHTING_SCHEMES[BY_CELLS]
 
 
@@ -50,23 +50,23 @@ def asked(score: np.ndarray, differs: np.ndarray, sizes: tuple[int, ...] = (2,) 
 
 
 def test_pairs_that_show_nothing_leave_weight_to_columns() -> None:
-    for score, left in ((QUIET, COLUMN_WEIGHT), (CLEAR, 0.0)):
-        every = asked(score, CLEAR)
+    for score, left in ((NONE_SHOWN, COLUMN_WEIGHT), (STRONG, 0.0)):
+        every = asked(score, STRONG)
         assert len(every.pairs) == 6 and every.columns == pytest.approx(left)
         assert every.weights.sum() + every.columns == pytest.approx(1.0)
 
 
 def test_classes_are_counted_separately_where_pairs_differ() -> None:
     differs = np.array([9.0, -1.0, 0.7, -0.1, -0.5, 0.0])
-    some = asked(CLEAR, differs)
+    some = asked(STRONG, differs)
     apart = {pair for pair, one in zip(some.pairs, some.by_class, strict=True) if one}
     assert apart == {FLAGS.pairs[0]}
     assert some.columns == pytest.approx(
         COLUMN_WEIGHT_JOINED * 5 / 6
     )  # else less ties columns to the class
     assert some.weights.sum() + some.columns == pytest.approx(1.0)
-    assert asked(QUIET, QUIET).columns == COLUMN_WEIGHT  # which is more
-    single = select_pairs(FLAGS, (2,) * 4, CLEAR, CLEAR, None, TODAY, shown)
+    assert asked(NONE_SHOWN, NONE_SHOWN).columns == COLUMN_WEIGHT  # which is more
+    single = select_pairs(FLAGS, (2,) * 4, STRONG, STRONG, None, TODAY, shown)
     assert single.by_class.all() and single.columns == 0.0  # there is nothing to tell apart
 
 
@@ -77,16 +77,24 @@ def test_rare_labels_are_counted_in_all_classes_together() -> None:
         weights[pair] = weight
         return pair == FLAGS.pairs[0]
 
-    every = select_pairs(FLAGS, (2,) * 4, CLEAR, CLEAR, CLEAR, TODAY, first)
+    every = select_pairs(FLAGS, (2,) * 4, STRONG, STRONG, STRONG, TODAY, first)
     together = [pair for pair, apart in zip(every.pairs, every.by_class, strict=True) if not apart]
     assert together == [FLAGS.pairs[0]] and not every.alike.any()
     assert every.columns == 0.0 and sum(weights.values()) == pytest.approx(1.0)
-    many = select_pairs(FLAGS, (2,) * 4, CLEAR, CLEAR, CLEAR, TODAY, lambda pair, weight: 0 in pair)
+    many = select_pairs(
+        FLAGS,
+        (2,) * 4,
+        STRONG,
+        STRONG,
+        STRONG,
+        TODAY,
+        lambda pair, weight: 0 in pair,
+    )
     assert many.by_class.all() and many.columns == 0.0  # half of all pairs: too much left open
-    for differs, rule in ((CLEAR, WEIGHTING_SCHEMES[BY_ENERGY]), (None, TODAY)):
-        before = select_pairs(FLAGS, (2,) * 4, CLEAR, CLEAR, differs, rule, first)
+    for differs, rule in ((STRONG, WEIGHTING_SCHEMES[BY_ENERGY]), (None, TODAY)):
+        before = select_pairs(FLAGS, (2,) * 4, STRONG, STRONG, differs, rule, first)
         assert before.by_class.all()
-    nothing = select_pairs(FLAGS, (2,) * 4, CLEAR, CLEAR, QUIET, TODAY, first)
+    nothing = select_pairs(FLAGS, (2,) * 4, STRONG, STRONG, NONE_SHOWN, TODAY, first)
     assert nothing.alike.all() and nothing.columns == pytest.approx(COLUMN_WEIGHT_JOINED)
 
 
@@ -138,10 +146,10 @@ def test_many_small_class_differences_are_not_noise() -> None:
 
 
 def test_more_cells_and_more_to_see_get_more_weight() -> None:
-    by_cells = asked(CLEAR, CLEAR, sizes=(2, 2, 2, 40))
+    by_cells = asked(STRONG, STRONG, sizes=(2, 2, 2, 40))
     wide = [3 in pair for pair in by_cells.pairs]
     assert by_cells.weights[wide].min() > by_cells.weights[np.logical_not(wide)].max()
-    seen = asked(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1000.0]), CLEAR)
+    seen = asked(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1000.0]), STRONG)
     assert seen.pairs[0] == FLAGS.pairs[5] and seen.weights[0] > 1.5 * seen.weights[1]
 
 
@@ -245,7 +253,7 @@ def test_joint_pair_reports_no_class_effect() -> None:
     """It is matched as it was counted, by the mixture and by rows that are weighed."""
     known = releases(with_class(4), {PAIRS: torch.ones(4 + 5 * 8 + 4 * 4)})
     known.checkpoint.state["weighting_scheme"] = BY_CELLS
-    known._differing = lambda size, expected: CLEAR  # type: ignore[method-assign]
+    known._differing = lambda size, expected: STRONG  # type: ignore[method-assign]
     known._noise_dominated = lambda pair, weight: pair == (0, 1)  # type: ignore[method-assign]
     counted = known.pairs(PAIRS)
     (one,) = [pair for pair in counted if pair.columns == (0, 1)]
@@ -261,7 +269,7 @@ def test_what_is_counted_once_more_is_what_was_counted_first() -> None:
     """Though the columns' shares, which say what is rare, were counted again meanwhile."""
     release = torch.ones(4 + 5 * 8 + 4 * 4)
     known = releases(with_class(4), {PAIRS: release, FOCUS: release, "weighting_scheme": BY_CELLS})
-    known._differing = lambda size, expected: CLEAR  # type: ignore[method-assign]
+    known._differing = lambda size, expected: STRONG  # type: ignore[method-assign]
     known._noise_dominated = lambda pair, weight: (  # type: ignore[method-assign]
         pair == (0, 1) and not known.within
     )

@@ -159,7 +159,7 @@ def parity_table(n: int, order: int, seed: int = 0) -> tuple[Domain, pd.DataFram
 
 
 def scores(order: int, *, signal: bool = True) -> tuple[Design, np.ndarray]:
-    """The scan of a parity at a tenth of ε = 1, and how far each set of `order` stands out."""
+    """The scan of a parity at a tenth of ε = 1, and how significant each set of `order` is."""
     domain, frame = parity_table(8000, order)
     if not signal:
         frame["class"] = frame["class"].sample(frac=1, random_state=1).to_numpy()

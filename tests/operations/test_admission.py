@@ -79,7 +79,7 @@ DECIDED = {
     "/_stcore/health": True,  # that the server breathes
     "/_stcore/metrics": False,  # sessions, bytes of waiting uploads
     "/_stcore/host-config": True,  # the page's first question; says nothing of this server
-    "/media/{file_id:path}": True,  # see `doorway.Downloads`
+    "/media/{file_id:path}": True,  # see `middleware.Downloads`
     "/_stcore/upload_file/{session_id}/{file_id}": True,
     "/component/{path:path}": True,  # files of installed components
     "/_stcore/bidi-components/{path:path}": True,  # the same of the second kind

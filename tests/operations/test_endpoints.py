@@ -14,8 +14,7 @@ from starlette.applications import Starlette
 
 from core.operations import readiness as checks
 from core.runs.workspace import Workspace
-from pages.server import endpoints
-from pages.server import middleware as doorway
+from pages.server import endpoints, middleware
 from pages.shared import widgets as shared
 from pages.shared import workspace_store
 
@@ -28,7 +27,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
     monkeypatch.setenv("FACSIMILE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("FACSIMILE_METRICS_TOKEN", TOKEN)
     st.cache_resource.clear()
-    app = Starlette(routes=endpoints.ROUTES, middleware=doorway.MIDDLEWARE)
+    app = Starlette(routes=endpoints.ROUTES, middleware=middleware.MIDDLEWARE)
     transport = httpx.ASGITransport(app)
 
     async def get(path: str, authorization: str | None) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""What stood out of a scan, where people see it: Training, Review in both views, the file."""
+"""Significant sets of a scan, where people see it: Training, Review in both views, the file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_review_shows_it_in_both_views_and_the_file_too(store, start, show):
     outside = small_report(filled=True) | {"view": "outside"}
     finish(store, run, report=small_report(filled=True), outside=outside)
     before = reviews.report(store, run.id)
-    assert not before["significant_sets"] and "What stood out" not in page(before, "t")
+    assert not before["significant_sets"] and "Significant relationships" not in page(before, "t")
     tell(store, run)
     for view in ("inside", "outside"):
         at = in_tab(show("review", run=run.id, view=view), "Pairs")

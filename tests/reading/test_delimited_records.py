@@ -43,8 +43,8 @@ ODD = {
     "a Windows line": b"a,b,c\r\n",
 }
 
-Places = Callable[[list[bytes], bytes], list[bytes]]
-CHANGES: dict[str, Places] = {
+Indices = Callable[[list[bytes], bytes], list[bytes]]
+CHANGES: dict[str, Indices] = {
     "first": lambda others, odd: [odd, *others],
     "in between": lambda others, odd: [*others[:7], odd, *others[7:]],
     "last": lambda others, odd: [*others, odd],

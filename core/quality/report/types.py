@@ -244,7 +244,7 @@ class AssociationTable(_Value):
       real: [m, m]; empty outside.
       synthetic: [m, m].
       luck: [m, m], how strongly columns that do not belong together may seem to in either table;
-        empty outside and in reports of earlier versions.
+        empty outside.
     """
 
     columns: list[str]

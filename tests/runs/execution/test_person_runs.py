@@ -98,13 +98,15 @@ def test_a_model_sees_rows_by_person_as_certified(store, table, schema, frame, t
     (tmp_path / "run").mkdir()
     model, asked = Summing(), []
 
-    class Asked(FrameRows):
+    class AskedRows(FrameRows):
         def whole(self, names):
             asked.append(list(names))
             return super().whole(names)
 
     job = job_of(store, tmp_path, schema, plan_for(schema, PEOPLE))
-    outcome = execute(job, Asked(frame), store=store, on_event=lambda _: 0, find=lambda _: model)
+    outcome = execute(
+        job, AskedRows(frame), store=store, on_event=lambda _: 0, find=lambda _: model
+    )
     assert asked == [["age", "sex", "who"]]
     assert model.seen.n == PEOPLE and model.seen.counts.max() == 2
     paper = outcome.privacy_certificate

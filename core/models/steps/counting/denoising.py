@@ -178,7 +178,7 @@ def _waves(scale: ColumnScale) -> tuple[Floats, NDArray[np.int64]]:
 
 
 def _blocks(left: NDArray[np.int64], right: NDArray[np.int64]) -> Iterator[tuple[Any, Any]]:
-    """Places along both axes that are shrunk together: like bands, and each atom by itself.
+    """Cells along both axes that are shrunk together: like bands, and each atom by itself.
 
     Of two lists the longer one is taken label by label, so that a rare label which goes with few
     others is not drowned by the rest.

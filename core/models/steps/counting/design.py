@@ -22,8 +22,8 @@ SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, FOCUS = (
     "scales", "columns", "scan", "relations", "pairs", "focus",
 )  # fmt: skip
 SHARES = {SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.44, FOCUS: 0.19}
-# where numbers take more values than a column has cells: places within a cell are known from fine
-# counts alone, cells again from pairs
+# where numbers take more values than a column has cells: positions within a cell are known from
+# histograms alone, cells again from pairs
 LONG = {SCALES: 0.16, COLUMNS: 0.11}
 # records a unit of noise: with fewer, noise hides the counts; with more, the usual share is enough
 LONG_SNR_FROM, LONG_SNR_TO = 2_100.0, 13_000.0
