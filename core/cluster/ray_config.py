@@ -44,9 +44,9 @@ class Cluster:
 
     def probe(self) -> None:
         """Raise OSError within seconds where nobody listens: Ray itself would try for minutes."""
-        place = urlsplit(self.address if "//" in self.address else f"//{self.address}")
-        if place.hostname and place.port:
-            socket.create_connection((place.hostname, place.port), timeout=PROBE_SECONDS).close()
+        head = urlsplit(self.address if "//" in self.address else f"//{self.address}")
+        if head.hostname and head.port:
+            socket.create_connection((head.hostname, head.port), timeout=PROBE_SECONDS).close()
 
     @classmethod
     def parse(cls, text: str) -> Cluster:

@@ -43,7 +43,7 @@ __all__ = ["NAMESPACE", "environment_of_workers", "main"]
 NAMESPACE = "facsimile"
 SETTLE_SECONDS = 30.0  # that a start which fails at once has to say so
 PAUSES = (0.0, 10.0, 20.0)  # seconds before each try to reach the cluster: its head may be starting
-FOR_WORKERS = ("FACSIMILE_DATABASE", "FACSIMILE_STORAGE", SETTING)  # their home is told by itself
+FOR_WORKERS = ("FACSIMILE_DATABASE", "FACSIMILE_STORAGE", SETTING)  # home is an argument
 ENDED = (State.DONE, State.CANCELLED, State.PAUSED, State.FAILED)
 
 
@@ -100,19 +100,19 @@ def _connect(ray: Any, cluster: Cluster) -> None:
 
 
 def environment_of_workers(server: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """What workers are told of the server's environment, and what their machines must have.
+    """Variables that workers get from the server, and those that their machines must have.
 
-    A URL without a name, a password or parameters is told. Whatever may hold a secret is not, since
-    Ray keeps what it is told: such a variable has to be in the environment of each machine.
+    A URL without a name, a password or parameters is passed on. Whatever may hold a secret is not,
+    since Ray stores what it gets: such a variable has to be in the environment of each machine.
     """
-    told, needed = {}, []
+    variables, needed = {}, []
     for name in FOR_WORKERS:
         value = server.get(name, "")
         if name == SETTING or ("://" in value and not set(value) & set("@?#")):
-            told[name] = value
+            variables[name] = value
         elif value:
             needed.append(name)
-    return told, needed
+    return variables, needed
 
 
 class _Queue:
@@ -121,7 +121,7 @@ class _Queue:
     def __init__(self, ray: Any, store: RunStore, cluster: Cluster, worker: Sequence[str]) -> None:
         self.ray, self.store, self.cluster = ray, store, cluster
         self.worker = list(worker)
-        self.told, self.needed = environment_of_workers(os.environ)
+        self.variables, self.needed = environment_of_workers(os.environ)
         ray.cloudpickle.register_pickle_by_value(ray_supervisor)
         self.made: set[str] = set()  # runs that wait with an actor that this process made
         self.asked: dict[Any, str] = {}  # answers to come, of actors that are made, and their runs
@@ -173,7 +173,9 @@ class _Queue:
         if cluster.memory_gb is not None:
             options["memory"] = int(cluster.memory_gb * 1e9)
         actor = self.ray.remote(FacsimileRun).options(**options)
-        handle = actor.remote(run_id, home, self.worker, str(PROJECT_ROOT), self.told, self.needed)
+        handle = actor.remote(
+            run_id, home, self.worker, str(PROJECT_ROOT), self.variables, self.needed
+        )
         self.made.add(run_id)
         self.asked[handle.__ray_ready__.remote()] = run_id
 

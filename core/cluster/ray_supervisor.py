@@ -17,13 +17,13 @@ LACKS = "this machine lacks"  # in an error, before what it lacks
 
 
 class FacsimileRun:
-    """A run's place in the cluster: it is there while the run waits or its worker works.
+    """Stands for a run in the cluster while the run waits or its worker works.
 
     Args:
       home: the workspace, where the machine's FACSIMILE_HOME names no other.
       worker: command of a worker, after the interpreter.
       program: the folder that it is started in.
-      told: variables for the worker, whatever the machine's own say.
+      variables: of the worker's environment, whatever the machine's own say.
       needed: variables that the machine itself must have.
 
     Raises:
@@ -36,12 +36,12 @@ class FacsimileRun:
         home: str,
         worker: list[str],
         program: str,
-        told: dict[str, str],
+        variables: dict[str, str],
         needed: list[str],
     ) -> None:
         home = os.environ.get("FACSIMILE_HOME") or home
         absent = [name for name in needed if not os.environ.get(name)]
-        self._environment = {**os.environ, **told}
+        self._environment = {**os.environ, **variables}
         # with an object store the workspace's folder is each machine's own, made when needed
         shared = not self._environment.get("FACSIMILE_STORAGE")
         folders = [program, home] if shared else [program]

@@ -139,7 +139,7 @@ class Journal:
 
 
 def without_repeated_steps(series: pd.DataFrame) -> pd.DataFrame:
-    """A series without steps that were told anew: by a later phase, or by a fit that went on.
+    """A series without steps that a later phase, or a resumed fit, reported again.
 
     Args:
       series: with a column `step`, in the order of events.

@@ -45,5 +45,5 @@ def table_batches(
 
 def row_count(file: Readable) -> tuple[int, int]:
     """How many rows and columns a Parquet file has."""
-    told = pq.read_metadata(file)
-    return told.num_rows, told.num_columns
+    metadata = pq.read_metadata(file)
+    return metadata.num_rows, metadata.num_columns

@@ -46,9 +46,9 @@ class Scratch:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def copies(self, place: str) -> Path:
-        """Where copies lie that go with this process, a folder for each place they come from."""
-        return private_folder(self.folder / "copies" / place)
+    def copies(self, origin: str) -> Path:
+        """Where copies lie that go with this process, a folder for each origin."""
+        return private_folder(self.folder / "copies" / origin)
 
 
 @cache
@@ -89,8 +89,8 @@ def remove_leftovers(root: Path, *, undo: Callable[[Path], None] = lambda folder
     """Remove folders of processes that ended without doing so.
 
     Args:
-      undo: told of each folder before it goes. It may raise StorageError: the folder then waits for
-        the next time.
+      undo: called with each folder before it is removed. Where it raises StorageError, the folder
+        waits for the next time.
     """
     for lock in root.glob(f"*{LOCK}"):
         held = _held(lock)

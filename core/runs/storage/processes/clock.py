@@ -89,7 +89,7 @@ def machine_name(*, shared: bool) -> str:
 @functools.cache
 def _kernel() -> str:
     try:
-        place = BOOT_ID.read_text(encoding="ascii") + os.readlink(PROCESSES)
+        identity = BOOT_ID.read_text(encoding="ascii") + os.readlink(PROCESSES)
     except OSError:  # no Linux
-        place = f"{socket.gethostname()} {psutil.boot_time():.0f}"
-    return hashlib.sha256(place.encode()).hexdigest()[:16]
+        identity = f"{socket.gethostname()} {psutil.boot_time():.0f}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]
