@@ -1,11 +1,10 @@
 """Collect the interface's texts: `python -m docs.make_catalogue`, from the repository's root.
 
 Brings core/language/*.po up to date with the code and compiles them: new texts get an empty
-translation, texts that are gone are dropped, and what is left to translate is counted. Texts of
-pages are the templates in `say` and `say_n` and the labels in `to_say`; texts of `core` are those
-of `Message` and `plural`, and still every string of two words or more, since they reach pages as
-finished sentences, and the lines of core/language/composed.txt: its single words, and sentences
-that it puts together from pieces. Rooms that are given a language (core/export) have `say` too.
+translation, texts that are gone are dropped, and what is left to translate is counted. Collected
+are the templates of `say`, `say_n`, `Message`, `plural` and `to_say`; in `core` also what declares
+itself to people: labels of `tunable` settings, texts in the fields `FIELDS`, constants, and the
+values of enumerations.
 """
 
 from __future__ import annotations
@@ -24,147 +23,37 @@ from babel.messages.pofile import read_po, write_po
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "core" / "language"
-COMPOSED = FOLDER / "composed.txt"
 PAGES = [ROOT / "app.py", *sorted(ROOT.glob("pages/**/*.py"))]
 # what pages never show
-SILENT = {"cli", "audit", "language", "operations", "api.py"}
+SILENT = {"cli", "audit", "language", "operations", "api.py", "message.py"}
 CORE = sorted(
     path
     for path in ROOT.glob("core/**/*.py")
-    if path.relative_to(ROOT / "core").parts[0] not in SILENT and path.name != "message.py"
+    if path.relative_to(ROOT / "core").parts[0] not in SILENT
 )
 NEVER = datetime(2000, 1, 1, tzinfo=UTC)  # of catalogues: they change only with their texts
 # where a call's templates begin among its arguments, and end
-SAY = {
+CALLS = {
     "say": (0, 1),
     "to_say": (0, 1),
     "say_n": (1, 3),
     "Message": (0, 1),
     "plural": (1, 3),
-    # errors whose text people read, see `core.message.ReportedError`; they take messages too
-    "TableReadError": (0, 1),
-    "SchemaError": (0, 1),
-    "ConditionError": (0, 1),
-    "RuleDomainError": (0, 1),
-    "UndeclaredDomainError": (0, 1),
+    "tunable": (1, 3),
 }
+# by which cards, metrics, phases and figures say what they are
+FIELDS = {
+    "family", "goal", "label", "makes", "meaning", "name", "note", "otherwise", "privacy",
+    "published", "series", "soundness", "source", "suits", "summary", "text", "title", "unit",
+    "weak_at", "what", "words",
+}  # fmt: skip
 _TWO_WORDS = re.compile(r"[A-Za-z]{2,}[,;:]?(?:\s+\S{1,2})?\s+\S*[A-Za-z]{2,}")
-_NAME = re.compile(r"[A-Za-z_]+")
+_BESIDE_WORDS = re.compile(r"\{[^{}]*\}|<[^<>]*>")
 
 
-def _parts(text: ast.expr) -> Iterator[ast.expr]:
-    """What an f-string, or a sum of strings, is made of, in order."""
-    if isinstance(text, ast.BinOp) and isinstance(text.op, ast.Add):
-        yield from _parts(text.left)
-        yield from _parts(text.right)
-    elif isinstance(text, ast.JoinedStr):
-        yield from text.values
-    else:
-        yield text
-
-
-def _template(text: ast.expr) -> str:
-    """An f-string or a sum of strings as a template; a field is called what its value ends in."""
-    pieces, names = [], dict[str, str]()
-    for part in _parts(text):
-        if isinstance(part, ast.Constant):
-            pieces.append(str(part.value).replace("{", "{{").replace("}", "}}"))
-            continue
-        value = part.value if isinstance(part, ast.FormattedValue) else part
-        source, last = ast.unparse(value), value
-        while isinstance(last, ast.Call):
-            last = last.args[0] if last.args else last.func
-        word = last.attr if isinstance(last, ast.Attribute) else ast.unparse(last)
-        name = word if _NAME.fullmatch(word) else "value"
-        taken = [other for other in names.values() if other.rstrip("0123456789") == name]
-        if source not in names:
-            names[source] = f"{name}{len(taken) + 1}" if taken else name
-        spec = part.format_spec if isinstance(part, ast.FormattedValue) else None
-        if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "share":
-            number = ":s"  # per cent, written already
-        else:
-            number = "" if spec is None else ":" + _specification(spec)
-        pieces.append(f"{{{names[source]}{number}}}")
-    return "".join(pieces)
-
-
-def _sums(tree: ast.AST) -> Iterator[ast.BinOp]:
-    """Outermost sums that have a string in them."""
-    inner: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and id(node) not in inner:
-            inner |= {id(part) for part in ast.walk(node) if isinstance(part, ast.BinOp)}
-            if any(_is_text(part) for part in _parts(node)):
-                yield node
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def _operands(whole: ast.BinOp) -> Iterator[ast.AST]:
-    """The strings that a sum is made of, which are no texts of their own."""
-    for node in ast.walk(whole):
-        if isinstance(node, ast.BinOp):
-            yield from (
-                side for side in (node.left, node.right)
-                if _is_text(side) or isinstance(side, ast.JoinedStr)
-            )  # fmt: skip
-
-
-def _is_template(text: str) -> bool:
-    """Whether a plain string can be filled, or needs no filling: not the code of a page."""
-    try:
-        names = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
-    except ValueError:
-        return False
-    return all(name.isidentifier() for name in names)
-
-
-def _specification(spec: ast.expr) -> str:
-    """A format's specification as written; one that is computed is some number's."""
-    assert isinstance(spec, ast.JoinedStr)
-    constant = all(isinstance(part, ast.Constant) for part in spec.values)
-    return ast.unparse(spec)[2:-1] if constant else "g"
-
-
-def _not_shown(tree: ast.AST) -> Iterator[ast.AST]:
-    """Docstrings, and the parts of f-strings."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            yield node.value
-        if isinstance(node, ast.JoinedStr):
-            yield from (part for part in ast.walk(node) if part is not node)
-        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
-            yield from ast.walk(node.annotation)
-
-
-def texts_of_core(source: str) -> Iterator[str]:
-    """Strings of two words or more, f-strings as templates.
-
-    >>> list(texts_of_core('f"{len(rows):,} rows of {table.name}"'))
-    ['{rows:,} rows of {name}']
-    """
-    tree = ast.parse(source)
-    hidden = set(map(id, _not_shown(tree)))
-    sums = list(_sums(tree))
-    for whole in sums:
-        hidden |= {id(node) for node in _operands(whole)}
-    for node in [*sums, *ast.walk(tree)]:
-        text = ""
-        if id(node) in hidden:
-            continue
-        if isinstance(node, ast.JoinedStr) or node in sums:
-            text = _template(node)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            text = node.value if _is_template(node.value) else ""
-        if _TWO_WORDS.search(re.sub(r"\{[^{}]*\}", "·", text)):
-            yield text
-
-
-def _has_words(template: str) -> bool:
+def has_words(template: str) -> bool:
     """Whether a template holds more than fields, numbers' marks and the tags of figures."""
-    return bool(re.search(r"[^\W\d_]", re.sub(r"\{[^{}]*\}|<[^<>]*>", "", template)))
+    return bool(re.search(r"[^\W\d_]", _BESIDE_WORDS.sub("", template)))
 
 
 def texts_of_calls(source: str) -> Iterator[str]:
@@ -177,27 +66,58 @@ def texts_of_calls(source: str) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
-        given = node.args[slice(*SAY.get(name, (0, 0)))]
+        given = node.args[slice(*CALLS.get(name, (0, 0)))]
         while given:
             argument = given.pop(0)
             if isinstance(argument, ast.IfExp):
                 given[:0] = [argument.body, argument.orelse]
             elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                if _has_words(argument.value):
+                if has_words(argument.value):
                     yield argument.value
-            elif not (isinstance(argument, ast.Name | ast.Attribute) or name.endswith("Error")):
+            elif not isinstance(argument, ast.Name | ast.Attribute):
                 raise ValueError(f"line {node.lineno}: {ast.unparse(argument)} is no plain string")
+
+
+def texts_of_declarations(source: str) -> Iterator[str]:
+    """Texts in the fields `FIELDS`, in constants, and of enumerations."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in FIELDS:
+            yield from _strings(node.value)
+        elif isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(b) for b in node.bases):
+            for one in node.body:
+                if isinstance(one, ast.Assign):
+                    yield from _strings(one.value)
+    for one in tree.body:
+        if isinstance(one, ast.Assign | ast.AnnAssign) and one.value is not None:
+            target = one.targets[0] if isinstance(one, ast.Assign) else one.target
+            if isinstance(target, ast.Name) and target.id.isupper():
+                texts = _strings(one.value)
+                yield from (t for t in texts if _TWO_WORDS.search(_BESIDE_WORDS.sub("·", t)))
+
+
+def _strings(node: ast.AST) -> Iterator[str]:
+    """Strings that can be looked up, or filled."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.JoinedStr):
+            return
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            try:
+                names = [name for _, name, _, _ in Formatter().parse(part.value) if name]
+            except ValueError:  # the code of a page
+                continue
+            if has_words(part.value) and all(name.isidentifier() for name in names):
+                yield part.value
 
 
 def collected() -> Catalog:
     """All texts, each with the files it stands in."""
     catalog = Catalog(project="Facsimile", charset="utf-8")
     for path in PAGES + CORE:
-        source, place = path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix()
-        for text in [*texts_of_calls(source), *(() if path in PAGES else texts_of_core(source))]:
-            catalog.add(text, locations=[(place, 0)])
-    for text in COMPOSED.read_text(encoding="utf-8").splitlines():
-        catalog.add(text, locations=[(COMPOSED.relative_to(ROOT).as_posix(), 0)])
+        source, where = path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix()
+        texts = [*texts_of_calls(source), *(texts_of_declarations(source) if path in CORE else ())]
+        for text in texts:
+            catalog.add(text, locations=[(where, 0)])
     return catalog
 
 
@@ -209,9 +129,9 @@ def updated(code: str) -> Catalog:
     new.revision_date = NEVER
     for message in collected():
         if message.id:
-            known = old.get(message.id, message.context)
+            known = old.get(message.id)
             text = known.string if known is not None else ""
-            new.add(message.id, text, context=message.context, locations=message.locations)
+            new.add(message.id, text, locations=message.locations)
     return new
 
 

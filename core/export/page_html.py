@@ -121,13 +121,13 @@ def page(
       hidden: columns whose distribution is not the real one, on purpose.
       language: of everything but what people wrote.
     """
-    head, text = map(language.said, STAMPS[report["view"]])
+    head, text = map(language.render, STAMPS[report["view"]])
     stamp = f"<div class='stamp {report['view']}' role='note'><b>{_e(head)}.</b> {_e(text)}</div>"
     drawn: dict[str, Any] = {}
     body = "".join(
         (
-            f"<h1>{_e(title)}</h1><p>{_size(report, language)} {_e(language.said(claim))}</p>",
-            "".join(f"<p>{_e(language.said(note))}</p>" for note in report["notes"]),
+            f"<h1>{_e(title)}</h1><p>{_size(report, language)} {_e(language.render(claim))}</p>",
+            "".join(f"<p>{_e(language.render(note))}</p>" for note in report["notes"]),
             _limits(limits, language),
             _findings(report, language),
             _scores(report, language),
@@ -179,13 +179,13 @@ def _size(report: Report, language: Language) -> str:
 
 def _limits(limits: Sequence[str], language: Language) -> str:
     """What nobody should take for real."""
-    say, rows = language.say, "".join(f"<li>{_e(language.said(one))}</li>" for one in limits)
+    say, rows = language.say, "".join(f"<li>{_e(language.render(one))}</li>" for one in limits)
     return _heading("limits", say("What not to take for real")) + f"<ul>{rows}</ul>" if rows else ""
 
 
 def _findings(report: Report, language: Language) -> str:
     """What was kept and lost, a sentence each."""
-    say, said = language.say, language.said
+    say, said = language.say, language.render
     rows = "".join(
         f"<li class='{one.kind}'><b>{_e(said(WORDS[one.kind]))}.</b> {_e(said(one.text))}</li>"
         for one in findings(report)
@@ -194,7 +194,7 @@ def _findings(report: Report, language: Language) -> str:
 
 
 def _scores(report: Report, language: Language) -> str:
-    say, said = language.say, language.said
+    say, said = language.say, language.render
     cards = "".join(
         f"<div class='card'><small>{_e(said(s['title']))}</small><b>{_value(s, language)}</b>"
         f"<small>{_e(_goal(s, language))}</small>"
@@ -210,7 +210,7 @@ def _value(score: Mapping[str, Any], language: Language) -> str:
         return "—"
     number, band = language.number, score.get("half_width")
     about = f" <small>± {number(f'{band:.3f}')}</small>" if band else ""
-    return f"{number(format(score['value'], '.4g'))} {_e(language.said(score['unit']))}{about}"
+    return f"{number(format(score['value'], '.4g'))} {_e(language.render(score['unit']))}{about}"
 
 
 def _goal(score: Mapping[str, Any], language: Language) -> str:
@@ -226,7 +226,7 @@ def _exposure(report: Report, language: Language) -> str:
     """The attacks as a table, or nothing when there was no holdout."""
     if not report["attacks"]:
         return ""
-    say, said, number = language.say, language.said, language.number
+    say, said, number = language.say, language.render, language.number
     heads = (
         say("Attack"),
         say("On the table"),
@@ -260,7 +260,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _figure(key: str, words: str, figure: Any, drawn: dict[str, Any], language: Language) -> str:
-    words = language.said(words)
+    words = language.render(words)
     drawn[key] = say_figure(figure, language)
     drawn[key]["layout"].pop("template", None)
     for trace in drawn[key]["data"]:
@@ -278,7 +278,7 @@ def _whole(report: Report, drawn: dict[str, Any], language: Language) -> str:
     """Every figure of the whole table that this report's view may show."""
     figures = [(one, one.drawn(report)) for one in report_figures()]
     return "".join(
-        _heading(one.id, language.said(one.title))
+        _heading(one.id, language.render(one.title))
         + _figure(one.id, one.describe(report), figure, drawn, language)
         for one, figure in figures
         if figure is not None
@@ -312,7 +312,7 @@ def _columns(
 def _utility(report: Report, language: Language) -> str:
     if not report["utility"]:
         return ""
-    say, said, number = language.say, language.said, language.number
+    say, said, number = language.say, language.render, language.number
     heads = (
         say("Model"),
         say("Measure"),

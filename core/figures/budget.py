@@ -22,6 +22,7 @@ from core.message import Message, joined, plural
 __all__ = ["budget_figure"]
 
 NAME_HEIGHT, BAR_HEIGHT = 19, 120  # px of a name in the legend, and of the bar with its axis
+MECHANISMS = {"gaussian": Message("Gaussian"), "laplace": Message("Laplace")}
 HATCHES = ("", "/", "x", ".", "-", "\\", "+")
 
 
@@ -75,7 +76,7 @@ def _noise(phase: Dumped) -> Message:
             rho=phase["rho"],
         )
     values = {
-        "mechanism": joined([phase["mechanism"].capitalize()]),
+        "mechanism": MECHANISMS[phase["mechanism"]],
         "noise": phase["noise_multiplier"],
     }
     if rate is None or rate >= 1.0:

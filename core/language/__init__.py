@@ -1,8 +1,7 @@
 """The interface's languages: one catalogue each (`de.po`), and how texts are said in them.
 
-The code is written in English, and so is everything stored: plans, ledgers, certificates, logs and
-the command line. Pages say their texts through `Language.say`. Texts that come from below, or were
-stored long ago, arrive as finished English sentences; `Language.said` recognises them by the
-templates in the code and says them anew. Another language is another `.po` file:
-`python -m docs.make_catalogue` collects the texts, Babel's format holds them.
+The code is written in English, and so is everything that leaves it: certificates, logs, the command
+line. Pages say their own texts through `Language.say`; texts from below are messages with their
+template and values (`core.message`), and `Language.render` says them at the very end. Another
+language is another `.po` file: `python -m docs.make_catalogue` collects the texts.
 """

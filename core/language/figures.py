@@ -39,7 +39,7 @@ def say_figure(figure: dict[str, Any], language: Language) -> dict[str, Any]:
 
 def _said(part: Any, language: Language) -> Any:
     if isinstance(part, str):
-        text = language.said(part) if isinstance(part, Message) else part
+        text = language.render(part) if isinstance(part, Message) else part
         return _FOREIGN_TAG.sub("&lt;", text)
     if isinstance(part, dict):
         return {key: _said(value, language) for key, value in part.items()}

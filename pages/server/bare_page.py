@@ -36,11 +36,11 @@ def bare_page(
       action_bar: whether a link to the first page stands at the end.
     """
     spoken = asked_for(scope)
-    body = "".join(f"<p>{_marked(spoken.said(text))}</p>\n" for text in paragraphs)
+    body = "".join(f"<p>{_marked(spoken.render(text))}</p>\n" for text in paragraphs)
     if action_bar:
-        body += f'<p><a href="/{base()}">{html.escape(spoken.said(_WAY))}</a></p>\n'
+        body += f'<p><a href="/{base()}">{html.escape(spoken.render(_WAY))}</a></p>\n'
     filled = _PAGE.replace("{lang}", spoken.code).replace("{body}", body)
-    title = html.escape(spoken.said(title))
+    title = html.escape(spoken.render(title))
     return HTMLResponse(filled.replace("{title}", title), status_code=status, headers=UNCACHED)
 
 

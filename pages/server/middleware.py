@@ -129,7 +129,7 @@ class Downloads:
         ):
             await self.app(scope, receive, uncached)
             return
-        gone = asked_for(scope).said(GONE)
+        gone = asked_for(scope).render(GONE)
         await PlainTextResponse(gone, status_code=404)(scope, receive, uncached)
 
 

@@ -50,7 +50,7 @@ def to_say(label: str, /) -> str:
 
 def said(text: object) -> str:
     """A text of `core`, a message or English, in the language of whoever is here."""
-    return spoken().said(str(text))
+    return spoken().render(str(text))
 
 
 def choose() -> None:

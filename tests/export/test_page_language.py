@@ -11,10 +11,9 @@ import pytest
 from core.export.findings import findings
 from core.export.page_html import STAMPS, page
 from core.language.catalogue import ENGLISH, Language
-from core.language.templates import Templates
 from core.proposing.propose import infer_schema
 from core.quality.report.outside import outside_report
-from docs.make_catalogue import texts_of_calls, texts_of_core
+from docs.make_catalogue import texts_of_calls, texts_of_declarations
 from tests.pages.screen import small_report
 
 SOURCES = ("core/export/findings.py", "core/export/page_html.py")
@@ -26,9 +25,8 @@ def german(**more):
     for path in SOURCES:
         with open(path, encoding="utf-8") as file:
             source = file.read()
-        texts += [*texts_of_calls(source), *texts_of_core(source)]
+        texts += [*texts_of_calls(source), *texts_of_declarations(source)]
     language._messages = {text: f"«{text}»" for text in texts} | more
-    language._templates = Templates(language._messages)
     return language
 
 
@@ -90,7 +88,7 @@ def test_findings_name_people_s_columns_as_they_are():
         weaker: "Schwächer: {pairs}.", pair: pair.replace("with", "mit"),
     })  # fmt: skip
     assert "Schwächer: missing mit with (0,50 → 0,20)." in [
-        language.said(one.text) for one in findings(report)
+        language.render(one.text) for one in findings(report)
     ]
     english = [one.text for one in findings(report)]
     assert weaker.format(pairs="missing with with (0.50 → 0.20)") in english

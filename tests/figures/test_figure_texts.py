@@ -56,7 +56,7 @@ PROFILE = {"kind": "integer", "edges": None, "labels": None, "counts": [5.0, 3.0
 class Marked(Language):
     """Says every word of ours as «word»."""
 
-    def said(self, text):
+    def render(self, text):
         return f"«{text}»" if isinstance(text, Message) else text
 
 
