@@ -47,7 +47,7 @@ def test_bought_once_and_used_again(command, tmp_path, capsys):
     told = " ".join(first["conditions"])
     assert f"bought in ledger entry {purchase['ledger_entry']}, which cost ε 4" in told
     assert "ε 4 of this run and ε 4 of bounds" in told
-    assert "as proposed" not in told and "what kind of column each is" in told
+    assert "as proposed" not in told and "The kind of each column" in told
     made = pd.read_csv(tmp_path / "out.csv")
     assert list(made.columns) == list(sample_table(2).columns)
 

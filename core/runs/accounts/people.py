@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import pandas as pd
 from sqlalchemy import Connection, func, select, update
 
-from core.message import Message
+from core.message import Message, from_json
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.record_linkage import (
@@ -181,7 +181,8 @@ def account_choice(store: RunStore, table_id: str) -> AccountChoice:
     account_id = store.table(table_id).account_id
     if row is None:  # kept by an older version
         return AccountChoice(account_id, ())
-    return AccountChoice(account_id, tuple(LinkedAccount(**one) for one in row.alike), row.words)
+    linked = tuple(LinkedAccount(**one) for one in from_json(row.alike))
+    return AccountChoice(account_id, linked, row.words)
 
 
 def require_account(store: RunStore, table_id: str) -> None:

@@ -28,7 +28,7 @@ from core.importing.record_hashes import (
 )
 from core.importing.record_overlap import Overlap, estimate_overlap
 from core.importing.record_stream import DrawnRows, most_compared
-from core.message import Message
+from core.message import Message, from_json, to_json
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.reading.raw_cells import raw_frame
 from core.reading.typed_cells import typed_rows
@@ -141,7 +141,7 @@ class Compared:
             "created": time.time(),
             "exact": self.exact,
             "body": self.sample.to_bytes(),
-            "alike": [asdict(one) for one in linked],
+            "alike": to_json([asdict(one) for one in linked]),
             "words": words,
             "owner": owner,
         }
@@ -212,13 +212,13 @@ def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
     with store.engine.connect() as connection:
         own = connection.execute(select(SketchRow).where(SketchRow.table_id == table_id)).one()
     mine = RecordSample.from_bytes(own.body)
-    found = {one["account_id"]: LinkedAccount(**one) for one in own.alike}
+    found = {one["account_id"]: LinkedAccount(**from_json(one)) for one in own.alike}
     for row in _read(store, visible_sketches(store, own.owner)):
         if row.table_id != table_id:
             _add(found, row.account_id, _shared(row, mine, own.exact))
     linked = _likeliest_first(found)
     with store.engine.begin() as connection:
-        kept = [asdict(one) for one in linked]
+        kept = to_json([asdict(one) for one in linked])
         connection.execute(update(SketchRow).where(SketchRow.id == own.id).values(alike=kept))
     return linked
 

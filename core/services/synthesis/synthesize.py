@@ -123,25 +123,14 @@ def synthesize(
     with RunStore(Workspace.default()) as store:
         # whose people these are is asked of all records, those kept out too
         account_id = account_for(options, store, frame)
-        request = options.request
         if unbought(schema).names:
-
-            def plan_of(declared: Schema, split: Parts) -> Plan:
-                return _plan_for(declared, n, split.of(options.request))
-
-            schema, split = buy(options, store, account_id, trained, schema, n, plan_of)
-            request = split.of(request)
-            try:
-                plan = plan_of(schema, split)
-            except RefusedError as error:
-                bought = any(column.purchase for column in schema.columns)
-                raise RefusedError(f"{error} {KEPT}" if bought else str(error)) from None
+            schema, plan = _bought(options, store, account_id, trained, schema, n)
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
             job = Job(
                 table=options.table,
                 plan=plan,
                 schema=schema,
-                request=request,
+                request=options.request,
                 device=device,
                 artefacts=LocalArtefacts(Path(folder)),
                 account_id=account_id,
@@ -162,6 +151,27 @@ def synthesize(
                 save_run(options.save, job, outcome, synthesis.certificate)
             outcome.tables.load()  # the folder they lie in goes
         return synthesis
+
+
+def _bought(
+    options: SynthesisOptions,
+    store: RunStore,
+    account_id: str,
+    trained: pd.DataFrame,
+    schema: Schema,
+    n: int,
+) -> tuple[Schema, Plan]:
+    """Buy what the schema leaves open; the schema with it, and the plan for what is left of ε."""
+
+    def plan_of(declared: Schema, split: Parts) -> Plan:
+        return _plan_for(declared, n, split.of(options.request))
+
+    schema, split = buy(options, store, account_id, trained, schema, n, plan_of)
+    try:
+        return schema, plan_of(schema, split)
+    except RefusedError as error:
+        bought = any(column.purchase for column in schema.columns)
+        raise RefusedError(f"{error} {KEPT}" if bought else str(error)) from None
 
 
 def foreseen(
