@@ -58,7 +58,7 @@ def english(at: Any) -> list[str]:
     """Texts on a page with English in them."""
     names = ["clinic visits", "readmitted", "visit_id", "no, yes", "Scan and focus"]
     names += [
-        language.language("de").said(card.source) for card in cards()
+        language.language("de").render(card.source) for card in cards()
     ]  # papers, by their authors
     names += ["Measured on a sample."]  # of the report that is made by hand
     left = []

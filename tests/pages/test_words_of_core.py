@@ -27,8 +27,8 @@ COLUMNS = [
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
 def test_a_declared_domain_is_said_in_the_readers_language(column):
     words = privacy_certificate.declared(column)
-    assert language("en").said(words) == words
-    told = language("de").said(words)
+    assert language("en").render(words) == words
+    told = language("de").render(words)
     assert told.startswith(f"{column.name}: ") and told != words
     assert all(label in told for label in column.categories or ())
 
@@ -37,5 +37,5 @@ def test_schemas_are_compared_in_the_readers_language():
     many = Comparison(("a",), {}, ("u",), ("v", "w", "x", "y", "z"))
     assert many.words == "1 column as last time; 1 is new: u; 5 are gone: v, w, x, y and 1 more."
     german = language("de")
-    told = german.said(many.words)
+    told = german.render(many.words)
     assert "last time" not in told and "u; 5" in told and "v, w, x, y" in told

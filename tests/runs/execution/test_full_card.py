@@ -66,7 +66,7 @@ def test_free_training_goes_on_from_its_checkpoint(
     assert run.state is State.DONE, run.error
     (note,) = notes(store, run)
     assert WORD in note and "Nothing is spent twice" in note
-    assert "Grafikkarte" in language("de").said(note)
+    assert "Grafikkarte" in language("de").render(note)
     assert releases(store, table) == 1 and run.attempt == 1
     assert len(calls) >= 40
     phases = [event.data["name"] for event in store.journal.events(run.id, kind="phase")]
