@@ -40,7 +40,6 @@ class Finding:
 
     Attributes:
       kind: what it says.
-      text: for people.
       about: key of the figure that shows it.
     """
 

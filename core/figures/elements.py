@@ -198,7 +198,6 @@ def panel(i: int, count: int, *, gap: float) -> list[float]:
     """Domain of the i-th of several panels side by side, in shares of the figure's width.
 
     Args:
-      i: from 0.
       count: of panels, ≥ 1.
       gap: between two of them, as a share of the width.
     """

@@ -36,7 +36,6 @@ class BaseSampler(ABC):
 
     Attributes:
       codec: of the declared domain that it writes.
-      domain: that domain.
     """
 
     def __init__(self, codec: Codec):

@@ -64,7 +64,6 @@ class Measured(BaseModel):
     """How common something is in what the model draws by itself.
 
     Attributes:
-      text: what.
       drawn: rows of the model's own output that were looked at.
       fitting: of them, those that have it.
       asked: share that was asked for, or None.

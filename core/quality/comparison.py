@@ -33,7 +33,6 @@ class Comparison:
     """A real and a synthetic table, and what else is known of them.
 
     Attributes:
-      schema: of both.
       frames: the real and the synthetic table as they were given, all rows.
       features: of the columns that are compared.
       real, synthetic: at most 500,000 rows each.

@@ -58,7 +58,6 @@ class RunEvent(BaseModel):
     Attributes:
       seq: number among the run's events, 1, 2, 3 …; 0 before it is stored.
       time: seconds since 1970-01-01 UTC; 0 before it is stored.
-      kind: see above.
       data: JSON-safe values; NaN and ±inf are stored as null.
     """
 

@@ -35,7 +35,6 @@ class TableRecord:
 
     Attributes:
       id: short and fit for a URL.
-      name: for people.
       n: number of rows.
       columns: headers in file order.
       source: where it came from, in words.

@@ -21,7 +21,6 @@ class RunRequest(BaseModel):
     """What is asked of a run, beside the table.
 
     Attributes:
-      model: registry id.
       epsilon: budget under zero-out, > 0; inf turns differential privacy off.
       delta: in (0, 1/n); `default_delta(n)` when None.
       settings: advanced settings by name.

@@ -84,7 +84,6 @@ class Advice:
     """A model and why.
 
     Attributes:
-      model: registry id.
       sentence: with the evidence.
     """
 

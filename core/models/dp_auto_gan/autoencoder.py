@@ -26,7 +26,6 @@ class AutoEncoder:
       generator: data-free randomness on the CPU for the start.
 
     Attributes:
-      heads: as given.
       networks: "encoder" and "decoder" on one flat vector.
     """
 

@@ -143,9 +143,7 @@ class Embedding:
     √(G (m(m-1)/2 + λ² m) + w²): each complex coordinate has modulus 1, and one class is hit.
 
     Attributes:
-      frequencies: public.
       design: sizes and weights.
-      noise: Gaussian.
 
     Source: PEARL (ICLR 2022) §4.1; Δ for zero-out, φ(⊥) = 0.
     """
@@ -246,7 +244,6 @@ class PairDistance:
 
     Attributes:
       numbers: block indices and value indices of the numeric columns, q of them.
-      noise: Gaussian.
       group_size: records of a pair.
 
     Source: PEARL (ICLR 2022) App. D, corrected.

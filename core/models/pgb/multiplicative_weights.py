@@ -47,7 +47,6 @@ class CalibratedCritics:
     Option j < N is a learned critic, then come the queries, then the opposites of all of them.
 
     Attributes:
-      ensemble: whose critics.
       centres, spreads: float32 [N], of each critic's output at generated records.
       queries: that stand beside them.
     """

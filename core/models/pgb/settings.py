@@ -56,7 +56,6 @@ class BoostedSettings:
     """Boosting's own settings beside those of its base.
 
     Attributes:
-      own: of boosting.
       base: of the base.
     """
 

@@ -32,7 +32,6 @@ class MixtureEnsemble:
 
     Attributes:
       done: steps that each member has taken.
-      members: as given.
     """
 
     def __init__(self, members: Sequence[MixtureMatcher]):

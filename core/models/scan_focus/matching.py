@@ -53,7 +53,6 @@ class Targets:
       signs: float32 [cells, G] a column, of the scan.
       counted: pairs as they were released.
       pairs: the same with noise shrunk away, which the mixture follows.
-      sets: larger ones.
     """
 
     n: int

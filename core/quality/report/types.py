@@ -240,7 +240,6 @@ class AssociationTable(_Value):
     """How strongly columns belong together, in both tables; see `core.quality.metrics.association`.
 
     Attributes:
-      columns: m names.
       real: [m, m]; empty outside.
       synthetic: [m, m].
       luck: [m, m], how strongly columns that do not belong together may seem to in either table;

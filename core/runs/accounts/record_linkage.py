@@ -54,7 +54,6 @@ class LinkedAccount:
     """An account whose people a table is probably about.
 
     Attributes:
-      account_id: the account.
       evidence: a sentence for the steward; it comes from rows and stays inside.
       strength: estimated share of rows shared, [0, 1].
     """
@@ -69,7 +68,6 @@ class Compared:
     """What of a table is compared with others, and kept of it.
 
     Attributes:
-      n: its rows.
       hashed: of all of them, or of a random part.
       exact: a digest that equal tables share.
       sample: what is kept.
@@ -151,7 +149,6 @@ class Comparison:
     """One table against all that were seen, also those that appear meanwhile.
 
     Attributes:
-      table: the one.
       seen: number of the newest sketch that was looked for, 0 before any.
 
     Args:

@@ -35,7 +35,6 @@ class Side:
     """What is looked at of a table.
 
     Attributes:
-      rows: of it.
       of: how many rows the table has.
     """
 

@@ -50,8 +50,6 @@ class StoredRows:
     """The training rows of a stored table.
 
     Attributes:
-      store: where.
-      table_id: which table.
       schema: of the run: reads the cells, and says who is kept out.
     """
 

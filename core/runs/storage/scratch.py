@@ -27,11 +27,7 @@ LOCK = ".lock"  # ending of the file that lies beside a folder and is held while
 
 
 class Scratch:
-    """The scratch folder of this process.
-
-    Attributes:
-      folder: mode 0700.
-    """
+    """The scratch folder of this process."""
 
     def __init__(self, root: Path) -> None:
         remove_leftovers(private_folder(root))

@@ -36,7 +36,6 @@ class SavedRun(BaseModel, frozen=True):
     """What `run.json` in a saved run's folder says.
 
     Attributes:
-      model: registry id.
       private: whether any differential privacy is claimed.
       delimiter: of the table's text file.
     """

@@ -54,7 +54,6 @@ class Synthesis:
     """What a run came to.
 
     Attributes:
-      plan: that ran.
       schema: that it ran with; what was bought is in it.
       outcome: the table, what may be claimed, the certificate.
       device: "cpu" or "cuda".

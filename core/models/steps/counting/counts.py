@@ -26,7 +26,6 @@ class PairTarget:
     """Released shares of the cells of a pair.
 
     Attributes:
-      columns: block indices.
       shares: float32 [classes, a, b], or [1, a, b] of all classes together.
       noise: standard deviation of a share.
       alike: of [1, a, b], whether the pair is taken to go together alike in all classes; else how
@@ -69,7 +68,6 @@ class SetCounts:
     Attributes:
       scales: of all columns.
       queries: at least one.
-      noise: Gaussian.
     """
 
     scales: tuple[ColumnScale, ...]
@@ -118,7 +116,6 @@ class SumCounts:
     Attributes:
       blocks: of all columns.
       candidates: at least one.
-      noise: Gaussian.
     """
 
     blocks: tuple[Block, ...]

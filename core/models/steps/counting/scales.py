@@ -78,7 +78,6 @@ class FineHistograms:
 
     Attributes:
       grids: one a column.
-      noise: Gaussian.
     """
 
     grids: tuple[ColumnBins, ...]

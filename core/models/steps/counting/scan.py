@@ -71,8 +71,6 @@ class Scan:
     Attributes:
       scales: of all columns.
       signs: float64 [cells, G] a column.
-      design: which sets.
-      noise: Gaussian.
     """
 
     scales: tuple[ColumnScale, ...]

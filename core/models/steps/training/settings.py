@@ -71,7 +71,6 @@ class GanSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
-      steps: generator steps.
       critic_steps: private critic steps a generator step.
       batch: expected records a private step.
       fakes: generated records a step.
