@@ -1,6 +1,6 @@
 """What Plan foretells: how near models come on generated tables, by rows and ε, and how long.
 
-    OMP_NUM_THREADS=1 nice -n 5 python benchmarks/forecast.py [--out core/services/forecast.json]
+    OMP_NUM_THREADS=1 nice -n 5 python benchmarks/forecast.py [--out forecast.json]
         [--tables A,B] [--models A,B] [--rows N,N] [--epsilon E,E] [--limit-seconds S]
 
 Only tables that constants are chosen on (`generated_tables.TUNING`) are used: no real row, and none
@@ -53,9 +53,9 @@ from core.quality.aligned_tables import AlignedTable, Features
 from core.quality.metrics.estimators import classifiers
 from core.quality.metrics.marginals import one_way, pair_mean, two_way
 from core.quality.metrics.train_synthetic_test_real import BOOSTERS, Task, mean_score, tstr
-from core.services.machine_speed import matrix_seconds
+from core.services.estimates.machine_speed import matrix_seconds
 
-OUT = Path(__file__).resolve().parents[1] / "core" / "services" / "forecast.json"
+OUT = Path(__file__).resolve().parents[1] / "core" / "services" / "estimates" / "forecast.json"
 TABLES = ("tuning_small", "tuning_network_b", "tuning_sparse", "tuning_many_labels")
 STEPS: dict[str, dict[str, Any]] = {
     "scan_focus": {"steps": 200, "preliminary_steps": 60, "components": 300},

@@ -7,8 +7,9 @@ import streamlit as st
 from core.models.card import Card
 from core.privacy.plan import Plan
 from core.runs.records import TableRecord
-from core.services import forecast, runs
-from core.services.machine_speed import machine_seconds
+from core.services import runs
+from core.services.estimates import forecast
+from core.services.estimates.machine_speed import machine_seconds
 from pages.shared import glossary
 from pages.shared import widgets as shared
 from pages.shared.language import say

@@ -57,8 +57,7 @@ def buy_schema(
       load: rows of the named columns that are trained on; called once, after the debit.
       table_id: of the stored table; None for one that is not stored.
       again: whether to spend again although an earlier purchase was paid for and lost.
-      shift_words: what the steward wrote to allow a release that betrays hidden distributions.
-      unit_words: what the steward wrote to allow a release that protects another unit.
+      shift_words, unit_words: as for `pay`.
 
     Raises:
       RunStoreError: an earlier purchase was lost, the account is not settled, or the table moved to
@@ -83,12 +82,8 @@ def buy_schema(
         unit_words=unit_words,
     )
     # once more: now that its account paid, the table cannot be moved any more
-    _same_account(
-        store,
-        table_id,
-        account_id,
-        Message("Nothing was read; ledger entry {id} paid.", id=entry.id),
-    )
+    unread = Message("Nothing was read; ledger entry {id} paid.", id=entry.id)
+    _same_account(store, table_id, account_id, unread)
     from core.privacy.discovery.release import release_schema  # torch; pages import this module
 
     meter = Meter(plan)

@@ -143,7 +143,7 @@ def expected_seconds(plan: Plan, *, columns: int, speed: float) -> float | None:
 
     Args:
       plan: says which model, how many records and steps.
-      speed: `core.services.machine_speed.machine_seconds` of this machine.
+      speed: `core.services.estimates.machine_speed.machine_seconds` of this machine.
     """
     facts = _facts()
     timed = [row for row in facts.get("pace", ()) if row["model"] == plan.model]

@@ -1,0 +1,1 @@
+"""What a run may come to before it starts: accuracy and time, from benchmark runs."""
