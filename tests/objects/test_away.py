@@ -159,7 +159,7 @@ def test_a_report_that_loses_the_store_says_so(store, table, bucket, s3_server, 
         s3_server.start()
     done = store.run(run.id)
     assert done.state is State.DONE and AWAY in done.message
-    assert "The synthetic table is kept" in done.message and store.has_result(run.id)
+    assert "The synthetic table was saved" in done.message and store.has_result(run.id)
 
 
 def test_more_rows_are_refused_in_one_sentence(store, table, bucket, s3_server, monkeypatch):
