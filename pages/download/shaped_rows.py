@@ -72,26 +72,26 @@ def _condition(run_id: str, column: DomainColumn) -> list[str]:
         )
         return [f"{name}={'|'.join(labels)}"] if labels else []
     left, right = st.columns(2)
-    places = (
+    bounds = (
         (left, "from", say("{column} from", column=plain(name))),
         (right, "to", say("{column} to", column=plain(name))),
     )
     if column.kind is Kind.DATETIME:
         days = [_day(end) for end in (column.low, column.high)]
         ends: list[object] = [
-            place.date_input(
+            field.date_input(
                 label,
                 value=None,
                 min_value=days[0],
                 max_value=days[1],
                 key=f"{key}_{word}",
             )
-            for place, word, label in places
+            for field, word, label in bounds
         ]
     else:
         ends = [
-            place.number_input(label, value=None, key=f"{key}_{word}")
-            for place, word, label in places
+            field.number_input(label, value=None, key=f"{key}_{word}")
+            for field, word, label in bounds
         ]
     if ends == [None, None]:
         return []
@@ -126,11 +126,11 @@ def _share(run: RunRecord, columns: dict[str, DomainColumn]) -> str | None:
     if name is None:
         return None
     labels = columns[name].categories or ()
-    places = st.columns(min(4, len(labels)))
+    columns_shown = st.columns(min(4, len(labels)))
     set_shares = [
         (
             label,
-            places[at % len(places)].number_input(
+            columns_shown[at % len(columns_shown)].number_input(
                 f"{plain(label)}, %", 0.0, 100.0, value=None, key=f"share_{run.id}_{name}_{label}"
             ),
         )

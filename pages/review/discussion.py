@@ -49,7 +49,7 @@ def named(author: str) -> str:
 
 
 @dataclass(frozen=True)
-class Talk:
+class RunComments:
     """A run as one page shows it, with its comments, which are read once for all figures."""
 
     run: RunRecord
@@ -57,12 +57,12 @@ class Talk:
     comments: tuple[Comment, ...]
 
     @classmethod
-    def about(cls, run: RunRecord, view: View) -> Talk:
+    def about(cls, run: RunRecord, view: View) -> RunComments:
         """What is said of a run, as far as this view may show it."""
         return cls(run, view, notes.comments(store(), run, view))
 
 
-def pin(talk: Talk, about: str) -> None:
+def comment_button(talk: RunComments, about: str) -> None:
     """The comments on one figure, and the button to add one."""
     comments = [comment for comment in talk.comments if comment.about == about]
     for comment in comments:
@@ -70,15 +70,15 @@ def pin(talk: Talk, about: str) -> None:
             st.caption(f":material/chat_bubble: **{named(comment.author)}**: {plain(comment.text)}")
     label = say("Comment ({n})", n=len(comments)) if comments else say("Comment")
     if st.button(label, key=f"pin_{about}", icon=":material/add_comment:", type="tertiary"):
-        st.dialog(say("Comment"))(_ask)(talk.run, about, talk.view)
+        st.dialog(say("Comment"))(_comment_dialog)(talk.run, about, talk.view)
 
 
 @shared.plain_errors()
-def _ask(run: RunRecord, about: str, view: View) -> None:
+def _comment_dialog(run: RunRecord, about: str, view: View) -> None:
     visible.still(run.id, "steward", "reviewer")
     st.markdown(say("On **{what}**", what=plain(title(about))))
     with st.form("comment_form", border=False):
-        name = who("comment")
+        name = name_field("comment")
         text = st.text_area(say("What do you see?"), max_chars=2_000)
         sent = st.form_submit_button(say("Save comment"), type="primary")
     if sent:
@@ -86,14 +86,14 @@ def _ask(run: RunRecord, about: str, view: View) -> None:
             notes.comment(store(), run, about=about, author=name, text=text, view=view)
 
 
-def who(place: str) -> str:
+def name_field(purpose: str) -> str:
     """The person's name: from sign-in where there is one, else as they write it."""
     known = guard.signature()
     if known:
         st.caption(say("As {name}", name=plain(known)))
         return known
     typed: str = st.text_input(
-        say("Your name"), st.session_state.get(NAME, ""), max_chars=120, key=f"name_{place}"
+        say("Your name"), st.session_state.get(NAME, ""), max_chars=120, key=f"name_{purpose}"
     )
     return typed
 
@@ -111,7 +111,7 @@ def signed(name: str) -> Iterator[None]:
         st.session_state[NAME] = name
 
 
-def discussion(talk: Talk) -> None:
+def discussion(talk: RunComments) -> None:
     """Verdicts, every comment, and the steward's rule."""
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -138,7 +138,7 @@ def _decide(run: RunRecord, view: View) -> None:
     # of another run, or after a verdict, nothing is chosen yet
     fresh = f"{run.id}_{len(notes.verdicts(store(), run))}"
     with st.form("verdict_form", clear_on_submit=False):
-        name = who("verdict")
+        name = name_field("verdict")
         if not guard.configured():
             st.caption(say("Sign-in is not set up, so this name is not verified."))
         decision = st.radio(
@@ -190,7 +190,7 @@ def _rule(run: RunRecord) -> None:
     present = notes.rule(store(), run.table_id)
     with st.expander(say("Review rules for this table"), icon=":material/rule:"):
         with st.form("rule_form", border=False):
-            name = who("rule")
+            name = name_field("rule")
             approvals = st.number_input(
                 say("Approvals needed before download"),
                 0,
@@ -224,13 +224,13 @@ def _rule(run: RunRecord) -> None:
                 notes.set_rule(store(), table_id=run.table_id, author=name, rule=rule)
 
 
-def _comments(talk: Talk) -> None:
+def _comments(talk: RunComments) -> None:
     st.subheader(say("Comments"), anchor=False)
     if not talk.comments:
         st.caption(say("No comments yet. You can comment on every figure."))
     for comment in talk.comments:
         _comment(talk.run, comment)
-    pin(talk, "")
+    comment_button(talk, "")
 
 
 def _comment(run: RunRecord, comment: Comment) -> None:

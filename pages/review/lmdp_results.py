@@ -77,7 +77,7 @@ def _group(
         if not beside.open:
             return
         shown = [name for name in names if name in report["columns"]]
-        for place, name in shared.tiles(shown):
-            with place:
+        for tile, name in shared.tiles(shown):
+            with tile:
                 st.markdown(plain(name))
                 report_scores.column(report, name, key=f"hidden_{group}_{name}")

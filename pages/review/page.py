@@ -19,7 +19,7 @@ from pages.review import (
     report_view,
     run_comparison,
 )
-from pages.review.discussion import Talk
+from pages.review.discussion import RunComments
 from pages.server import guard, routes
 from pages.shared import visible
 from pages.shared import widgets as shared
@@ -110,7 +110,7 @@ def _one(run: RunRecord, view: View) -> None:
 
 def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
     """The parts of the comparison; only the open one is made, since drawing takes the time."""
-    talk = Talk.about(run, view)
+    talk = RunComments.about(run, view)
     tabs = st.tabs([said(label) for label in TABS.values()], key="tab", on_change="rerun")
     for name, tab in zip(TABS, tabs, strict=True):
         if not tab.open:
@@ -128,7 +128,7 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
                 _figures(talk, report, name)
 
 
-def _exposure(talk: Talk, report: dict[str, Any]) -> None:
+def _exposure(talk: RunComments, report: dict[str, Any]) -> None:
     if talk.view == "outside":
         st.caption(
             say(
@@ -138,7 +138,7 @@ def _exposure(talk: Talk, report: dict[str, Any]) -> None:
         )
         return
     exposure.tab(talk.run, report)
-    discussion.pin(talk, "exposure")
+    discussion.comment_button(talk, "exposure")
 
 
 def _waiting(run: RunRecord) -> None:
@@ -205,7 +205,7 @@ def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
         st.caption(f":material/info: {plain(said(note))}")
 
 
-def _columns(talk: Talk, report: dict[str, Any]) -> None:
+def _columns(talk: RunComments, report: dict[str, Any]) -> None:
     pictures = report["columns"]
     if not pictures:
         st.caption(say("Not compared yet."))
@@ -220,8 +220,8 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
             names.sort(key=lambda name: -pictures[name]["tvd"])
     shown = shared.paged(names, FIRST)  # its buttons stand above the pictures
     hidden = limits.hidden_columns(talk.run)
-    for place, name in shared.tiles(shown, border=True):
-        with place:
+    for tile, name in shared.tiles(shown, border=True):
+        with tile:
             tvd = pictures[name]["tvd"]
             words = [f"**{plain(name)}**"]
             if tvd is not None:
@@ -230,15 +230,15 @@ def _columns(talk: Talk, report: dict[str, Any]) -> None:
                 words.append(say(":blue-badge[hidden on purpose]"))
             st.markdown(" ".join(words))
             report_scores.column(report, name, key=f"column_{name}")
-            discussion.pin(talk, f"column:{name}")
+            discussion.comment_button(talk, f"column:{name}")
 
 
-def _predictions(talk: Talk, report: dict[str, Any]) -> None:
+def _predictions(talk: RunComments, report: dict[str, Any]) -> None:
     """Every column learnt from the others; those that cannot be are shown by their shares."""
     _figures(talk, report, "predictions")
     report_scores.utility(report)
     if report["utility"]:
-        discussion.pin(talk, "utility")
+        discussion.comment_button(talk, "utility")
     dropped = [p for p in report["dimension_prediction"] if not p["predictable"]]
     if not dropped:
         return
@@ -258,21 +258,21 @@ def _predictions(talk: Talk, report: dict[str, Any]) -> None:
         st.caption(
             say("They do not count towards the prediction gap. Only their shares can be compared.")
         )
-        for place, point in shared.tiles(dropped):
-            with place:
+        for tile, point in shared.tiles(dropped):
+            with tile:
                 note = plain(said(point["note"]))
                 st.markdown(f"**{plain(point['column'])}** :gray[{note}]")
                 report_scores.column(report, point["column"], key=f"dropped_{point['column']}")
 
 
-def _figures(talk: Talk, report: dict[str, Any], tab: str) -> None:
+def _figures(talk: RunComments, report: dict[str, Any], tab: str) -> None:
     """The figures of one tab."""
     for declared in report_figures():
         if declared.tab == tab:
             _figure(talk, declared, report)
 
 
-def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
+def _figure(talk: RunComments, declared: ReportFigure, report: dict[str, Any]) -> None:
     figure = declared.drawn(report)
     if figure is None:
         if not declared.headed:
@@ -287,4 +287,4 @@ def _figure(talk: Talk, declared: ReportFigure, report: dict[str, Any]) -> None:
     words = said(declared.describe(report))
     st.plotly_chart(shared.drawn(figure), key=declared.id, alt=words)
     st.caption(plain(words))
-    discussion.pin(talk, declared.id)
+    discussion.comment_button(talk, declared.id)

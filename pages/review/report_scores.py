@@ -46,8 +46,8 @@ def scores(report: dict[str, Any]) -> None:
     if not report["scores"]:
         return
     shown = sorted(report["scores"], key=lambda score: score["key"] not in HEADLINES)[:MOST]
-    for place, score in shared.tiles(shown, len(shown)):
-        with place:
+    for tile, score in shared.tiles(shown, len(shown)):
+        with tile:
             _score(score)
     with st.expander(say("All scores explained"), icon=":material/list:"):
         rows = [

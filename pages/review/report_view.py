@@ -53,28 +53,28 @@ def choose(run: RunRecord) -> View:
             return "inside"
         st.error(said(NO_OUTSIDE), icon=":material/block:")
         st.stop()
-    return switch([run], place="view") if inside else "outside"
+    return switch([run], parameter="view") if inside else "outside"
 
 
-def switch(runs: Sequence[RunRecord], *, place: str) -> View:
+def switch(runs: Sequence[RunRecord], *, parameter: str) -> View:
     """What somebody who may look inside wants to see of these runs, kept in the address.
 
     Runs that can be compared by noisy scores are shown from outside first: a look inside is
     recorded, and certificates tell of it.
 
     Args:
-      place: name in the address; a choice made for one run does not open several.
+      parameter: its name in the address; a choice made for one run does not open several.
     """
     comparable = any(reviews.comparable(store(), run) for run in runs)
     first: View = "outside" if comparable else "inside"
-    wanted = st.query_params.get(place)
+    wanted = st.query_params.get(parameter)
     picked = st.segmented_control(
         say("View"),
         list(WORDS),
         default=wanted if wanted in WORDS else first,
         format_func=lambda view: said(WORDS[view]),
         required=True,
-        key=f"{place}_choice",
+        key=f"{parameter}_choice",
         help=say(
             "The inside view shows real data without noise. If you choose among runs after looking "
             "at it, the certificate says so. The outside view shows nothing of the real table, or "
@@ -83,9 +83,9 @@ def switch(runs: Sequence[RunRecord], *, place: str) -> View:
     )
     view: View = "outside" if picked == "outside" else "inside"
     if view != first:
-        st.query_params[place] = view
+        st.query_params[parameter] = view
     elif wanted is not None:
-        del st.query_params[place]
+        del st.query_params[parameter]
     return view
 
 

@@ -41,7 +41,7 @@ def render(run: RunRecord) -> None:
     runs = [r for r in visible.runs(run.table_id) if r.state is State.DONE]
     view: View = "outside"
     if report_view.may_look_inside(run.table_id):
-        view = report_view.switch(runs, place="views")
+        view = report_view.switch(runs, parameter="views")
     report_view.STAMPS[view].show()
     by_id = {r.id: r for r in runs}
     wanted = [i for i in st.query_params.get("runs", "").split(",") if i in by_id]
@@ -164,8 +164,8 @@ def _pictures(reports: Reports, labels: dict[str, str]) -> None:
         return name[:1].upper() + name[1:]
 
     what = st.selectbox(say("Picture"), [*pictures, *columns], format_func=named)
-    for place, (run, report) in shared.tiles(reports, min(3, len(reports))):
-        with place:
+    for tile, (run, report) in shared.tiles(reports, min(3, len(reports))):
+        with tile:
             st.markdown(f"**{plain(labels[run.id])}**")
             key = f"multiple_{run.id}"
             drawn = pictures[what].drawn(report) if what in pictures else None
@@ -203,7 +203,7 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
         chosen = st.radio(
             say("Pick a run"), list(by_id), format_func=lambda key: plain(labels[key])
         )
-        name = discussion.who("pick")
+        name = discussion.name_field("pick")
         sent = st.form_submit_button(say("Pick this run"), icon=":material/trophy:")
     if sent and chosen is not None:
         with discussion.signed(name):
@@ -232,7 +232,7 @@ def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, st
     if not guard.steward():
         return
     with st.form("score_form"):
-        name = discussion.who("score")
+        name = discussion.name_field("score")
         sent = st.form_submit_button(
             say("Pick the run with the best noisy score"), icon=":material/casino:"
         )

@@ -280,13 +280,13 @@ def drawn(figure: Figure) -> dict[str, Any]:
 def tiles(
     items: Sequence[T], columns: int = 3, *, border: bool = False
 ) -> Iterator[tuple[DeltaGenerator, T]]:
-    """Each item with its place in a grid that fills row by row.
+    """Each item with its tile in a grid that fills row by row.
 
     Args:
       columns: of the grid, ≥ 1.
     """
-    for place, item in zip(cycle(st.columns(columns)), items, strict=False):
-        yield place.container(border=True) if border else place, item
+    for tile, item in zip(cycle(st.columns(columns)), items, strict=False):
+        yield tile.container(border=True) if border else tile, item
 
 
 def paged(items: Sequence[T], size: int = 9) -> Sequence[T]:

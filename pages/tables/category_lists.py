@@ -153,8 +153,10 @@ def _grid(column: Column, counts: pd.DataFrame) -> pd.DataFrame:
     none = pd.DataFrame({"label": absent, "rows": 0, "people": 0})
     every = pd.concat([counts[counts["label"] != column.other], none], ignore_index=True)
     if column.kind is Kind.ORDERED:
-        place = {label: at for at, label in enumerate(named)}
-        every = every.iloc[every["label"].map(place).fillna(len(place)).argsort(kind="stable")]
+        position = {label: at for at, label in enumerate(named)}
+        every = every.iloc[
+            every["label"].map(position).fillna(len(position)).argsort(kind="stable")
+        ]
     warning = every["rows"].between(1, FEW_ROWS - 1).map({True: say("few rows"), False: ""})
     every.insert(0, "listed", every["label"].isin(named))
     every.insert(1, "warning", warning.mask(every["people"] == 1, say("one person only")))

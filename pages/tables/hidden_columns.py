@@ -88,8 +88,8 @@ def _pictures(table: TableRecord) -> None:
     for group, names in table.schema.sensitive.items():
         columns = say_n(len(names), "{n:d} column", "{n:d} columns")
         st.markdown(f"**{plain(group_name(group))}** :gray[{columns}]")
-        for place, name in shared.tiles(names, 2, border=True):
-            with place:
+        for tile, name in shared.tiles(names, 2, border=True):
+            with tile:
                 st.markdown(plain(name))
                 shared.picture(
                     shift_figure(profiles[name].model_dump(mode="json")),

@@ -94,15 +94,15 @@ def _choose() -> None:
             _bring_in_made("UCI Adult", "OpenML", fetch_adult, "income")
     with right:
         st.subheader(say("Upload your own table"), anchor=False)
-        place = st.empty()
+        slot = st.empty()
         label = say("CSV, TSV, Parquet or Excel, also as .gz or as .zip with one file inside")
-        file = place.file_uploader(label, key=uploads.upload_key())
+        file = slot.file_uploader(label, key=uploads.upload_key())
         form = file_format.choose()
         if file is not None:
             _bring_in_file(file, form)
             # It was refused, and its bytes are freed: the next file is heard only under the key
             # that the next run of this script asks for.
-            place.file_uploader(label, key=uploads.upload_key())
+            slot.file_uploader(label, key=uploads.upload_key())
         asked = open_address.render()
         if asked is not None:
             _bring_in_address(asked, form)
@@ -292,8 +292,8 @@ def _pictures(table: TableRecord) -> None:
     st.caption(say("Each column as it is in the real table. Only you see these figures."))
     profiles = [ColumnProfile.model_validate(c) for c in table.profile["columns"]]
     shown = shared.paged(profiles)  # its buttons stand above the pictures
-    for place, profile in shared.tiles(shown, border=True):
-        with place:
+    for tile, profile in shared.tiles(shown, border=True):
+        with tile:
             kind = said(profile.kind.value)
             if profile.missing:
                 kind = say("{kind} · {share:.0%} missing", kind=kind, share=profile.missing)

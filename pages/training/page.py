@@ -107,13 +107,13 @@ def _progress(run: RunRecord) -> None:
     device = store().journal.latest(run.id, "device")
     use = {} if device is None else device.data
     gpu = use.get("gpu_percent")
-    places = st.columns(4)
+    columns = st.columns(4)
     speed = now.steps_per_second
-    places[0].metric(say("Elapsed"), shared.duration(now.elapsed_seconds))
-    places[1].metric(
+    columns[0].metric(say("Elapsed"), shared.duration(now.elapsed_seconds))
+    columns[1].metric(
         say("Speed"), "—" if speed is None else say("{speed:,.0f} steps/s", speed=speed)
     )
-    places[2].metric(
+    columns[2].metric(
         say("GPU") if gpu is not None else say("Processor"),
         f"{gpu if gpu is not None else use.get('cpu_percent', 0):.0f} %",
         help=say(
@@ -121,7 +121,7 @@ def _progress(run: RunRecord) -> None:
             device=use.get("gpu_name", use.get("device", say("processor"))),
         ),
     )
-    places[3].metric(
+    columns[3].metric(
         say("Memory"),
         number(f"{use.get('memory_mb', 0):,.0f} MB"),
         help=say("Memory used by the run's own process."),

@@ -56,7 +56,7 @@ def commented(run_id: str) -> None:
     from pages.review import discussion
     from pages.shared import widgets as shared
 
-    discussion._ask(shared.store().run(run_id), "pca", "inside")
+    discussion._comment_dialog(shared.store().run(run_id), "pca", "inside")
 
 
 def taken_away(store, run, roles, how: str) -> None:
