@@ -10,14 +10,7 @@ import hashlib
 import math
 from typing import Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from core.message import Message, Text
 from core.schema.person import Person
@@ -75,14 +68,6 @@ class Phase(BaseModel):
     sampling_rate: float | None = Field(default=None, gt=0.0, le=1.0)
     rho: float | None = Field(default=None, gt=0.0)
     failure: float = Field(default=0.0, ge=0.0, lt=1.0)
-
-    @model_serializer(mode="wrap")
-    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The stored form, which digests hold to: `failure` came later and is left out at 0."""
-        stored: dict[str, Any] = handler(self)
-        if not self.failure:
-            stored.pop("failure", None)
-        return stored
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -216,31 +201,6 @@ class Plan(BaseModel):
     def shift(self) -> float | None:
         """How far tagged columns are shifted, see `Protection`; None without tags."""
         return None if self.protection is None else self.protection.shift
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read(cls, stored: Any) -> Any:
-        """See `_write`."""
-        if not isinstance(stored, dict) or not isinstance(stored.get("budget"), dict):
-            return stored
-        budget = dict(stored["budget"])
-        added, attempts = len(budget.pop("reserved", ())), budget.pop("attempts", 1)
-        return {"added": added, "attempts": attempts, **stored, "budget": budget}
-
-    @model_serializer(mode="wrap")
-    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The stored form, which digests in ledgers hold to.
-
-        In it, what is added to the model's phases and the attempts belong to the budget; what came
-        later is left out where unused.
-        """
-        stored: dict[str, Any] = handler(self)
-        if stored["unit"] is None:
-            del stored["unit"]
-        added, attempts = stored.pop("added"), stored.pop("attempts")
-        phases = stored["phases"]
-        beside = {"reserved": phases[len(phases) - added :], "attempts": attempts}
-        return {**stored, "budget": {**stored["budget"], **beside}}
 
     def phase(self, name: str) -> Phase:
         """The phase of that name; KeyError when the plan holds none."""

@@ -242,10 +242,10 @@ def only_domain(schema: Schema):
     return Domain(columns=tuple(DomainColumn.of(column) for column in schema.columns))
 
 
-def test_a_plan_says_nothing_of_failure_where_nothing_was_bought(store):
+def test_a_plan_cannot_fail_where_nothing_was_bought(store):
     table = imported(store, marked=False)
     plan = make_plan(table.schema, ROWS, RunRequest(model="pearl", epsilon=1.0))
-    assert "failure" not in plan.model_dump_json()
+    assert plan.failure == 0.0
 
 
 @pytest.mark.parametrize("columns", [("visit_id",), ()])
