@@ -289,7 +289,8 @@ def _parse(labels: Series, dtype: str) -> Series | None:
             return stamps.astype(pandas_dtype(dtype)) if known else None
         if low.startswith(("int", "uint")):  # through Python: exact beyond 2⁵³
             whole: Any = pandas_dtype(nullable_dtype(dtype))  # else absent ones make floats
-            return pd.Series([int(x) for x in labels], dtype=whole)
+            exact: Series = pd.Series([int(x) for x in labels], dtype=whole)
+            return exact
         return pd.Series([float(x) for x in labels], dtype=low)
     except (ValueError, OverflowError, TypeError):  # of the last, a number beyond the dtype
         return None
