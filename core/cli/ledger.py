@@ -10,7 +10,6 @@ from core.cli.common import print_json
 from core.privacy.ledger.filters import left_of, opening
 from core.privacy.ledger.ledger import Entry
 from core.privacy.ledger.units import units_of
-from core.runs.accounts.account import limited
 from core.runs.accounts.people import account_names
 from core.runs.accounts.spending import left_words
 from core.runs.storage.store import RunStore
@@ -41,7 +40,7 @@ def ledger(options: argparse.Namespace) -> int:
     for account_id, tables in names.items():
         own = tuple(entry for entry in entries if entry.account_id == account_id)
         opened = opening(own)
-        words = left_words(left_of(own), opened.delta) if opened and limited(opened) else ()
+        words = left_words(left_of(own), opened.delta) if opened else ()
         units = units_of(own)
         if len(units) == 1:
             words = (*words, f"ε counts {units[0].words}.")
@@ -57,7 +56,7 @@ def ledger(options: argparse.Namespace) -> int:
 def _words(entry: Entry) -> str:
     amount = f"ε {round_up(entry.limit, '.4g'):.4g}, δ {round_up(entry.delta, '.3g'):.3g}"
     if entry.kind == "account":
-        return f"account with limit {amount}" if limited(entry) else "no limit was set"
+        return f"account with limit {amount}"
     if entry.kind == "statement":
         return f"declared to have no other account: “{entry.words}”"
     if entry.kind == "shift":

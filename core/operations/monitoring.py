@@ -25,7 +25,6 @@ from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.filters import left_of, opening
 from core.privacy.ledger.units import units_of
 from core.privacy.plan import Plan
-from core.runs.accounts.account import limited
 from core.runs.errors import FailureKind
 from core.runs.events import State
 from core.runs.storage.database import RunRow
@@ -175,9 +174,9 @@ def _accounts(entries: tuple[Entry, ...]) -> Iterator[Metric]:
             "units": len(units_of(known)),
             "releases": len(paid),
             "non_private_releases": sum(not entry.private for entry in paid),
+            "epsilon_limit": opened.limit,
+            "left_ratio": left_of(tuple(known)).share,
         }
-        if limited(opened):
-            values |= {"epsilon_limit": opened.limit, "left_ratio": left_of(tuple(known)).share}
         for name, value in values.items():
             families[name].add_metric((str(opened.seq),), value)
     yield from families.values()

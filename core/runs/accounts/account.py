@@ -11,7 +11,6 @@ from core.privacy.ledger.ledger import (
     Entry,
     HiddenError,
     Ledger,
-    LedgerError,
     Left,
     MixedUnitsError,
 )
@@ -23,12 +22,10 @@ from core.schema.schema import Domain
 
 __all__ = [
     "DEFAULT_LIMIT",
-    "NO_LIMIT",
     "Account",
     "charges",
     "debits_of",
     "default_limit",
-    "limited",
     "pay",
     "require_words",
     "set_limit",
@@ -36,9 +33,6 @@ __all__ = [
     "unpaid_again",
 ]
 
-# Workspaces of older versions hold accounts without a limit: every release was recorded, and this
-# was the limit that none ever met.
-NO_LIMIT = 10_000.0
 DEFAULT_LIMIT = 10.0  # ε_g of an account that nobody set a limit for before its first release
 MOST_DELTA = 2e-5  # δ_g of such an account, unless it has so many records that less is needed
 
@@ -142,20 +136,14 @@ def unpaid_again(store: RunStore, run: RunRecord) -> bool:
     return run.debit is None and run.attempt > max(1, charges(store, run))
 
 
-def limited(account: Entry) -> bool:
-    """Whether the account has a limit; those of older versions may have none."""
-    return account.limit < NO_LIMIT
-
-
 @dataclass(frozen=True)
 class Account:
     """What the ledger knows of a table's people.
 
     Attributes:
       account_id: the account's name.
-      limit, delta: (ε_g, δ_g) for all releases together; None without one: before a first release,
-        or when an older version opened the account.
-      left: what the limit still allows; None without a limit.
+      limit, delta: (ε_g, δ_g) for all releases together; None before the account is opened.
+      left: what the limit still allows; None before the account is opened.
       entries: the account's ledger entries, oldest first.
     """
 
@@ -172,7 +160,7 @@ def table_account(store: RunStore, table_id: str) -> Account:
     ledger = store.ledger
     entries = ledger.entries(account_id)
     opened = opening(entries)
-    if opened is None or not limited(opened):
+    if opened is None:
         return Account(account_id, None, None, None, entries)
     return Account(account_id, opened.limit, opened.delta, ledger.left(account_id), entries)
 
@@ -201,14 +189,6 @@ def set_limit(
             )
         )
     table, ledger = store.table(table_id), store.ledger
-    known = opening(ledger.entries(table.account_id))
-    if known is not None and not limited(known):
-        raise LedgerError(
-            Message(
-                "A release without a limit was made about these people, so none can be set any "
-                "more. Nothing was changed. Set the limit of a table before its first release."
-            )
-        )
     delta = default_limit(table.training_n)[1] if delta is None else delta
     ledger.register(table.account_id, epsilon, delta, n=table.training_n)
     return table_account(store, table_id)

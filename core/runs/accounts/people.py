@@ -179,7 +179,7 @@ def account_choice(store: RunStore, table_id: str) -> AccountChoice:
             select(SketchRow.alike, SketchRow.words).where(SketchRow.table_id == table_id)
         ).first()
     account_id = store.table(table_id).account_id
-    if row is None:  # kept by an older version
+    if row is None:  # stored without being compared
         return AccountChoice(account_id, ())
     linked = tuple(LinkedAccount(**one) for one in from_json(row.alike))
     return AccountChoice(account_id, linked, row.words)
@@ -253,9 +253,7 @@ def _movable(store: RunStore, connection: Connection, table_id: str) -> None:
     table = store.table(table_id)
     runs = connection.execute(select(func.count()).where(RunRow.table_id == table_id)).scalar_one()
     paid = [one for one in store.ledger.entries(table.account_id) if one.kind == "release"]
-    before = table.profile.get(NEWEST)  # older versions kept only the time, which may be set back
-    since = table.created.timestamp()
-    if runs or any(one.time >= since if before is None else one.seq > before for one in paid):
+    if runs or any(one.seq > table.profile[NEWEST] for one in paid):
         raise RunStoreError(
             Message(
                 "Runs were made about these people since the table was brought in, and their "

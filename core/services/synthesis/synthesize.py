@@ -19,7 +19,6 @@ from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
-from core.runs.accounts.account import limited
 from core.runs.accounts.spending import left_words
 from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import ScoreCounts, count_synthetic
@@ -231,6 +230,5 @@ def _score(outcome: Outcome, job: Job) -> NoisyScore | None:
 
 def _ledger_words(ledger: Ledger, account_id: str) -> str:
     opened = opening(ledger.entries(account_id))
-    if opened is None or not limited(opened):
-        return "recorded; no limit was set for these people"
+    assert opened is not None, "the run's debit opened the account"
     return f"recorded; {' '.join(left_words(ledger.left(account_id), opened.delta))}"

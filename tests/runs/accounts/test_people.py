@@ -19,7 +19,6 @@ from core.privacy.plan import LARGEST_EPSILON, Plan, default_delta
 from core.runs.accounts import people
 from core.runs.accounts.account import (
     DEFAULT_LIMIT,
-    NO_LIMIT,
     default_limit,
     pay,
     set_limit,
@@ -238,7 +237,7 @@ def test_a_table_moves_only_before_anything_is_released(
 @pytest.mark.parametrize("n", [1, 2, 100, 891, ADULT, 10**6, 10**8])
 def test_the_default_limit_is_finite_and_below_one_over_n(n: int) -> None:
     epsilon, delta = default_limit(n)
-    assert epsilon == DEFAULT_LIMIT < NO_LIMIT and 0 < delta < 1 / n
+    assert epsilon == DEFAULT_LIMIT and 0 < delta < 1 / n
     assert n < 3 or default_delta(n) < delta
 
 
