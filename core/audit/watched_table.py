@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -222,9 +222,9 @@ def together(observed: ObservedRelease, codes: Rows) -> Tensor:
     return observed.mechanism.statistic(rows, ones)[:-1]
 
 
-def _with_draws(mechanism: Any, rows: Tensor) -> Tensor:
+def _with_draws(mechanism: Mechanism | GradientMechanism, rows: Tensor) -> Tensor:
     """Rows as a gradient takes them: behind each record, numbers of the auditor's own drawing."""
-    normals, uniforms = getattr(mechanism, "draws", (0, 0))
+    normals, uniforms = cast("GradientMechanism", mechanism).draws  # it has views of rows
     if not normals and not uniforms:
         return rows
     own = (torch.randn(len(rows), normals), torch.rand(len(rows), uniforms))

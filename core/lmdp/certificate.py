@@ -28,6 +28,7 @@ from core.lmdp.discrepancy import median_bandwidth
 from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.level import GROUP
 from core.lmdp.two_sample import rbf
+from core.privacy.mechanisms.additive import Mechanism
 
 __all__ = ["NEEDED", "GroupTest", "RejectionCount"]
 
@@ -87,7 +88,7 @@ class GroupTest:
 
 
 @dataclass(frozen=True)
-class RejectionCount:
+class RejectionCount(Mechanism):
     """How many groups of `GROUP` consecutive records are told apart from released ones.
 
     A `core.privacy.mechanisms.additive.Mechanism`: one record lies in one group, so it moves the

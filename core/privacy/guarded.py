@@ -24,7 +24,7 @@ from core.encoding.person_rows import PersonRows
 from core.encoding.public_order import public_order
 from core.encoding.stored_codes import StoredCodes
 from core.privacy.mechanisms import noise
-from core.privacy.mechanisms.additive import Mechanism, Rows, Statistic, group_size_of
+from core.privacy.mechanisms.additive import Mechanism, Rows, Statistic
 from core.privacy.mechanisms.noise import NoiseSource, SecureNoise
 from core.privacy.mechanisms.selection import Scores, Selection, range_of
 from core.privacy.meter import Meter, UnplannedReleaseError
@@ -186,7 +186,7 @@ class PrivateTable:
             noise_multiplier=phase.noise_multiplier,
             sensitivity=float(mechanism.sensitivity),
             records=self.n,
-            entries=getattr(mechanism, "entries", None),
+            entries=mechanism.entries,
             source=self.__source,
         )
         return torch.from_numpy(noisy)
@@ -287,13 +287,13 @@ class PrivateTable:
                 f"Phase '{phase_name}' is planned with {phase.mechanism} noise and the mechanism "
                 f"is stated for {mechanism.noise} noise. Nothing was released."
             )
-        if self.__chunk_rows % group_size_of(mechanism):
+        if self.__chunk_rows % mechanism.group_size:
             raise UnplannedReleaseError(
-                f"Phase '{phase_name}' looks at {group_size_of(mechanism)} rows at a time, which "
+                f"Phase '{phase_name}' looks at {mechanism.group_size} rows at a time, which "
                 f"chunks of {self.__chunk_rows} would tear apart. Nothing was released."
             )
         grouped = self.__plan.unit is not None and self.__plan.unit.grouped
-        if grouped and self.__hashes is None and group_size_of(mechanism) > 1:
+        if grouped and self.__hashes is None and mechanism.group_size > 1:
             raise UnplannedReleaseError(
                 f"Phase '{phase_name}' looks at several people at a time, and nothing says by "
                 "which keys. Nothing was released."
@@ -313,7 +313,7 @@ class PrivateTable:
         tick: Callable[[int, int], None] | None,
     ) -> Tensor:
         """The statistic over all rows, float64 on the CPU."""
-        size = group_size_of(mechanism)
+        size = mechanism.group_size
         together = self.__plan.most_rows if size == 1 else 1
         records = Records(self.__codes, self.n, self.__people, self.__present)
         if size > 1 and self.__hashes is not None:
@@ -368,7 +368,7 @@ def _check_records(codes: Rows, plan: Plan, people: PersonRows | None) -> None:
 
 
 @dataclass(frozen=True)
-class _Summed:
+class _Summed(Statistic):
     """Sums of scores in [0, 1]; what is not finite counts for nothing."""
 
     inner: Scores

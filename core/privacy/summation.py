@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.person_rows import PersonRows
-from core.privacy.mechanisms.additive import Rows, Statistic, check_parts, group_size_of
+from core.privacy.mechanisms.additive import Rows, Statistic, check_parts
 from core.privacy.threads import threads_of_one_processor
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class ChunkedStatistic:
             if device == "cpu":
                 raise
         torch.cuda.empty_cache()  # here, where nothing of the attempt is held any more
-        size = group_size_of(self.statistic)
+        size = self.statistic.group_size
         half = (stop - start) // 2 // size * size
         if half < LEAST_ROWS:
             return self._sum(start, stop, "cpu")

@@ -10,7 +10,7 @@ from core.cluster import ray_summation
 from core.models.step import FitContext
 from core.privacy import summation
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.additive import Rows
+from core.privacy.mechanisms.additive import Mechanism, Rows
 from core.privacy.plan import Plan
 from tests.cluster import toy_node
 from tests.runs import toy
@@ -18,7 +18,7 @@ from tests.runs import toy
 MARKS = toy_node.MARKS  # a folder
 
 
-class Marked:
+class Marked(Mechanism):
     """How many records there are; who computes of it leaves a file with its number."""
 
     noise = "gaussian"

@@ -14,6 +14,7 @@ import pytest
 from core.models.events import Emitter, FitEvent, Signal
 from core.models.planning import plan_fit
 from core.models.saved_model import SavedModel
+from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.plan import Budget, Plan, Protection
 from core.runs.accounts.account import set_limit
 from core.runs.errors import RunStoreError
@@ -98,7 +99,7 @@ def plan_of(table: TableRecord, made: int) -> Plan:
     return plan.model_copy(update={"protection": protection})
 
 
-class NoCount:
+class NoCount(Mechanism):
     """Counts nothing of anybody, so that the noise alone is compared with the threshold."""
 
     noise, sensitivity, group_size = "laplace", 1.0, 1

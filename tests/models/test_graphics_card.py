@@ -18,6 +18,7 @@ from core.privacy.dpsgd.gradient import LEAST_AT_ONCE, SampledRelease
 from core.privacy.dpsgd.gradient import ClippedGradient as Gradient
 from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.noise import DeterministicNoise, SecureNoise
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
 from core.privacy.summation import LEAST_ROWS
@@ -79,7 +80,7 @@ def refused(*_: Any, **__: Any) -> None:
 # -- too little memory --------------------------------------------------------------------------
 
 
-class Sums:
+class Sums(Mechanism):
     """Sums of expanded rows, and how many came at once, by device."""
 
     sensitivity, noise = 10.0, "gaussian"

@@ -25,7 +25,7 @@ class LooksAtRealRows:
 
 
 @dataclass
-class PaysForOneMarginal:
+class PaysForOneMarginal(Mechanism):
     """Releases all marginals with the noise of one: Δ = 1."""
 
     inner: Mechanism

@@ -67,7 +67,7 @@ def runs(mechanism: Marginals, codec: Codec) -> dict[str, SyntheticCells]:
 
 
 @dataclass
-class Drawn:
+class Drawn(Mechanism):
     """`draws` releases in one.
 
     As one release its Δ would be larger by √draws; it is stated for one, because the entries are

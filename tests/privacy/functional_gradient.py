@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from core.privacy.dpsgd.gradient import COUNT_WEIGHT, clipped_weight
 from core.privacy.dpsgd.stream import Draws
+from core.privacy.mechanisms.additive import Mechanism
 
 RecordLoss = Callable[[Callable[..., Tensor], Tensor], Tensor]
 
@@ -66,7 +67,7 @@ def functional_clipped_sum(
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionalGradient:
+class FunctionalGradient(Mechanism):
     """A `GradientMechanism` of any module.
 
     Attributes:
@@ -80,6 +81,10 @@ class FunctionalGradient:
     clip_norm: float
     draws: Draws = Draws()
     noise: Literal["gaussian"] = "gaussian"
+
+    @property
+    def rounded_entries(self) -> int:
+        return 1
 
     @property
     def sensitivity(self) -> float:

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from core.privacy.dpsgd.dense import SLOPE, Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, GradientMechanism
+from core.privacy.mechanisms.additive import Mechanism
 from tests.privacy import toys
 
 SHAPES = {"one": (3, 1), "deep": (3, 8, 5, 1), "wide": (3, 40, 4)}
@@ -78,7 +79,7 @@ def gradient(shape: Sequence[int] = SHAPES["deep"], clip_norm: float = 0.5) -> C
 
 
 @dataclass(frozen=True)
-class OnCodes:
+class OnCodes(Mechanism):
     """A gradient mechanism as the harness wants it: rows are codes of `toys.table`."""
 
     inner: GradientMechanism

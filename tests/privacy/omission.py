@@ -22,7 +22,7 @@ from core.privacy.dpsgd import gradient as dpsgd
 from core.privacy.dpsgd.gradient import GradientMechanism, NoisyGradient, SampledRelease
 from core.privacy.dpsgd.stream import SecretStream
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.additive import Mechanism, group_size_of
+from core.privacy.mechanisms.additive import Mechanism
 from tests.privacy.harness import Caught, size
 
 BATCH = 256  # records of the batch that one is left out of
@@ -166,7 +166,7 @@ class OmittingTable(PrivateTable):
 
     def release(self, phase_name: str, mechanism: Mechanism, **named: Any) -> Tensor:
         rows = self._PrivateTable__codes.to("cpu")  # type: ignore[attr-defined]
-        group_size, everybody = group_size_of(mechanism), list(range(len(rows)))
+        group_size, everybody = mechanism.group_size, list(range(len(rows)))
 
         def total(present: list[int]) -> Tensor:
             if group_size == 1:  # really gone

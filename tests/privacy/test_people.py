@@ -20,7 +20,6 @@ from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.dpsgd.stream import Draws
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.additive import group_size_of
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget, Guarantee
 from core.privacy.summation import Records
@@ -80,7 +79,7 @@ class OmittingPeople(PrivateTable):
         check_omission(total, everybody, mechanism, self.streams, 1e-6)
 
     def release(self, phase_name, mechanism, **named):
-        self.checked(mechanism.statistic, mechanism, group_size_of(mechanism))
+        self.checked(mechanism.statistic, mechanism, mechanism.group_size)
         self.phases.add(phase_name)
         return super().release(phase_name, mechanism, **named)
 

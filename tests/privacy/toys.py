@@ -14,7 +14,7 @@ from torch import Tensor
 
 from core.encoding.codec import Codes
 from core.privacy.accounting.accountant import guarantee
-from core.privacy.mechanisms.additive import Rows, clip_rows
+from core.privacy.mechanisms.additive import Mechanism, Rows, clip_rows
 from core.privacy.mechanisms.noise import NoiseKind
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
 from core.schema.schema import Column, Domain, Kind, Schema
@@ -86,7 +86,7 @@ def values_of(rows: Rows) -> Tensor:
 
 
 @dataclass
-class ClippedSum:
+class ClippedSum(Mechanism):
     """Σ mᵢ clip(xᵢ, R): Δ₂ = R."""
 
     radius: float = 1.0
@@ -102,7 +102,7 @@ class ClippedSum:
 
 
 @dataclass
-class Waves:
+class Waves(Mechanism):
     """Σ mᵢ (cos⟨ω, xᵢ⟩, sin⟨ω, xᵢ⟩) over k frequencies: every record has norm √k exactly."""
 
     frequencies: Tensor  # [k, WIDTH]
@@ -122,7 +122,7 @@ def waves(k: int = 8) -> Waves:
 
 
 @dataclass
-class Histogram:
+class Histogram(Mechanism):
     """Counts by sign of the first number: Δ₁ = 1."""
 
     noise: NoiseKind = "laplace"
@@ -134,7 +134,7 @@ class Histogram:
 
 
 @dataclass
-class Repeated:
+class Repeated(Mechanism):
     """One-dimensional ClippedSum written `draws` times: one release gives that many noise draws.
 
     As a release of all of them its Δ would be √draws; it is declared for one, because tests read

@@ -25,6 +25,7 @@ from torch import Tensor
 from core.encoding.codec import Codes
 from core.models.pearl.design import Design
 from core.models.steps.training.column_bins import ColumnBins
+from core.privacy.mechanisms.additive import Mechanism
 
 __all__ = [
     "Embedding",
@@ -135,7 +136,7 @@ class Frequencies:
 
 
 @dataclass(frozen=True)
-class Embedding:
+class Embedding(Mechanism):
     """Class-wise sums of characteristic functions at all one- and two-column frequencies.
 
     The statistic is Σᵢ (φ(xᵢ) ⊗ e_yᵢ, w e_yᵢ), real and imaginary parts as separate coordinates,
@@ -233,7 +234,7 @@ def split_release(release: Tensor, design: Design, n: int) -> Target:
 
 
 @dataclass(frozen=True)
-class PairDistance:
+class PairDistance(Mechanism):
     """Per numeric column, the distance of disjoint pairs of records along [0, 1], summed.
 
     The statistic is Σ over pairs of places (2j, 2j+1) of (|u - u'|_c, 1)_c where both cells lie on

@@ -51,7 +51,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator
     matcher = _matcher(codec, settings, checkpoint.state, device=context.device)
     shares = checkpoint.state["shares"]
     train(
-        PhaseStarted(name="training", title="Training the generator (touches no private data)"),
+        PhaseStarted(name="training", title="Training the generator (reads no private data)"),
         matcher,
         steps=settings.steps,
         checkpoint=checkpoint,

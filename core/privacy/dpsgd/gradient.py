@@ -89,6 +89,11 @@ class GradientMechanism(Mechanism, Protocol):
         """Whether one row may pass a layer several times; noise then covers more rounding."""
         ...
 
+    @property
+    def rounded_entries(self) -> int:
+        """One: a record whose norm is about C is clipped or not by rounding."""
+        return 1
+
     def statistic(self, rows: Any, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Float32 [size + 1], Σᵢ mᵢ (clipped gradient, weight if it was clipped).
 
@@ -127,7 +132,7 @@ def clipped_weight(scale: Tensor, mask: Tensor, clip_norm: float) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClippedGradient:
+class ClippedGradient(Mechanism):
     """The gradient of hand-written passes through a `Dense`; a `GradientMechanism`.
 
     Attributes:
@@ -150,6 +155,11 @@ class ClippedGradient:
         if not self.clip_norm > 0.0:
             raise ValueError(f"The clip norm must be positive, got {self.clip_norm}.")
         return self.clip_norm * math.hypot(1.0, COUNT_WEIGHT)
+
+    @property
+    def rounded_entries(self) -> int:
+        """See `GradientMechanism`."""
+        return 1
 
     @property
     def size(self) -> int:

@@ -24,7 +24,6 @@ __all__ = [
     "Statistic",
     "check_parts",
     "clip_rows",
-    "group_size_of",
 ]
 
 RowView = Callable[[Any], "Tensor"]  # rows → float [b, width], each from its own record
@@ -66,14 +65,24 @@ class Statistic(Protocol):
         """
         ...
 
+    @property
+    def group_size(self) -> int:
+        """How many consecutive rows one summand looks at, ≥ 1."""
+        return 1
+
+    @property
+    def rounded_entries(self) -> int:
+        """How many of the last entries count what a rounding error may tip, ≥ 0."""
+        return 0
+
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
         """Σᵢ mᵢ f(xᵢ), before noise.
 
         A mechanism over disjoint pairs of consecutive rows sums m₂ᵢ m₂ᵢ₊₁ f(x₂ᵢ, x₂ᵢ₊₁), and one
-        over groups likewise; it says so by an attribute `group_size` (see `group_size_of`). Chunks
-        start at multiples of it, so groups never straddle two calls. A row's place in the table is
-        public, and an absent one keeps it. People stand where their own key puts them
-        (`core.encoding.key_groups`), and a place where nobody stands is absent.
+        over groups likewise; it says so by `group_size`. Chunks start at multiples of it, so groups
+        never straddle two calls. A row's position in the table is public, and an absent one keeps
+        it. People stand where their own key puts them (`core.encoding.key_groups`), and a position
+        where nobody stands is absent.
 
         Args:
           rows: b records on some device, of the type the table holds (see `Rows`).
@@ -83,8 +92,8 @@ class Statistic(Protocol):
 
         Returns:
           Any fixed shape; float64, or float32 summed with care. Statistics of chunks are added. A
-          mechanism whose number of entries depends on records states a public bound on it in an
-          attribute `entries`, since the noise's scale must not depend on records.
+          mechanism whose number of entries depends on records states a public bound on it in
+          `entries`, since the noise's scale must not depend on records.
         """
         ...
 
@@ -92,6 +101,11 @@ class Statistic(Protocol):
 @runtime_checkable
 class Mechanism(Statistic, Protocol):
     """A `Statistic` that is released with noise."""
+
+    @property
+    def entries(self) -> int | None:
+        """A public bound on the number of entries; None where that depends on no record."""
+        return None
 
     @property
     def noise(self) -> NoiseKind:
@@ -124,12 +138,7 @@ def clip_rows(x: Tensor, radius: float) -> Tensor:
     return torch.where(torch.isfinite(norms), x * factor, torch.zeros_like(x))
 
 
-def group_size_of(mechanism: object) -> int:
-    """How many consecutive rows one summand looks at, ≥ 1: its attribute `group_size`, or 1."""
-    return int(getattr(mechanism, "group_size", 1))
-
-
-def check_parts(mechanism: Any, rows: Any, mask: Tensor) -> bool:
+def check_parts(mechanism: Statistic, rows: Any, mask: Tensor) -> bool:
     """Compare the statistic of some rows with the sum over two parts of them.
 
     Sensitivities are stated for sums over records (or fixed groups of them). A statistic that looks
@@ -149,7 +158,7 @@ def check_parts(mechanism: Any, rows: Any, mask: Tensor) -> bool:
     """
     import torch  # pages import this module, and compute nothing
 
-    size = group_size_of(mechanism)
+    size = mechanism.group_size
     count = min(len(rows) // size, max(2, _PROBED // size))
     if count < 2:
         return False
@@ -161,8 +170,7 @@ def check_parts(mechanism: Any, rows: Any, mask: Tensor) -> bool:
         return statistic.detach().flatten().to("cpu", torch.float64)
 
     whole, parts = of(0, end), of(0, middle) + of(middle, end)
-    counted = int(hasattr(mechanism, "clip_norm"))  # a gradient's last entry may tip by rounding
-    gap = (whole - parts)[: len(whole) - counted].abs()
+    gap = (whole - parts)[: len(whole) - mechanism.rounded_entries].abs()
     if float(gap.nan_to_num(0.0, 0.0, 0.0).max()) > _SLACK * mechanism.sensitivity:
         raise NotAdditiveError(
             f"{type(mechanism).__name__}: the statistic of a batch is not the sum of its parts, so "

@@ -19,12 +19,13 @@ import torch
 from torch import Tensor
 
 from core.privacy.discovery.grids import PublicGrid
+from core.privacy.mechanisms.additive import Mechanism
 
 __all__ = ["CellCounts", "LabelCounts"]
 
 
 @dataclass(frozen=True)
-class CellCounts:
+class CellCounts(Mechanism):
     """Counts of the cells of numeric columns.
 
     Attributes:
@@ -62,7 +63,7 @@ def _cell(grid: PublicGrid, x: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class LabelCounts:
+class LabelCounts(Mechanism):
     """Counts of all keys that occur, by list; the last of each list counts missing cells.
 
     Attributes:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from core.encoding.bins import MAX_LABELS, edges_of
 from core.encoding.codec import Block, Codec
+from core.privacy.mechanisms.additive import Mechanism
 
 __all__ = ["Bins", "Histograms", "Weight", "bins_of", "weighted"]
 
@@ -102,7 +103,7 @@ def weighted(rows: Any, mask: Tensor, weight: Weight | None) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Histograms:
+class Histograms(Mechanism):
     """Counts of every bin of some columns."""
 
     bins: tuple[Bins, ...]

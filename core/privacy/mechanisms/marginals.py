@@ -17,13 +17,14 @@ from torch import Tensor
 
 from core.encoding.bins import PAIR_GROUPS, SINGLE_GROUPS, groups_of_bins, pairs_of
 from core.encoding.codec import Codec
+from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.histograms import Bins, Weight, bins_of, weighted
 
 __all__ = ["Marginals"]
 
 
 @dataclass(frozen=True)
-class Marginals:
+class Marginals(Mechanism):
     """Counts of every cell of all 1-way and some 2-way marginals.
 
     Attributes:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from core.privacy.mechanisms.additive import RowView, clip_rows
+from core.privacy.mechanisms.additive import Mechanism, RowView, clip_rows
 
 __all__ = ["Mixture", "MixtureStep", "update"]
 
@@ -78,7 +78,7 @@ class Mixture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixtureStep:
+class MixtureStep(Mechanism):
     """One step of DP-EM.
 
     Attributes:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from core.privacy.mechanisms.additive import RowView, clip_rows
+from core.privacy.mechanisms.additive import Mechanism, RowView, clip_rows
 
 __all__ = ["Moments", "Principal", "principal", "smat", "svec"]
 
@@ -47,7 +47,7 @@ def smat(vector: Tensor, d: int) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moments:
+class Moments(Mechanism):
     """The joint release of mean and second moment.
 
     Attributes:

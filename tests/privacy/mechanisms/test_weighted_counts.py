@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from tests.privacy.harness import Caught, check_promises, check_sensitivity, che
 
 SHOWN = ["pay", "debt"]
 COUNTS = [Histograms, Marginals]
-SHIFT = shifted_people({"g": ("age", "ward")}, power=0.75, key=b"a secret of the tests").shift
+SHIFTED = shifted_people({"g": ("age", "ward")}, power=0.75, key=b"a secret of the tests")
+SHIFT: Any = SHIFTED.transforms[0]
 
 
 def counted(kind, weight: Weight | None = SHIFT.kept_share):

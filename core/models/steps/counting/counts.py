@@ -15,6 +15,7 @@ from torch import Tensor
 from core.encoding.codec import Block, Codes
 from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.scales import ColumnScale
+from core.privacy.mechanisms.additive import Mechanism
 
 __all__ = ["LEAST_NOISE", "PairTarget", "Query", "SetCounts", "SumCounts", "uniform_query"]
 
@@ -59,7 +60,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class SetCounts:
+class SetCounts(Mechanism):
     """Weighted counts of the cells of several sets of columns.
 
     A record lies in one cell of each set, so zeroing it out moves one count of each by its weight:
@@ -107,7 +108,7 @@ class SetCounts:
 
 
 @dataclass(frozen=True)
-class SumCounts:
+class SumCounts(Mechanism):
     """For each three columns that might add up: how many records do, and how many do not.
 
     A record with a missing cell counts for neither, so zeroing one out moves at most one of two

@@ -20,6 +20,7 @@ from torch import Tensor
 from core.encoding.codec import Block, Codec, Codes
 from core.models.steps.counting.design import CELLS
 from core.models.steps.training.column_bins import ColumnBins
+from core.privacy.mechanisms.additive import Mechanism
 
 __all__ = ["ColumnScale", "FineHistograms", "fine_grid", "fine_grids", "scales_of"]
 
@@ -70,7 +71,7 @@ def _fine_cell(grid: ColumnBins, rows: Codes) -> Tensor:
 
 
 @dataclass(frozen=True)
-class FineHistograms:
+class FineHistograms(Mechanism):
     """Counts of every column's fine cells, and of coarse cells where the line is long.
 
     A record lies in one fine cell of each column and one coarse cell of each long one, so zeroing

@@ -23,6 +23,7 @@ from torch import Tensor
 from core.encoding.codec import Codes
 from core.models.steps.counting.design import Design
 from core.models.steps.counting.scales import ColumnScale
+from core.privacy.mechanisms.additive import Mechanism
 
 __all__ = ["Scan", "Scanned", "normal_score", "draw_signs"]
 
@@ -62,7 +63,7 @@ def draw_signs(
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(Mechanism):
     """Sums of sign products over sets of columns, joint with the class.
 
     The statistic is Σᵢ e_yᵢ ⊗ (Π_{c∈S} s_c,g(xᵢ))_{g,S}. Each product is ±1 and a record is in one
