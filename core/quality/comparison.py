@@ -74,11 +74,7 @@ class Comparison:
         seed: int = 0,
         alpha: float = 0.05,
     ) -> Comparison:
-        """Read the tables.
-
-        Args:
-          real, synthetic, schema, test, before, seed, alpha: as for `build_report`, which see.
-        """
+        """Read the tables; the arguments are those of `build_report`."""
         rng = np.random.default_rng(seed)
         notes: list[Message] = []
         if max(len(real), len(synthetic)) > TABLE_ROWS:

@@ -44,8 +44,7 @@ def build_report(
       real: the table the synthesizer learnt from, ≥ 1 row.
       synthetic: ≥ 1 row; a column it lacks counts as missing throughout.
       schema: says which columns are compared (identifiers and text are left out) and the target.
-      test: real rows the synthesizer never saw. Without it every fourth real row is kept for
-        testing, and the report says so.
+      test: real rows the synthesizer never saw; without it every fourth real row is used.
       on_progress: told what is being measured and the fraction done, in [0, 1].
       save: called with the report so far after each family; single columns come first.
       alpha: level of the tests of tagged columns, in (0, 1/2).

@@ -101,13 +101,8 @@ def fit_attempts(
         if passed:
             break
         last = number == job.plan.attempts
-        on_event(
-            Note(
-                text=joined(
-                    [outcome, Message("It was the last.") if last else Message("Beginning anew.")]
-                )
-            )
-        )
+        next_step = Message("It was the last.") if last else Message("Beginning anew.")
+        on_event(Note(text=joined([outcome, next_step])))
     if ended is None:
         job.artefacts.delete(CHECKPOINT)
         raise RunStoreError(

@@ -91,7 +91,6 @@ def execute(
     """Run a plan to its synthetic table, which is among the job's artefacts at the end.
 
     Args:
-      job: see `Job`.
       rows: that are trained on; read once, after the debit.
       store: holds the ledger that pays and the secret that shifts.
       on_event: receives events and returns the signal.

@@ -378,12 +378,7 @@ def _lmdp(plan: Plan, outcome: LmdpOutcome, debit: Entry) -> dict[str, Any] | No
 
 
 def _attack(plan: Plan, outcome: LmdpOutcome, *, alone: bool) -> Iterator[str]:
-    """What whoever has true shares of other columns can do, a sentence or two each.
-
-    Args:
-      outcome: with what the attack came to.
-      alone: whether no release about these people was confirmed that may give such shares.
-    """
+    """What true shares of other columns allow; `alone`: no confirmed release may give such."""
     how = hiding(plan)
     if how == "none":
         return
