@@ -43,8 +43,9 @@ from core.privacy.discovery.unbought import as_bought, unbought  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.meter import Meter  # noqa: E402
 from core.proposing.propose import infer_schema  # noqa: E402
+from core.schema.column import DomainSource, SchemaError  # noqa: E402
 from core.schema.labels import to_labels, to_numbers  # noqa: E402
-from core.schema.schema import DomainSource, Schema, SchemaError  # noqa: E402
+from core.schema.schema import Schema  # noqa: E402
 from core.services.planning import make_plan  # noqa: E402
 from core.services.purchases import DELTA_SHARE, plan_purchase  # noqa: E402
 from core.services.synthesis.options import settings_of  # noqa: E402

@@ -43,7 +43,8 @@ from core.models.pgb.multiplicative_weights import REJECTION  # noqa: E402
 from core.models.pgb.plan import Pgb  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402
-from core.schema.schema import Column, Domain, Kind  # noqa: E402
+from core.schema.column import Column, Kind  # noqa: E402
+from core.schema.schema import Domain  # noqa: E402
 from core.services.synthesis.options import settings_of  # noqa: E402
 
 MODES = np.array([(x, y) for x in range(-4, 5, 2) for y in range(-4, 5, 2)], dtype=float)

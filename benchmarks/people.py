@@ -42,8 +42,9 @@ from core.models.step import FitContext
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget, Plan, default_delta
+from core.schema.column import Column, Kind
 from core.schema.person import Person
-from core.schema.schema import Column, Kind, Schema
+from core.schema.schema import Schema
 from core.services.synthesis.options import settings_of
 
 CITIES, WARDS = tuple("abcdefgh"), ("heart", "lung", "bone", "eye", "skin")

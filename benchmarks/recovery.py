@@ -48,7 +48,8 @@ from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.mechanisms import noise  # noqa: E402
 from core.privacy.mechanisms.histograms import Histograms, Weight  # noqa: E402
 from core.privacy.plan import Plan  # noqa: E402
-from core.schema.schema import Kind, Schema, SchemaColumn  # noqa: E402
+from core.schema.column import Kind, SchemaColumn  # noqa: E402
+from core.schema.schema import Schema  # noqa: E402
 from core.services.planning import make_plan  # noqa: E402
 from core.services.synthesis.options import settings_of  # noqa: E402 - threads are set before torch
 

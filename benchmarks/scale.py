@@ -34,7 +34,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.scale_page import plan_on_paper, write_page  # noqa: E402
-from core.schema.schema import Column, Kind, Schema  # noqa: E402
+from core.schema.column import Column, Kind  # noqa: E402
+from core.schema.schema import Schema  # noqa: E402
 from core.writing.tables import write_row_groups  # noqa: E402
 
 BATCH = 131_072

@@ -29,7 +29,8 @@ from core.quality.metrics.prediction import dimension_prediction, prediction_gap
 from core.quality.metrics.propensity import TREE_ROWS, propensity, tree_auroc
 from core.quality.metrics.train_synthetic_test_real import Task, mean_score, tstr
 from core.quality.metrics.transport import wasserstein_scores
-from core.schema.schema import Column, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 
 TREES = "Histogram boosting"  # the boosted trees among the four classifiers
 HEADS = {

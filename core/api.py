@@ -52,19 +52,6 @@ from core.services.synthesis.table_files import (
     write_table,
 )
 
-__all__ = [
-    "Drawn",
-    "Synthetic",
-    "models",
-    "plan",
-    "read_table",
-    "review",
-    "sample",
-    "schema",
-    "synthesize",
-]
-
-
 READ = "facsimile_read"  # of a frame's `attrs`: how its cells were read, public
 # of a column: what a cell's meaning depends on
 TYPING = ("kind", "dtype", "form", "date_format", "categories", "other")

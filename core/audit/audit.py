@@ -27,8 +27,6 @@ from core.models.registry import synthesizer
 from core.models.steps.calibration.calibrated import SHARE
 from core.privacy.plan import Budget, Plan, default_delta
 
-__all__ = ["LONG", "QUICK", "WEAK", "Audit", "Finding", "Sizes", "Trial", "run_audit"]
-
 ONE_RUN, ONE_OUT = "one run", "leave one out"
 ALONE, SAMPLED = "nobody else", "nobody else, random batches"
 METHOD = (

@@ -18,17 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-__all__ = [
-    "Guesses",
-    "Rates",
-    "bound_from_guesses",
-    "bound_from_rates",
-    "chance_of_guesses",
-    "clopper_pearson",
-    "guess",
-    "rates",
-]
-
 Floats = NDArray[np.float64]
 LARGEST = 50.0  # no bound is looked for beyond; e^50 guesses cannot be made
 _THRESHOLDS = 128  # tried on the first half of the draws

@@ -38,10 +38,9 @@ from core.models.events import FitEvent, Signal
 from core.models.registry import synthesizer
 from core.models.step import FitContext
 from core.privacy.plan import Plan
+from core.schema.column import Kind, SchemaColumn
 from core.schema.person import Person
-from core.schema.schema import Domain, Kind, Schema, SchemaColumn
-
-__all__ = ["AuditTable", "LeaveOneOut", "audit_table", "one_run", "prepare_leave_one_out"]
+from core.schema.schema import Domain, Schema
 
 Floats = NDArray[np.float64]
 COLUMNS = ("first", "second", "third")

@@ -25,8 +25,6 @@ from core.privacy.mechanisms.additive import Mechanism, Rows
 from core.privacy.plan import Budget, Phase, Plan
 from core.schema.schema import Domain
 
-__all__ = ["FixedReleases", "ObservedRelease", "WatchedTable", "altered", "each_alone", "together"]
-
 View = Callable[[Any], Tensor]
 
 

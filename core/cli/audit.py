@@ -15,8 +15,6 @@ from core.runs.execution.threads import limit_threads
 from core.schema.person import MOST_ROWS
 from core.services.synthesis.options import RefusedError
 
-__all__ = ["audit"]
-
 REFUTED = 1
 FEWEST = 8  # canaries: with fewer no guess refutes anything
 

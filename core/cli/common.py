@@ -13,15 +13,6 @@ from core.schema.rounding_up import round_up
 from core.services.limits import HIDDEN
 from core.services.synthesis.options import ALL, SynthesisOptions, options_of, settings_of
 
-__all__ = [
-    "claim_of",
-    "claim_words",
-    "domain_words",
-    "lmdp_words",
-    "print_json",
-    "synthesis_options",
-]
-
 OF_FILES = {  # options that say what is read and written, not what is made
     "command", "escape_formulas", "json", "module", "out", "query", "quiet", "schema", "table",
     "traceback",

@@ -7,16 +7,14 @@ import sys
 import time
 
 from core.cli.common import print_json
+from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.filters import left_of, opening
-from core.privacy.ledger.ledger import Entry
 from core.privacy.ledger.units import units_of
 from core.runs.accounts.people import account_names
 from core.runs.accounts.spending import left_words
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.rounding_up import round_up
-
-__all__ = ["ledger"]
 
 BROKEN = 2
 

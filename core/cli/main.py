@@ -23,8 +23,6 @@ from typing import NoReturn
 from core.cli.sample_options import escape_and_flag, sample_options
 from core.cli.table_options import table_options
 
-__all__ = ["EXIT_CODES", "command_line", "main"]
-
 FAILED = 2
 ADDRESS = re.compile(r"\S+://\S+")
 INTERRUPTED = 130
@@ -85,11 +83,11 @@ def _plain(error: Exception) -> str:
     if isinstance(error, _UsageError):
         return str(error)
     # an error's class is only asked for once there is an error; --help must not wait for pandas
-    from core.privacy.ledger.ledger import LedgerError
+    from core.privacy.ledger.admission import LedgerError
     from core.reading.cells import TableReadError
     from core.runs.errors import RunStoreError, storage_trouble
     from core.runs.execution.pipeline import DeviceError
-    from core.schema.schema import SchemaError
+    from core.schema.column import SchemaError
     from core.services.synthesis.options import RefusedError
 
     known = (RefusedError, LedgerError, DeviceError, RunStoreError, TableReadError, SchemaError)

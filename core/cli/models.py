@@ -7,8 +7,6 @@ import argparse
 from core.cli.common import print_json
 from core.models.registry import cards
 
-__all__ = ["models"]
-
 
 def models(options: argparse.Namespace) -> int:
     """Print the models."""

@@ -18,8 +18,6 @@ from core.services.synthesis.schema_options import keep_out, with_target
 from core.services.synthesis.table_files import out_path, read_file, read_schema, typed_frame
 from core.writing.whole_files import replacing
 
-__all__ = ["review"]
-
 WHO = {
     "inside": "inside only: it shows real data",
     "outside": "may be shown outside if the synthetic table and the schema's bounds and labels may",

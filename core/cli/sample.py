@@ -25,8 +25,6 @@ from core.services.synthesis.table_files import (
 )
 from core.writing.whole_files import replacing
 
-__all__ = ["sample", "shape_of"]
-
 ZIP = ".zip"
 
 

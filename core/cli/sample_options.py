@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-__all__ = ["escape_and_flag", "sample_options"]
-
 
 def escape_and_flag(command: argparse.ArgumentParser) -> None:
     """Add what every command that writes synthetic rows takes."""

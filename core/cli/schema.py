@@ -31,8 +31,6 @@ from core.services.synthesis.table_files import (
 )
 from core.writing.whole_files import replacing
 
-__all__ = ["schema"]
-
 
 def schema(options: argparse.Namespace) -> int:
     """Write the proposal; a column that is changed in the file counts as set by the steward."""

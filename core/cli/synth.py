@@ -43,8 +43,6 @@ from core.services.synthesis.table_files import (
     write_table,
 )
 
-__all__ = ["plan", "synth"]
-
 SPEAK_SECONDS = 5.0
 ESCAPED = "text that a spreadsheet would run as a formula has an apostrophe in front"
 

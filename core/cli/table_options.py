@@ -7,8 +7,6 @@ from pathlib import Path
 
 from core.services.synthesis.locations import PASSWORD, Url, location
 
-__all__ = ["files", "table_options"]
-
 TABLE = (
     "CSV, TSV, Parquet or Excel file, a folder of Parquet files, or an address: postgresql://, "
     "sqlite:///, s3://"

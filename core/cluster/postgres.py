@@ -11,8 +11,6 @@ from sqlalchemy.engine import URL
 
 from core.runs.errors import RunStoreError
 
-__all__ = ["open_postgres"]
-
 # Connections a process keeps, and takes at most: a server of 100 serves ten processes.
 KEPT, MOST = 3, 10
 POOL_SECONDS = 15  # that a thread waits for one of them

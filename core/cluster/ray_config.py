@@ -12,8 +12,6 @@ from urllib.parse import parse_qsl, urlsplit
 from core.runs.errors import RunStoreError
 from core.runs.execution.launching.launcher import SETTING
 
-__all__ = ["Cluster", "LauncherError", "configured_cluster"]
-
 PROBE_SECONDS = 5.0
 
 

@@ -22,8 +22,6 @@ from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import RESUMABLE
 from core.runs.storage.store import RunStore
 
-__all__ = ["RayLauncher", "configured_launcher"]
-
 LOG = "cluster.log"  # in the workspace: what the last talk with the cluster said, for stewards
 LOOK_SECONDS = 60.0  # between two looks after runs that wait
 _looked: dict[str, float] = {}  # by workspace: launchers are made anew for each click

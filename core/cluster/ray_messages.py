@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from core.message import Message
 
-__all__ = [
-    "ABSENT",
-    "EARLY",
-    "HANDING_OVER",
-    "IN_QUEUE",
-    "NOT_STARTED",
-    "UNREACHABLE",
-    "machine_lacks",
-]
-
 HANDING_OVER = "Waiting to be sent to the cluster."
 IN_QUEUE = "Waiting in the cluster's queue. It starts as soon as a machine is free."
 ABSENT = (

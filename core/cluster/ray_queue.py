@@ -38,8 +38,6 @@ from core.runs.execution.launching.launcher import SETTING
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, Workspace
 
-__all__ = ["NAMESPACE", "environment_of_workers", "main"]
-
 NAMESPACE = "facsimile"
 SETTLE_SECONDS = 30.0  # that a start which fails at once has to say so
 PAUSES = (0.0, 10.0, 20.0)  # seconds before each try to reach the cluster: its head may be starting

@@ -36,7 +36,6 @@ from core.privacy.summation import (
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["InRay", "configured_summation", "part_of"]
 
 AHEAD = 2  # blocks that a task may be ahead: their rows and sums lie in memory
 GRACE_SECONDS = 2.0  # for a task that may have begun, before its block is computed here as well

@@ -11,8 +11,6 @@ import subprocess
 import sys
 import threading
 
-__all__ = ["LACKS", "FacsimileRun"]
-
 LACKS = "this machine lacks"  # in an error, before what it lacks
 
 

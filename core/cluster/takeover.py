@@ -16,8 +16,6 @@ from core.runs.events import State
 from core.runs.storage.processes.process import STALE_SECONDS
 from core.runs.storage.store import RunStore
 
-__all__ = ["end_with", "take"]
-
 PATIENCE = 1.5 * STALE_SECONDS  # a holder that is alive by then is no lost one
 LOOK_SECONDS = 1.0
 

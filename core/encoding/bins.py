@@ -12,19 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Line
-from core.schema.schema import Column, Kind
-
-__all__ = [
-    "MAX_BINS",
-    "MAX_LABELS",
-    "MOST_PAIRS",
-    "PAIR_GROUPS",
-    "REST_LABEL",
-    "SINGLE_GROUPS",
-    "edges_of",
-    "groups_of_bins",
-    "pairs_of",
-]
+from core.schema.column import Column, Kind
 
 Floats = NDArray[np.float64]
 

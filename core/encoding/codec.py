@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.schema.column import Column, DomainColumn, SchemaError
 from core.schema.labels import (
     code_places,
     from_labels,
@@ -29,13 +30,12 @@ from core.schema.labels import (
     to_numbers,
     with_codes,
 )
-from core.schema.schema import Column, Domain, DomainColumn, SchemaError
+from core.schema.schema import Domain
 from core.schema.surrogates import surrogate
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Block", "Codec", "Codes", "Line", "concat_codes"]
 
 Floats = NDArray[np.float64]
 LOG_UNITS = 10_000.0  # a continuous log scale is linear below 1/10,000 of the declared range

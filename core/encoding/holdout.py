@@ -20,15 +20,6 @@ from numpy.typing import NDArray
 from core.encoding.person_rows import number_people
 from core.schema.person import Person
 
-__all__ = [
-    "SHARES",
-    "held_out",
-    "people_trained_on",
-    "split_rows",
-    "training_batches",
-    "training_count",
-]
-
 SHARES = (0.0, 0.1, 0.2, 0.25)
 _KEY = 0xFAC5  # public: the same split in every workspace
 

@@ -19,8 +19,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bucket_count", "places_by_key", "share_filled"]
-
 
 def bucket_count(n: int, size: int) -> int:
     """How many buckets n ≥ 1 people fall into, ≥ 1, so that most of them fill a group.

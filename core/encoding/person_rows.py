@@ -22,8 +22,6 @@ from core.encoding.layout.layout import Layout
 from core.schema.labels import to_labels
 from core.schema.person import Person
 
-__all__ = ["PersonRows", "encoded_records", "kept_rows", "number_people", "votes"]
-
 Indices = NDArray[np.int64]
 _WHO = "who-comes-first-"  # public key of SipHash, 16 characters
 

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["places_in_order", "public_order"]
-
 _KEY = 0x5EED  # public
 
 

@@ -27,8 +27,6 @@ from numpy.typing import NDArray
 from core.encoding.codec import Codec, Codes
 from core.encoding.public_order import places_in_order
 
-__all__ = ["StoredCodes", "bytes_needed", "store_codes"]
-
 PILE_BYTES = 64 * 2**20  # of a stretch of the file that is put in order at once
 KEPT_BYTES = 64 * 2**20  # of the file that stay mapped, as a guess, before pages are given back
 _FAULT = 65_536  # bytes that one look at a random place may map

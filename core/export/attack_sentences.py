@@ -11,8 +11,6 @@ from typing import Any, Literal
 
 from core.message import Message, joined, plural
 
-__all__ = ["STANDINGS", "Exposure", "Grade", "Standing", "exposure", "standing"]
-
 Attacks = Sequence[Mapping[str, Any]]  # `core.quality.report.types.Attack` as dicts
 Standing = Literal["chance", "edge", "works"]
 Grade = Literal["exposed", "works", "edge", "safe"]

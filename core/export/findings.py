@@ -15,12 +15,6 @@ from typing import Any, Literal
 from core.export.attack_sentences import Grade, exposure
 from core.message import Message, joined, plural
 
-__all__ = [
-    "Finding",
-    "boosting_words",
-    "findings",
-]
-
 Report = Mapping[str, Any]
 Kind = Literal["kept", "lost", "counted", "hidden", "unknown", "unseen"] | Grade
 

@@ -23,8 +23,6 @@ from core.language.catalogue import ENGLISH, Language
 from core.language.figures import say_figure
 from core.message import Message
 
-__all__ = ["page"]
-
 Report = Mapping[str, Any]
 
 STAMPS = {

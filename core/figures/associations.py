@@ -20,8 +20,6 @@ from core.figures.elements import (
 from core.figures.report_figure import ReportFigure
 from core.message import Message
 
-__all__ = ["FIGURE", "association_figure", "describe_associations"]
-
 DIFFERENCE = Message("difference")
 
 

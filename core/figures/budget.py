@@ -19,8 +19,6 @@ from core.figures.elements import (
 )
 from core.message import Message, joined, plural
 
-__all__ = ["budget_figure"]
-
 NAME_HEIGHT, BAR_HEIGHT = 19, 120  # px of a name in the legend, and of the bar with its axis
 MECHANISMS = {"gaussian": Message("Gaussian"), "laplace": Message("Laplace")}
 HATCHES = ("", "/", "x", ".", "-", "\\", "+")

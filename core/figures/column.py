@@ -25,8 +25,6 @@ from core.figures.elements import (
 )
 from core.message import Message, joined
 
-__all__ = ["column_figure", "describe_column"]
-
 AS_SHIFTED = Message("real, shifted like the table")
 REAL_FILL = "rgba(0,114,178,0.45)"
 SYNTHETIC_FILL = "rgba(213,94,0,0.25)"

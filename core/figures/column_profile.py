@@ -20,8 +20,6 @@ from core.figures.elements import (
 )
 from core.message import Message
 
-__all__ = ["profile_figure"]
-
 
 def profile_figure(column: Dumped) -> Figure:
     """A small picture of one real column, for the Tables page.

@@ -16,8 +16,6 @@ from core.figures.elements import (
 from core.figures.report_figure import ReportFigure
 from core.message import Message
 
-__all__ = ["FIGURE", "density_figure", "describe_density"]
-
 
 def density_figure(report: Dumped) -> Figure | None:
     """One signed heat map over the plane of the first two principal axes."""

@@ -14,41 +14,6 @@ from typing import Any
 
 from core.message import Message, joined
 
-__all__ = [
-    "BLUE",
-    "FAINT",
-    "FULL_BLUE",
-    "FULL_VERMILION",
-    "LEGEND",
-    "LINE",
-    "MISSING_VALUES",
-    "PHASES",
-    "REAL",
-    "SYNTHETIC",
-    "Dumped",
-    "Figure",
-    "Trace",
-    "VERMILION",
-    "axis",
-    "bars",
-    "bold",
-    "diagonal",
-    "edge_ticks",
-    "farthest",
-    "figure",
-    "hatched",
-    "heatmap",
-    "lines",
-    "name_points",
-    "name_ticks",
-    "panel",
-    "points",
-    "share",
-    "short",
-    "spans",
-    "square",
-]
-
 Trace = dict[str, Any]
 Figure = dict[str, Any]  # "data" and "layout"
 Dumped = Mapping[str, Any]  # a model as `model_dump(mode="json")`

@@ -24,8 +24,6 @@ from core.figures.elements import (
 from core.figures.report_figure import ReportFigure
 from core.message import Message, joined, plural
 
-__all__ = ["FIGURE", "describe_interactions", "interactions_figure"]
-
 MOST_COLUMNS, MOST_SETS = 40, 12  # of the matrix, and of the bars
 ROW = 24  # pixels
 NOTHING = Message("nothing above noise and chance")

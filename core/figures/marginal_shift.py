@@ -18,8 +18,6 @@ from core.figures.elements import (
 )
 from core.message import Message, joined
 
-__all__ = ["certificate_words", "shift_figure", "verdict_words"]
-
 STRENGTH = 0.75  # of the example's shift
 
 

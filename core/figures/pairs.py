@@ -6,8 +6,6 @@ from core.figures.elements import Dumped, Figure, axis, figure, heatmap, name_ti
 from core.figures.report_figure import ReportFigure
 from core.message import Message, plural
 
-__all__ = ["FIGURE", "describe_pairs", "pairs_figure"]
-
 
 def pairs_figure(report: Dumped) -> Figure | None:
     """Heat map of the distance between the joint distributions of every two columns."""

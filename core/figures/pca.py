@@ -18,8 +18,6 @@ from core.figures.elements import (
 from core.figures.report_figure import ReportFigure
 from core.message import Message
 
-__all__ = ["FIGURE", "describe_pca", "pca_figure"]
-
 
 def pca_figure(report: Dumped) -> Figure | None:
     """The tables on the real one's first two principal axes, side by side on one scale."""

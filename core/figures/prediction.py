@@ -18,8 +18,6 @@ from core.figures.elements import (
 from core.figures.report_figure import ReportFigure
 from core.message import Message, plural
 
-__all__ = ["FIGURE", "describe_prediction", "prediction_figure"]
-
 KINDS = {
     "F1": Message("lists (F1)"),
     "AUROC": Message("two labels (AUROC)"),

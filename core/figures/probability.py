@@ -21,8 +21,6 @@ from core.figures.report_figure import ReportFigure
 from core.message import Message
 from core.quality.report.types import MISSING
 
-__all__ = ["FIGURE", "describe_probability", "probability_figure"]
-
 
 def probability_figure(report: Dumped) -> Figure | None:
     """Share of rows of every label: real across, synthetic up."""

@@ -17,8 +17,6 @@ from core.figures.elements import Dumped, Figure
 from core.message import Message
 from core.quality.report.types import View
 
-__all__ = ["ReportFigure", "report_figures"]
-
 Tab = Literal["pairs", "plane", "predictions"]
 
 

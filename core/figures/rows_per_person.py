@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from core.figures.elements import BLUE, LINE, VERMILION, Figure, Trace, axis, figure
 from core.message import Message, plural
 
-__all__ = ["row_limit_figure", "row_limit_words", "share_of_rows"]
-
 LIMITS = (1, 2, 3, 5, 8, 12, 20)
 
 

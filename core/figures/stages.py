@@ -24,8 +24,6 @@ from core.figures.elements import (
 )
 from core.message import Message, joined, plural
 
-__all__ = ["stages_figure", "stages_text"]
-
 ROW = 78  # px a box with its arrow
 BOX = 0.62  # of a row's height
 LEFT, RIGHT = 0.0, 1.0

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from core.figures.elements import LINE, PHASES, Dumped, Figure, Trace, axis, bold, figure, short
 from core.message import Message, joined
 
-__all__ = ["tradeoff_figure", "tradeoff_words"]
-
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star", "hexagon")
 BEYOND = 4.0  # runs without privacy stand this many times right of the largest ε
 

@@ -31,8 +31,6 @@ from core.reading.address import Address, Allowed
 from core.reading.cells import TableReadError
 from core.schema.form import FileForm
 
-__all__ = ["ReadBounds", "Request", "no_room", "read_apart", "takes_too_much"]
-
 ROOT = Path(__file__).resolve().parents[2]
 MEMORY, SECONDS = "FACSIMILE_READ_MB", "FACSIMILE_READ_SECONDS"
 # what names of variables with passwords hold: these are nothing for who reads hostile files

@@ -25,8 +25,6 @@ from core.schema.form import FileForm
 from core.schema.schema import Schema
 from core.writing.whole_files import replacing
 
-__all__ = ["TABLE", "Progress", "RawTable", "keep_rows"]
-
 Progress: TypeAlias = Callable[[int], None]  # hears how many rows have passed
 DRAWN = "drawn.parquet"  # beside the rows
 SET_FIELDS = partial(FileForm.model_dump, mode="json", exclude_unset=True)

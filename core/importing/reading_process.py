@@ -26,9 +26,7 @@ from core.message import Message, to_json, to_say
 from core.reading.cells import ReadLimits, TableReadError
 from core.reading.opening import open_address, open_path
 from core.reading.sources import Source
-from core.schema.schema import SchemaError
-
-__all__ = ["main", "read_or_refuse", "restrict"]
+from core.schema.column import SchemaError
 
 MIB = 1024**2
 LIBRARIES_MB = 1024  # addresses for libraries and reserves, which hold no memory

@@ -24,19 +24,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = [
-    "CELLS",
-    "ROWS",
-    "HashedColumn",
-    "HashedTable",
-    "RecordSample",
-    "same_rows",
-    "sample_of_drawn",
-    "sample_records",
-    "splitmix",
-    "table_digest",
-]
-
 ROWS = 32_768  # rows of a sample at most
 CELLS = 500_000  # cells of a sample at most, but for very wide tables
 FEWEST = 1_000  # rows of a sample of a very wide table

@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 
 from core.importing.record_hashes import HashedColumn, HashedTable, RecordSample, row_hashes
 
-__all__ = ["Overlap", "estimate_overlap"]
-
 SURE = 1e-6  # chance that as many rows are shared by strangers
 ENOUGH = 0.02  # share of either table's rows that makes two tables one people's
 FEWEST = 3  # shared rows

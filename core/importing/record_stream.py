@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from core.importing.record_hashes import splitmix
 
-__all__ = ["COMPARED", "DrawnRows", "most_compared"]
-
 COMPARED = 200_000  # rows of a table that are compared with earlier ones, at most
 _CELLS = 50 * COMPARED  # of those rows: wider tables have fewer
 _FEWEST = 20_000  # rows of a very wide table

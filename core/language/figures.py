@@ -9,8 +9,6 @@ from typing import Any
 from core.language.catalogue import Language
 from core.message import Message
 
-__all__ = ["say_figure"]
-
 # Plotly reads HTML's tags, links among them, in any text; it shows an escaped bracket as a bracket.
 _FOREIGN_TAG = re.compile(r"<(?=[/a-z!])(?!br>|/?b>|/?extra>)", re.IGNORECASE)
 HOVER, NOTE, LEGEND = 60, 44, 40  # characters: of a line in a hover, in a box, of a series' name

@@ -30,8 +30,6 @@ from core.lmdp.level import GROUP
 from core.lmdp.two_sample import rbf
 from core.privacy.mechanisms.additive import Mechanism
 
-__all__ = ["NEEDED", "GroupTest", "RejectionCount"]
-
 _AIM = 0.05  # what the calibration aims at; the rest is for its own error
 _REFERENCE = 2048  # released records that groups are compared with
 _CALIBRATION = 2000  # groups of released records

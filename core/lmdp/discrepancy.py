@@ -22,14 +22,6 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-__all__ = [
-    "TestResult",
-    "critical_value",
-    "linear_statistic",
-    "median_bandwidth",
-    "stein_pairs",
-]
-
 MEDIAN_OF = 500  # points whose distances the bandwidth is taken from
 
 

@@ -1,7 +1,5 @@
 """What can go wrong with tagged columns, in plain words; needs no tensors."""
 
-__all__ = ["ShiftError"]
-
 
 class ShiftError(RuntimeError):
     """No tilt within the bounds is strong enough; the message says what to change."""

@@ -28,8 +28,6 @@ from core.lmdp.discrepancy import TestResult, median_bandwidth
 from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.two_sample import two_sample_test
 
-__all__ = ["InsideCheck", "fitted_stein_test", "inside_check"]
-
 RECORDS = 1024  # real records the tests look at, fewer where a table is short
 RELEASED = 4  # times as many released ones stand against them
 BLUR = 0.5  # of the median distance: spread of the noise that makes a density of records

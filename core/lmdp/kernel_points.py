@@ -8,8 +8,6 @@ from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
 
-__all__ = ["KernelPoints"]
-
 
 class KernelPoints:
     """Tagged columns of records → points that kernels can compare.

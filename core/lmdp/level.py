@@ -7,8 +7,6 @@ from scipy import optimize, stats
 
 from core.encoding.key_groups import bucket_count, share_filled
 
-__all__ = ["GROUP", "GROUP_LEVEL", "chance", "full_groups", "groups_of", "threshold"]
-
 GROUP = 128  # real records a group
 GROUP_LEVEL = 0.06  # at most this share of groups rejects when nothing differs
 

@@ -26,8 +26,6 @@ from core.encoding.codec import Codec, Codes
 from core.lmdp.shift import Sampler, Shift
 from core.privacy.mechanisms.histograms import bins_of
 
-__all__ = ["HiddenCells", "Recovery", "column_shares", "distance", "measure", "recovered_shares"]
-
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
 

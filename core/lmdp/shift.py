@@ -38,8 +38,6 @@ from core.lmdp.two_sample import rbf
 from core.message import Message
 from core.schema.schema import Domain
 
-__all__ = ["Sampler", "Shift", "Tilt", "find_tilts"]
-
 LARGEST = 4.0  # ρ: no record is made likelier or rarer by more
 WAVES = 12  # random cosines a tilt is made of
 POOL = 12_000  # synthetic records that a tilt is found on

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from core.lmdp.discrepancy import TestResult, median_bandwidth
 
-__all__ = ["rbf", "two_sample_test"]
-
 AT_ONCE = 1000  # permutations whose weights are in memory together
 
 

@@ -18,16 +18,6 @@ from core.encoding.codec import Codec, Codes, concat_codes
 from core.models.saved_model import Fitted, preview_of
 from core.schema.schema import Domain
 
-__all__ = [
-    "FittedGenerator",
-    "BaseSampler",
-    "read_generator",
-    "chunks",
-    "sampled_by",
-    "write_json",
-    "write_tensors",
-]
-
 ROWS_AT_ONCE = 8192
 
 

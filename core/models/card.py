@@ -7,8 +7,6 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Card", "Chart", "Frozen", "Setting", "Stage", "settings_of", "tunable"]
-
 
 class Frozen(BaseModel):
     """Fields that stay as they were given, and no others."""

@@ -9,22 +9,6 @@ from typing import Any, ClassVar
 from core.models.card import Frozen
 from core.privacy.plan import Phase
 
-__all__ = [
-    "Emitter",
-    "FitCancelled",
-    "FitEvent",
-    "FitPaused",
-    "Interaction",
-    "Metrics",
-    "Note",
-    "OnEvent",
-    "PhaseStarted",
-    "Preview",
-    "Progress",
-    "SignificantSets",
-    "Signal",
-]
-
 
 class Signal(StrEnum):
     """What a person asks of a running fit."""

@@ -16,8 +16,6 @@ from core.schema.labels import is_absent, to_labels, to_numbers
 from core.schema.rules.rules import Rule
 from core.schema.schema import Domain
 
-__all__ = ["complete_rows", "fill_gaps"]
-
 DONORS = 500  # rows among which the most similar one is looked for
 AT_ONCE = 2_000  # rows compared with them at a time
 

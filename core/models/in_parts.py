@@ -20,8 +20,6 @@ from core.privacy.summation import in_threads
 from core.schema.schema import Domain
 from core.schema.surrogates import surrogate
 
-__all__ = ["PART_ROWS", "sample_parts", "sampled"]
-
 PART_ROWS = 2**18  # another number draws other rows where more are wanted
 
 

@@ -22,8 +22,6 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 
-__all__ = ["ApplyLayout", "LayoutRows", "laid_out", "previewed"]
-
 
 @dataclass(frozen=True)
 class LayoutRows:

@@ -13,8 +13,6 @@ from core.privacy.planning import planned
 from core.schema.person import Person
 from core.schema.schema import Domain
 
-__all__ = ["Hiding", "hiding", "plan_fit"]
-
 Hiding = Literal["shifted", "trained", "none"]
 
 

@@ -11,8 +11,6 @@ from core.models.card import Card
 from core.models.saved_model import SavedModel
 from core.models.synthesizer import Synthesizer
 
-__all__ = ["cards", "load_fitted", "register", "synthesizer"]
-
 NOT_A_MODEL = "steps"  # the folder of what several models use
 
 _registry: dict[str, type[Synthesizer[Any]]] = {}

@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
 
-__all__ = [
-    "LAYOUT",
-    "REWEIGH",
-    "SHIFT",
-    "Fitted",
-    "RowTransform",
-    "SavedModel",
-    "Sampler",
-    "preview_of",
-]
 
 REWEIGH, SHIFT, LAYOUT = "reweigh", "shift", "layout"
 KINDS = {

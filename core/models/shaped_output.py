@@ -28,8 +28,6 @@ from core.schema.rules.steps import rewritten
 from core.schema.schema import Domain
 from core.schema.surrogates import check_room, surrogate
 
-__all__ = ["MOST_DRAWN", "Measured", "Shape", "ShapeFacts", "ShapedTable", "draw_shaped"]
-
 MOST_DRAWN = 1_000_000  # rows, or ten times those wanted: then a condition counts as too rare
 FEWEST, MOST_AT_ONCE = 2_000, 100_000  # rows drawn at a time
 

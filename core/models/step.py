@@ -22,8 +22,6 @@ from core.schema.schema import Domain
 if TYPE_CHECKING:
     from core.privacy.guarded import PrivateTable
 
-__all__ = ["FitContext", "State", "Step", "planned_phases", "run_steps"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FitContext:

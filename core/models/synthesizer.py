@@ -24,8 +24,6 @@ from core.schema.schema import Domain
 if TYPE_CHECKING:
     from core.privacy.guarded import PrivateTable
 
-__all__ = ["Settings", "Synthesizer", "Trainer", "Training"]
-
 
 class Settings(Protocol):
     """A model's public settings; none depends on data."""

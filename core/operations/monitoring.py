@@ -31,8 +31,6 @@ from core.runs.storage.database import RunRow
 from core.runs.storage.processes.process import runs_without_worker
 from core.runs.storage.store import RunStore
 
-__all__ = ["metrics_text", "phase_label"]
-
 # seconds; of phases that last a blink and of trainings that last a night
 BOUNDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 180.0, 600.0, 1800.0, 3600.0, 14400.0)
 OTHER = "other"

@@ -11,8 +11,6 @@ from core.runs.execution.launching.launcher import Launcher
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 
-__all__ = ["readiness"]
-
 
 def readiness(store: Callable[[], RunStore], launcher: Callable[[], Launcher]) -> dict[str, bool]:
     """Whether the workspace can be written, the database asked, and workers started.

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from core.privacy.dpsgd.gradient import SampledRelease
 
-__all__ = ["PrivateTable", "UnplannedReleaseError"]
 
 CHUNK_ROWS = 8192
 EXPAND_AT_ONCE = 2**26  # numbers of a table that are laid out once instead of batch by batch

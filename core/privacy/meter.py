@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from core.privacy.plan import Phase, Plan
 
-__all__ = ["Meter", "UnplannedReleaseError"]
-
 AHEAD = 64  # runs of a phase that `step` writes down before they happen
 
 

@@ -15,19 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from core.message import Message, Text
 from core.schema.person import Person
 
-__all__ = [
-    "LARGEST_EPSILON",
-    "Budget",
-    "Guarantee",
-    "Phase",
-    "Plan",
-    "Protection",
-    "certificate_phase",
-    "default_delta",
-    "for_group",
-    "repeated",
-]
-
 # Of a run, and of all runs together: at ε = 100 the odds that somebody was in the table may grow
 # by a factor of 10⁴³, which is no promise, and hardly any noise is added for it.
 LARGEST_EPSILON = 100.0

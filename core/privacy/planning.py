@@ -8,8 +8,6 @@ from core.privacy.accounting.accountant import calibrate, check_budget, guarante
 from core.privacy.plan import Budget, Phase, Plan, for_group, repeated
 from core.schema.person import Person
 
-__all__ = ["planned"]
-
 
 def planned(
     model: str,

@@ -30,16 +30,6 @@ from core.privacy.threads import threads_of_one_processor
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = [
-    "BLOCK_CHUNKS",
-    "ChunkedStatistic",
-    "InOneProcess",
-    "InThreads",
-    "Records",
-    "Summation",
-    "added",
-    "in_threads",
-]
 
 LEAST_ROWS = 256  # fewer records at once are not worth a graphics card
 BLOCK_CHUNKS = 32  # another number rounds sums of more than so many chunks another way

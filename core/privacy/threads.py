@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 
-__all__ = ["threads_of_one_processor"]
-
 
 @contextmanager
 def threads_of_one_processor(count: int) -> Iterator[Executor]:

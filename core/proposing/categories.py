@@ -13,8 +13,6 @@ from core.proposing.rare import OTHER, without_merged
 from core.schema.column import Column, SchemaColumn
 from core.schema.labels import to_labels
 
-__all__ = ["count_labels", "falling", "labels_from", "merged_below"]
-
 
 def count_labels(
     batches: Iterable[pd.DataFrame], name: str, people: Sequence[str] = ()

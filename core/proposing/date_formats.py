@@ -11,8 +11,6 @@ from core.message import Message, plural
 from core.schema.date_text import date_text, parse_dates
 from core.schema.form import Form
 
-__all__ = ["DateGuess", "guess_date_format", "is_iso"]
-
 Series: TypeAlias = "pd.Series[Any]"
 
 DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d")

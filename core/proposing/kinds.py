@@ -23,15 +23,12 @@ from core.proposing.date_formats import DateGuess, date_form, guess_date_format
 from core.proposing.rare import FEW_ROWS, MANY_MERGED, ONE_MERGED, OTHER, common_labels, noted
 from core.proposing.sentinels import SENTINELS, code_note, sentinel_note, without_code
 from core.reading.tally import Tally, quantile
-from core.schema.column import BOOLEAN_PAIRS
+from core.schema.column import BOOLEAN_PAIRS, MAX_CATEGORIES, DomainSource, Kind, SchemaColumn
 from core.schema.form import Form
 from core.schema.labels import code_places, to_labels, to_numbers
 from core.schema.magnitudes import LARGEST
 from core.schema.round_bounds import date_step, number_step, round_bounds, whole_years
-from core.schema.schema import MAX_CATEGORIES, DomainSource, Kind, SchemaColumn
 from core.schema.surrogates import shape_of
-
-__all__ = ["EXACT", "infer_tally", "scale_order"]
 
 Series: TypeAlias = "pd.Series[Any]"
 Numbers: TypeAlias = npt.NDArray[np.float64]

@@ -11,10 +11,8 @@ import numpy as np
 from core.encoding.codec import Line
 from core.message import Message, joined, plural, to_say
 from core.reading.tally import Tally
+from core.schema.column import Column
 from core.schema.labels import code_places, to_labels, to_numbers
-from core.schema.schema import Column
-
-__all__ = ["INSIDE", "MISSING", "OTHER", "fates", "misfit_words", "misfits"]
 
 INSIDE, MISSING, OTHER = "inside", "missing", "other"  # what becomes of a cell: a value, or none
 _BECOME = {

@@ -20,9 +20,7 @@ from core.proposing.misfits import misfits
 from core.proposing.rare import RareCounts, rare_counts
 from core.reading.tally import Tally, quantile
 from core.reading.typed_cells import typed_tally
-from core.schema.schema import Column, Kind
-
-__all__ = ["PREVIEW_ROWS", "ColumnProfile", "Picture", "Profile", "preview"]
+from core.schema.column import Column, Kind
 
 Series: TypeAlias = "pd.Series[Any]"
 Floats: TypeAlias = npt.NDArray[np.float64]

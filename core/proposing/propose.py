@@ -34,19 +34,6 @@ from core.schema.magnitudes import LARGEST
 from core.schema.round_bounds import date_step, number_step, round_bounds, whole_years
 from core.schema.schema import Schema
 
-__all__ = [
-    "Counts",
-    "Reread",
-    "bounded",
-    "infer_schema",
-    "pictures",
-    "profile_rows",
-    "propose",
-    "propose_column",
-    "propose_table",
-    "with_digits",
-]
-
 Reread: TypeAlias = "Callable[[Sequence[str]], Iterable[pa.Table]]"  # raw batches of some columns
 # by column whose tally may lack them: least, greatest and step; whether some cells are absent
 Extents: TypeAlias = dict[str, tuple[float, float, float, bool]]

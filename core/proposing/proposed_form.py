@@ -26,8 +26,6 @@ from core.reading.tally import Tally
 from core.schema.column import Kind, SchemaColumn
 from core.schema.form import MOST_CODES, UNIT, Form
 
-__all__ = ["written_columns"]
-
 INTEGER = r"^-?(0|[1-9]\d*)$"
 FLOAT = r"^[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?$"
 CODE = r"^([+-]?0\d+|\+\d+|[+-]?\d{17,})(\.0*)?$"  # digits that a float would not give back

@@ -12,20 +12,7 @@ from typing import Any
 import pandas as pd
 
 from core.message import Message, joined, plural, to_say
-from core.schema.schema import Column
-
-__all__ = [
-    "FEW_ROWS",
-    "MANY_MERGED",
-    "ONE_MERGED",
-    "OTHER",
-    "RareCounts",
-    "common_labels",
-    "danger",
-    "noted",
-    "rare_counts",
-    "without_merged",
-]
+from core.schema.column import Column
 
 FEW_ROWS = 10  # a value that fewer rows hold is not listed unless the steward says so
 OTHER = "OTHER"

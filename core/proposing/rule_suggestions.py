@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from core.schema.column import Column
+from core.schema.column import Column, Kind, SchemaError
 from core.schema.rules.rules import AtMost, Determines, Difference, Rule, Sum
-from core.schema.schema import Kind, Schema, SchemaError
-
-__all__ = ["suggest_rules"]
+from core.schema.schema import Schema
 
 _NAMED = (("code", "label"), ("code", "name"), ("id", "name"), ("code", "description"))
 _ENDS = (

@@ -24,8 +24,6 @@ from core.schema.column import (
 from core.schema.form import Form
 from core.schema.schema import Schema, tagged_among
 
-__all__ = ["Comparison", "adopted", "best_match", "compare"]
-
 ENOUGH = 0.5  # of all columns of either must be in both, for two tables to be taken as alike
 NAMED = 4  # columns that a sentence names
 SEEN = (

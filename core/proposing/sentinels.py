@@ -10,8 +10,6 @@ import numpy.typing as npt
 from core.message import Message, to_say
 from core.proposing.rare import FEW_ROWS
 
-__all__ = ["SENTINELS", "code_note", "sentinel_note", "without_code"]
-
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
 SENTINELS = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)

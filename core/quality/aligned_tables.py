@@ -14,10 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.schema.column import Column
 from core.schema.labels import to_labels, to_numbers
-from core.schema.schema import Column, Schema
-
-__all__ = ["BINS", "HOT_LABELS", "AlignedTable", "Feature", "Features", "sample_rows"]
+from core.schema.schema import Schema
 
 BINS = 16  # equal-width bins over the real range, for marginal distances
 HOT_LABELS = 60  # labels with a one-hot coordinate of their own; rarer ones share the last

@@ -19,8 +19,6 @@ from core.quality.aligned_tables import AlignedTable, Features, sample_rows
 from core.schema.person import Person
 from core.schema.schema import Schema
 
-__all__ = ["Comparison"]
-
 TABLE_ROWS = 500_000  # rows a side for single columns and pairs
 BEFORE_ROWS = 20_000  # rows of the table before boosting, and of real ones beside them
 TEST_ROWS = 20_000

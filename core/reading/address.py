@@ -25,8 +25,6 @@ from sqlalchemy.exc import ArgumentError
 from core.message import Message
 from core.reading.cells import TableReadError
 
-__all__ = ["SOURCES", "Address", "Allowed", "is_url"]
-
 SOURCES, STORAGE = "FACSIMILE_SOURCES", "FACSIMILE_STORAGE"
 DATABASES = ("postgresql", "sqlite")
 STORES = ("s3", "gs", "gcs", "az", "abfs", "abfss", "memory")

@@ -18,8 +18,6 @@ from core.schema.column import Column, Kind
 from core.schema.date_text import parse_dates
 from core.schema.labels import to_labels, to_numbers
 
-__all__ = ["TICKS", "arrow_table", "is_text", "stored_type"]
-
 Series: TypeAlias = "pd.Series[Any]"
 
 DAY = 86_400.0

@@ -6,15 +6,6 @@ from dataclasses import dataclass
 
 from core.message import Message, ReportedError, plural
 
-__all__ = [
-    "MISSING_MARKERS",
-    "ReadLimits",
-    "TableReadError",
-    "cells_counted",
-    "too_big",
-    "too_many_rows",
-]
-
 MISSING_MARKERS = ("", "na", "n/a", "nan", "null", "none", "?")  # compared trimmed, in lower case
 
 

@@ -28,8 +28,6 @@ from core.reading.raw_cells import BATCH_BYTES, as_written, batch_rows
 from core.reading.text_encoding import Utf8, encoding_of, refuse_binary
 from core.schema.form import DELIMITERS, Delimiter, FileForm
 
-__all__ = ["DelimitedFile"]
-
 NAMES = {
     ",": Message("comma"),
     ";": Message("semicolon"),

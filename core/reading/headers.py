@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from core.message import Message
 from core.reading.cells import ReadLimits, TableReadError
 
-__all__ = ["header_doubts", "unique_names"]
-
 
 def unique_names(header: Sequence[str], limits: ReadLimits) -> tuple[list[str], list[str]]:
     """Trimmed names of which none is blank or stands twice, and a sentence on those renamed.

@@ -13,8 +13,6 @@ from core.reading.arrow_types import TICKS, is_text
 from core.schema.column import nullable_dtype
 from core.schema.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
 
-__all__ = ["MICROSECOND", "native_values", "plain_cells", "text_series"]
-
 Series: TypeAlias = "pd.Series[Any]"
 Cells: TypeAlias = pa.Array | pa.ChunkedArray
 

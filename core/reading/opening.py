@@ -30,8 +30,6 @@ from core.reading.sql import EXTRAS, query_rows
 from core.reading.workbook import Workbook
 from core.schema.form import FileForm
 
-__all__ = ["open_address", "open_path"]
-
 UNREACHED = (
     "Nothing could be read at this address: the object store cannot be reached, refuses this user, "
     "or holds nothing there. Check the address, the user and the password."

@@ -24,8 +24,6 @@ from core.reading.headers import unique_names
 from core.reading.row_groups import arrow_batches, parquet_file, plain_type
 from core.schema.form import FileForm, Form
 
-__all__ = ["PARQUET_MAGIC", "ParquetParts", "check_kind"]
-
 PARQUET_MAGIC = b"PAR1"
 INDEX = re.compile("__index_level_.*__", re.DOTALL)
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what arrow raises on bad bytes

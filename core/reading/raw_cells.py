@@ -15,16 +15,6 @@ import pyarrow as pa
 
 from core.schema.labels import to_labels
 
-__all__ = [
-    "BATCH_BYTES",
-    "BATCH_CELLS",
-    "BATCH_ROWS",
-    "as_written",
-    "batch_rows",
-    "is_written",
-    "raw_frame",
-]
-
 Series: TypeAlias = "pd.Series[Any]"
 
 BATCH_ROWS, BATCH_CELLS = 131_072, 8_000_000  # rows of a batch, fewer where there are many columns

@@ -19,8 +19,6 @@ import pyarrow.parquet as pq
 from core.reading.arrow_types import is_text
 from core.reading.raw_cells import BATCH_BYTES, batch_rows
 
-__all__ = ["arrow_batches", "columns_with_gaps", "parquet_file", "plain_type", "raw_batches"]
-
 REPETITIVE = 16  # bytes a cell in the file: text that takes less repeats itself
 BUFFER = 1 << 16  # bytes of each column; else arrow holds a whole group of rows
 

@@ -17,8 +17,6 @@ from xml.etree import ElementTree
 
 from core.reading.cells import ReadLimits, TableReadError, too_big
 
-__all__ = ["check_sheet"]
-
 LAST_ROW, LAST_COLUMN = 1_048_576, 16_384  # of any sheet, by the format
 CELL_BYTES = 32  # of a cell in the reader, filled or not
 CHUNK = 1 << 22

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from core.schema.form import FileForm
 
-__all__ = ["Source"]
-
 
 class Source(Protocol):
     """A table's rows as raw cells, in batches of one Arrow schema."""

@@ -31,8 +31,6 @@ from core.reading.headers import unique_names
 from core.reading.parquet import ParquetParts, check_kind
 from core.reading.raw_cells import batch_rows
 
-__all__ = ["EXTRAS", "query_rows"]
-
 CONNECT_SECONDS = 20
 EXTRAS = "pip install -r requirements-cluster.txt"
 FAILURES = (SQLAlchemyError, sqlite3.Error)

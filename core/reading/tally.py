@@ -32,8 +32,6 @@ from core.schema.column import Column, Kind, nullable_dtype
 from core.schema.labels import dtype_of, to_labels, to_numbers
 from core.schema.round_bounds import date_step, number_step
 
-__all__ = ["VALUES", "Tally", "TallyBuilder", "count_cells", "quantile"]
-
 Series: TypeAlias = "pd.Series[Any]"
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]

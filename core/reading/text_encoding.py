@@ -10,8 +10,6 @@ from charset_normalizer import from_bytes
 
 from core.reading.cells import TableReadError
 
-__all__ = ["ENCODINGS", "Utf8", "encoding_of", "refuse_binary"]
-
 LEGACY = ["cp1252", "latin_1", "cp1251", "koi8_r", "cp1253", "shift_jis", "gb18030", "euc_kr"]
 ENCODINGS = (  # that can be declared: what no byte, wherever it stands, carries into the next line
     "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", *LEGACY,

@@ -35,8 +35,6 @@ from core.schema.number_text import (
     values_as,
 )
 
-__all__ = ["says_nothing", "typed_column", "typed_rows", "typed_tally"]
-
 Series: TypeAlias = "pd.Series[Any]"
 Mask: TypeAlias = NDArray[np.bool_]
 Cells: TypeAlias = pa.Array | pa.ChunkedArray

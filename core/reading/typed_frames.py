@@ -17,8 +17,6 @@ from core.reading.typed_cells import typed_column, typed_rows
 from core.schema.column import Column
 from core.schema.labels import code_places, from_labels, to_labels, to_numbers
 
-__all__ = ["UNREAD", "frame_as_declared"]
-
 Series: TypeAlias = "pd.Series[Any]"
 UNREAD = "facsimile.unread"  # in `attrs`: by column, how many cells do not read as declared
 

@@ -27,8 +27,6 @@ from core.reading.raw_cells import as_written, batch_rows
 from core.reading.sheet_size import check_sheet
 from core.schema.form import FileForm
 
-__all__ = ["Workbook"]
-
 Cell: TypeAlias = "int | float | str | bool | dt.date | dt.datetime | dt.time | dt.timedelta"
 
 CELL_BYTES = 40  # of a cell in the reader and of its text, at least

@@ -8,16 +8,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.privacy.ledger.transaction import sqlstate
 
-__all__ = [
-    "NO_RECORDS",
-    "FailureKind",
-    "NotFoundError",
-    "RunStoreError",
-    "StorageError",
-    "failure_kind",
-    "storage_trouble",
-]
-
 # why a run failed, for whoever watches the server; "refused" by a rule of ours
 FailureKind = Literal["memory", "storage", "launcher", "device", "unexpected", "refused"]
 

@@ -15,8 +15,6 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["WAITS_FOR_SLOT", "EventKind", "RunEvent", "State", "json_safe"]
-
 EventKind = Literal[
     "phase", "progress", "metrics", "preview", "note", "significant_sets", "state", "device"
 ]  # fmt: skip

@@ -11,8 +11,6 @@ from typing import Any
 from core.message import Message
 from core.runs.errors import RunStoreError
 
-__all__ = ["cluster_module"]
-
 
 def cluster_module(name: str, *, setting: str) -> Any:
     """A module of `core.cluster`.

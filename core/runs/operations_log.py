@@ -20,8 +20,6 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
-__all__ = ["FIELDS", "STATES", "JsonLines", "configure", "record", "wanted"]
-
 VARIABLE = "FACSIMILE_LOG"
 WITHHELD = "withheld"
 # as `core.runs.events.State`, which imports what a server starts without

@@ -13,16 +13,6 @@ from core.runs.events import State
 from core.runs.request import RunRequest
 from core.schema.schema import Schema
 
-__all__ = [
-    "NEWEST",
-    "PEOPLE",
-    "RESUMABLE",
-    "RunRecord",
-    "TableRecord",
-    "people_counted",
-    "people_of_profile",
-]
-
 NEWEST = "ledger"  # of a profile: number of the ledger's newest entry when the table came in
 PEOPLE = "people"  # of a profile: how many people are trained on, and how they are told apart
 

@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["DEFAULT_ALPHA", "DEFAULT_SHIFT", "Device", "RunRequest"]
-
 DEFAULT_ALPHA = 0.05  # the usual level of a test
 DEFAULT_SHIFT = 0.75  # share of groups of 128 records that notice
 

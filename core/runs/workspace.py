@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PROJECT_ROOT", "Workspace", "private_folder"]
-
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -26,27 +26,6 @@ from core.schema.form import Form
 from core.schema.magnitudes import magnitude_fault
 from core.schema.rounding_up import round_up
 
-__all__ = [
-    "BOOLEAN_PAIRS",
-    "MAX_CATEGORIES",
-    "NOTHING_PROPOSED",
-    "Column",
-    "DomainColumn",
-    "DomainSource",
-    "Kind",
-    "Provenance",
-    "Purchase",
-    "SchemaColumn",
-    "changed",
-    "RuleDomainError",
-    "SchemaError",
-    "UndeclaredDomainError",
-    "is_whole",
-    "nullable_dtype",
-    "refusal",
-    "unpaid",
-]
-
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 BOOLEAN_PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"}, {"f", "t"}, {"n", "y"})
 MAX_CATEGORIES = 10_000  # above this a column is an identifier or text in all but name

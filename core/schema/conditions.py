@@ -26,8 +26,6 @@ from core.schema.date_text import offset_seconds, parse_dates
 from core.schema.labels import is_absent, to_labels, to_numbers
 from core.schema.schema import Domain
 
-__all__ = ["Condition", "ConditionError", "Shares", "parse_conditions", "parse_shares"]
-
 NEAR = 1e-9  # relative: decimals differ in their last digit
 DAY, MOMENT = 86_400.0, 1e-6  # in seconds
 OFFSET = re.compile(r":\d\d.*?([+-]\d\d:?\d\d|Z)$")  # of a time, after its minutes

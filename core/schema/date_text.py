@@ -8,8 +8,6 @@ import pandas as pd
 
 from core.schema.form import Form
 
-__all__ = ["FIRST_DAY", "LAST_DAY", "date_text", "offset_seconds", "parse_dates", "stamps_as"]
-
 Series: TypeAlias = "pd.Series[Any]"
 
 FIRST_DAY = pd.Timestamp("0001-01-01").as_unit("us")

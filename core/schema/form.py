@@ -22,8 +22,6 @@ from pydantic import (
 
 from core.message import Message
 
-__all__ = ["DELIMITERS", "FORMULA_STARTS", "Delimiter", "MOST_CODES", "UNIT", "FileForm", "Form"]
-
 Delimiter: TypeAlias = Literal[",", ";", "\t", "|"]
 MOST_CODES = 16  # of a column, for "missing"
 DELIMITERS: tuple[Delimiter, ...] = get_args(Delimiter)

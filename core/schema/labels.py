@@ -26,17 +26,6 @@ from core.schema.form import Form
 from core.schema.magnitudes import LARGEST
 from core.schema.number_text import number_values, plain_numbers, values_as
 
-__all__ = [
-    "code_places",
-    "dtype_of",
-    "from_labels",
-    "from_numbers",
-    "is_absent",
-    "to_labels",
-    "to_numbers",
-    "with_codes",
-]
-
 Numbers: TypeAlias = npt.NDArray[np.float64]
 Series: TypeAlias = "pd.Series[Any]"
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from core.message import Message
 
-__all__ = ["FIRST_SECOND", "LARGEST", "LAST_SECOND", "magnitude_fault"]
-
 LARGEST = 1e150  # of a number; the square of a larger one is not a number any more
 FIRST_SECOND, LAST_SECOND = -62_135_596_800.0, 253_402_300_799.0  # of the years 1 and 9999
 

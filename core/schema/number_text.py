@@ -18,15 +18,6 @@ from core.schema.column import is_whole
 from core.schema.form import Form
 from core.schema.magnitudes import LARGEST
 
-__all__ = [
-    "FLAGS",
-    "exact_as",
-    "number_values",
-    "numbers_as",
-    "plain_numbers",
-    "values_as",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Series: TypeAlias = "pd.Series[Any]"

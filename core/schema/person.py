@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from core.message import Message, plural
 
-__all__ = ["MOST_ROWS", "Person", "Unit"]
-
 MOST_ROWS = 1000  # of one person
 
 

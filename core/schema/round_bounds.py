@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from core.schema.labels import snap
 from core.schema.magnitudes import FIRST_SECOND, LAST_SECOND
 
-__all__ = ["date_step", "number_step", "round_bounds", "rung", "whole_years"]
-
 DIGITS = (1, 2, 5)
 NEAR_ZERO = 0.5  # a range whose inner end is less than this share of the outer begins at zero
 MAX_DECIMALS = 6  # decimals looked for when finding the step

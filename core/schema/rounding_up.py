@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["round_up"]
-
 _SAME = 1e-12  # of an amount: what adding up floats may leave, and no digit that anybody sees
 
 

@@ -21,14 +21,11 @@ from pydantic import (
 
 from core.message import Message
 from core.schema.column import (
-    MAX_CATEGORIES,
-    NOTHING_PROPOSED,
     Column,
     DomainColumn,
     DomainSource,
     Kind,
     Provenance,
-    Purchase,
     SchemaColumn,
     SchemaError,
     UndeclaredDomainError,
@@ -38,24 +35,6 @@ from core.schema.person import Person
 from core.schema.rules.kept_rules import Kept, keep
 from core.schema.rules.rules import Rule
 from core.schema.writable import check_writable
-
-__all__ = [
-    "MAX_CATEGORIES",
-    "NOTHING_PROPOSED",
-    "Column",
-    "Domain",
-    "DomainColumn",
-    "DomainSource",
-    "Kind",
-    "Provenance",
-    "Purchase",
-    "Schema",
-    "SchemaColumn",
-    "SchemaError",
-    "UndeclaredDomainError",
-    "tagged_among",
-]
-
 
 Groups: TypeAlias = dict[str, tuple[str, ...]]
 

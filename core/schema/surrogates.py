@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from core.schema.column import Column, Kind, SchemaError, is_whole
 from core.schema.labels import from_labels
 
-__all__ = ["check_room", "room", "shape_of", "surrogate"]
-
 SLOTS = {
     "#": string.digits,
     "@": string.ascii_uppercase,

@@ -16,8 +16,6 @@ from core.schema.column import Column, SchemaError
 from core.schema.labels import from_labels, from_numbers, to_numbers
 from core.schema.surrogates import surrogate
 
-__all__ = ["check_writable"]
-
 A_YEAR = 366 * 86_400.0  # seconds; a format may name no more than years
 
 

@@ -19,14 +19,6 @@ from core.schema.rules.rules import AnyRule, Determines
 from core.schema.schema import Schema
 from core.services.recounting import BROKEN
 
-__all__ = [
-    "broken_rules",
-    "change_person",
-    "change_rules",
-    "declare_values",
-    "suggestions",
-]
-
 
 def change_person(store: RunStore, table: TableRecord, person: Person | None) -> TableRecord:
     """Say whose rows are protected together."""

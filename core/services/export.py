@@ -31,16 +31,6 @@ from core.services.schema_grid import example
 from core.services.shaping import DrawnTable, asked_words, certificate_of, table_name
 from core.writing.tables import csv_text, write_csv_parts, write_parquet_parts
 
-__all__ = [
-    "certificate_text",
-    "dictionary_text",
-    "domain_dictionary",
-    "file_name",
-    "model_zip",
-    "pack",
-    "reviewed_file",
-]
-
 TEXT = ("str", "string", "object", "category")  # types of columns that spreadsheets could run
 VARYING = (
     "the number of rows of each person is kept; how values depend on each other from row to row, "

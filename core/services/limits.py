@@ -13,10 +13,9 @@ from core.models.planning import Hiding, hiding
 from core.models.registry import cards
 from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.schema.schema import DomainSource, Schema
+from core.schema.column import DomainSource
+from core.schema.schema import Schema
 from core.services import reviews
-
-__all__ = ["HIDDEN", "hidden_columns", "limits", "paid_certificates"]
 
 UNCERTIFIED = Message(
     "No certificate was bought, so nothing that may leave the house shows how much it differs."

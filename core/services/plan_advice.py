@@ -11,8 +11,6 @@ from core.privacy.plan import Phase, Plan
 from core.runs.request import DEFAULT_ALPHA
 from core.schema.person import Person
 
-__all__ = ["CertificateOffer", "certificate_offers", "phase_words"]
-
 CERTIFICATE_COSTS = (0.02, 0.05, 0.1, 0.25, 0.5)  # ε of each group's certificate
 MOST_FOR_CERTIFICATES = 0.8  # share of ε that all groups' certificates may not reach
 SURE = 0.95  # a certificate should be this likely to be granted

@@ -21,10 +21,9 @@ from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import ScoreCounts
 from core.runs.execution.review_histograms import ReviewHistograms
 from core.runs.request import RunRequest
-from core.schema.schema import Domain, Schema, SchemaError
+from core.schema.column import SchemaError
+from core.schema.schema import Domain, Schema
 from core.schema.surrogates import check_room
-
-__all__ = ["make_plan"]
 
 
 def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:

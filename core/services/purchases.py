@@ -21,7 +21,8 @@ from core.runs.execution.buying import buy_schema
 from core.runs.execution.training_rows import StoredRows
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.schema.schema import Schema, SchemaError
+from core.schema.column import SchemaError
+from core.schema.schema import Schema
 from core.services.tables import confirm_schema
 
 __all__ = [

@@ -13,8 +13,6 @@ from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
 from core.runs.request import RunRequest
 
-__all__ = ["Code", "option_words", "run_code", "sample_code"]
-
 FILES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".xls", ".gz", ".zip")
 SCHEMA, OUT, SAVE = "schema.json", "synthetic.csv", "run"
 

@@ -11,9 +11,8 @@ from core.reading.tally import Tally
 from core.reading.typed_cells import typed_rows
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.schema.schema import Schema, SchemaColumn
-
-__all__ = ["BROKEN", "recounted", "tallies", "whole_bounds"]
+from core.schema.column import SchemaColumn
+from core.schema.schema import Schema
 
 BROKEN = "broken rules"  # of a table's profile: rows that break each rule, by its text
 

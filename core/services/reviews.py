@@ -33,24 +33,6 @@ from core.runs.storage.store import RunStore
 from core.schema.rounding_up import round_up
 from core.schema.schema import Domain
 
-__all__ = [
-    "Ranking",
-    "alarming",
-    "attacks",
-    "bought",
-    "comparable",
-    "disputed",
-    "inside_view_words",
-    "pick_by_scores",
-    "privacy_certificate",
-    "ranking",
-    "refused_groups",
-    "report",
-    "selection_words",
-    "significant_sets",
-    "waits_for",
-]
-
 
 def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any] | None:
     """The run's report (`core.quality.report.types.Report` as a dict), or None while there is none.

@@ -8,8 +8,6 @@ import pandas as pd
 
 from core.reading.cells import TableReadError
 
-__all__ = ["SAMPLE_NAME", "SAMPLE_TARGET", "fetch_adult", "sample_table"]
-
 SAMPLE_NAME = "clinic visits"
 SAMPLE_TARGET = "readmitted"
 ADULT_ID = 1590  # OpenML data set "adult", version 2: both halves of UCI Adult

@@ -21,23 +21,23 @@ from core.proposing.propose import propose_column, with_digits
 from core.proposing.rare import OTHER, common_labels, without_merged
 from core.reading.tally import Tally
 from core.reading.typed_cells import typed_tally
-from core.schema.column import changed, is_whole, unpaid
+from core.schema.column import (
+    MAX_CATEGORIES,
+    Column,
+    DomainSource,
+    Kind,
+    SchemaColumn,
+    SchemaError,
+    changed,
+    is_whole,
+    unpaid,
+)
 from core.schema.date_text import date_text
 from core.schema.form import Form
 from core.schema.labels import to_numbers
 from core.schema.magnitudes import FIRST_SECOND, LAST_SECOND
 from core.schema.round_bounds import date_step, round_bounds, whole_years
-from core.schema.schema import (
-    MAX_CATEGORIES,
-    Column,
-    DomainSource,
-    Kind,
-    Schema,
-    SchemaColumn,
-    SchemaError,
-)
-
-__all__ = ["GRID", "as_kind", "example", "grid_of", "schema_of", "with_categories", "with_list"]
+from core.schema.schema import Schema
 
 GRID = (
     "column", "kind", "missing", "absent", "codes", "from", "to", "scale", "values", "rare",

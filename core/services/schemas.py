@@ -13,8 +13,6 @@ from core.schema.column import SchemaError
 from core.schema.schema import Schema
 from core.services.tables import confirm_schema
 
-__all__ = ["adopt", "like_last_time", "read_schema_file", "schema_file"]
-
 
 def schema_file(table: TableRecord) -> bytes:
     """A table's schema as the JSON that `--schema` takes; with notes that are for inside only."""

@@ -18,8 +18,6 @@ from core.schema.conditions import parse_conditions, parse_shares
 from core.schema.schema import Domain
 from core.services.runs import generate_rows
 
-__all__ = ["DrawnTable", "asked_words", "certificate_of", "draw_tables", "table_name"]
-
 STATEMENT = (
     "These rows were newly drawn from the trained model and selected as requested. No real row was "
     "read, so ε and δ hold unchanged. Shares that were set, and shares of rows that meet a "

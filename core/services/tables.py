@@ -22,39 +22,12 @@ from core.reading.tally import Tally
 from core.reading.typed_cells import typed_tally
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
-from core.schema.column import changed
+from core.schema.column import DomainSource, Kind, Provenance, SchemaColumn, SchemaError, changed
 from core.schema.form import Form
-from core.schema.schema import (
-    DomainSource,
-    Kind,
-    Provenance,
-    Schema,
-    SchemaColumn,
-    SchemaError,
-    tagged_among,
-)
+from core.schema.schema import Schema, tagged_among
 from core.schema.surrogates import check_room
 from core.services.recounting import recounted, tallies, whole_bounds
 from core.services.schema_grid import as_kind, schema_of, with_categories, with_list
-
-__all__ = [
-    "change_categories",
-    "change_grid",
-    "change_groups",
-    "change_holdout",
-    "change_list",
-    "change_pattern",
-    "change_target",
-    "confirm_schema",
-    "dangers",
-    "label_counts",
-    "merge_rare",
-    "misfit_doubts",
-    "misfit_fates",
-    "rare_words",
-    "reading_doubts",
-    "rows_without_key",
-]
 
 
 def confirm_schema(store: RunStore, table_id: str, schema: Schema) -> TableRecord:

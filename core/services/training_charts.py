@@ -10,8 +10,6 @@ from core.runs.records import RunRecord
 from core.runs.storage.journal import without_repeated_steps
 from core.runs.storage.store import RunStore
 
-__all__ = ["training_charts"]
-
 _NO_METRICS = ("seq", "time", "seconds", "step")
 
 

@@ -19,15 +19,6 @@ from core.schema.labels import to_labels
 from core.schema.schema import Schema
 from core.writing.whole_files import replacing
 
-__all__ = [
-    "as_written",
-    "csv_text",
-    "escape_formulas",
-    "write_csv_parts",
-    "write_parquet_parts",
-    "write_row_groups",
-]
-
 Series: TypeAlias = "pd.Series[Any]"
 
 NUMBER = r"[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"

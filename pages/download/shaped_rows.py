@@ -11,7 +11,7 @@ import streamlit as st
 from core.models.shaped_output import Shape
 from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
-from core.schema.schema import DomainColumn, Kind
+from core.schema.column import DomainColumn, Kind
 from core.services import export, reviews, shaping
 from pages.shared import downloads
 from pages.shared import widgets as shared

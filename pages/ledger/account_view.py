@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.privacy.ledger.ledger import Entry, Left
+from core.privacy.ledger.entries import Entry, Left
 from core.privacy.ledger.shift_consistency import SHARED_PEOPLE
 from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Plan

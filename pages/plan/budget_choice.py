@@ -12,7 +12,7 @@ from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.execution.noisy_scores import DEFAULT_SHARE
 from core.runs.execution.paid_release import shown_columns
 from core.runs.records import TableRecord
-from core.schema.schema import SchemaError
+from core.schema.column import SchemaError
 from core.services import reviews
 from pages.server import guard
 from pages.shared import glossary

@@ -10,10 +10,10 @@ import streamlit as st
 from streamlit.errors import FragmentHandledException
 from streamlit.runtime.scriptrunner import RerunException, StopException
 
-from core.privacy.ledger.ledger import LedgerError
+from core.privacy.ledger.admission import LedgerError
 from core.reading.cells import TableReadError
 from core.runs.errors import RunStoreError, storage_trouble
-from core.schema.schema import SchemaError
+from core.schema.column import SchemaError
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.runs.accounts import people
+from core.runs.accounts.record_linkage import link_anew
 from core.runs.records import TableRecord
 from core.services import access
 from pages.server import guard
@@ -71,7 +72,7 @@ def render(table: TableRecord) -> None:
             _explain_separation(table, wanted)
         elif wanted != table.account_id:
             # tables that came in after this one may share rows with it too
-            if any(other.account_id != wanted for other in people.link_anew(store(), table.id)):
+            if any(other.account_id != wanted for other in link_anew(store(), table.id)):
                 _explain_separation(table, wanted)
             else:
                 with shared.change():

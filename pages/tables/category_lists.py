@@ -11,7 +11,7 @@ from streamlit.elements.lib.column_types import ColumnConfig
 from core.proposing.categories import falling, labels_from
 from core.proposing.rare import FEW_ROWS
 from core.runs.records import TableRecord
-from core.schema.schema import Column, Kind
+from core.schema.column import Column, Kind
 from core.services import tables
 from pages.shared import widgets as shared
 from pages.shared.language import say

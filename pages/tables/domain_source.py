@@ -11,7 +11,8 @@ from core.privacy.plan import Plan
 from core.proposing.misfits import MISSING, OTHER
 from core.runs.execution.privacy_certificate import declared, origin
 from core.runs.records import TableRecord
-from core.schema.schema import DomainColumn, Schema, SchemaError
+from core.schema.column import DomainColumn, SchemaError
+from core.schema.schema import Schema
 from core.services import purchases, tables
 from pages.ledger import account_view
 from pages.server import routes

@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.runs.records import TableRecord
+from core.schema.column import Kind
 from core.schema.form import FileForm
-from core.schema.schema import Kind, Schema
+from core.schema.schema import Schema
 from core.services.imports import FORM
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain

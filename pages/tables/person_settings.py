@@ -6,8 +6,8 @@ import streamlit as st
 
 from core.figures.rows_per_person import row_limit_figure, row_limit_words
 from core.runs.records import TableRecord
+from core.schema.column import Kind
 from core.schema.person import MOST_ROWS, Person
-from core.schema.schema import Kind
 from core.services import declarations
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say

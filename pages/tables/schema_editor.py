@@ -11,7 +11,8 @@ from streamlit.elements.lib.column_types import ColumnConfig
 
 from core.encoding.holdout import SHARES
 from core.runs.records import TableRecord
-from core.schema.schema import Column, Kind, Schema, SchemaColumn, SchemaError
+from core.schema.column import Column, Kind, SchemaColumn, SchemaError
+from core.schema.schema import Schema
 from core.services import tables
 from core.services.schema_grid import grid_of
 from pages.shared import widgets as shared

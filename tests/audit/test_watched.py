@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core.audit.watched_table import FixedReleases, WatchedTable, altered, each_alone, together
-from core.privacy.guarded import UnplannedReleaseError
+from core.privacy.meter import UnplannedReleaseError
 from tests.privacy import toys
 
 N = 30

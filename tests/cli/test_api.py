@@ -14,8 +14,9 @@ from core.cli.main import main
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
 from core.runs.workspace import PROJECT_ROOT
+from core.schema.column import DomainSource, Kind
 from core.schema.form import Form
-from core.schema.schema import DomainSource, Kind, Schema
+from core.schema.schema import Schema
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
 from tests.cli.test_cli import FEW, last_line
 

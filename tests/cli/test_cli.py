@@ -248,7 +248,7 @@ def test_dangers_are_named_before_anything_runs(
 def test_a_schema_file_says_who_set_what(
     names: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from core.schema.schema import Provenance
+    from core.schema.column import Provenance
     from core.services.synthesis.table_files import read_schema
 
     file = tmp_path / "s.json"

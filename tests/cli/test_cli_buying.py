@@ -8,7 +8,8 @@ import pytest
 
 from core.cli.main import main
 from core.proposing.propose import infer_schema
-from core.schema.schema import DomainSource, Schema
+from core.schema.column import DomainSource
+from core.schema.schema import Schema
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,8 @@ import jsonschema
 import pytest
 
 from core.cli.main import main
-from core.schema.schema import Kind, Schema
+from core.schema.column import Kind
+from core.schema.schema import Schema
 from core.services.sample_tables import sample_table
 from tests.cli.test_cli import last_line
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from core.cluster import ray_summation
 from core.encoding.codec import Codes
 from core.privacy.mechanisms import noise
-from core.privacy.mechanisms.additive import Rows
-from core.privacy.summation import ChunkedStatistic, Statistic
+from core.privacy.mechanisms.additive import Rows, Statistic
+from core.privacy.summation import ChunkedStatistic
 from tests.privacy import toys
 
 

@@ -40,7 +40,8 @@ from core.runs.execution.reporter import Pace
 from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
-from core.schema.schema import Column, Domain, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain, Schema
 from core.services import export, imports, planning, recipe, reviews, tables
 from core.services.shaping import DrawnTable
 from pages.shared import shown_code

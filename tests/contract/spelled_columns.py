@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from core.schema.column import Column, Kind
 from core.schema.form import Form
-from core.schema.schema import Column, Kind
 
 __all__ = ["COLUMNS", "KEY", "SpelledColumn", "declaration"]
 

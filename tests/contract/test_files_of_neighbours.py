@@ -31,8 +31,8 @@ from core.reading.typed_cells import typed_rows
 from core.runs.execution import attempts
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
-from core.schema.column import Column
-from core.schema.schema import Domain, Schema, SchemaColumn
+from core.schema.column import Column, SchemaColumn
+from core.schema.schema import Domain, Schema
 from tests.contract.fits import QUICK
 from tests.contract.leaving import DECLARED, TIMES, people, repeat
 

@@ -25,9 +25,10 @@ from core.proposing.propose import Counts, propose
 from core.reading import opening, raw_cells, typed_cells
 from core.reading.cells import ReadLimits
 from core.reading.sources import Source
+from core.schema.column import Column, Kind
 from core.schema.form import FileForm, Form
 from core.schema.person import Person
-from core.schema.schema import Column, Kind, Schema
+from core.schema.schema import Schema
 from tests.contract.spelled_columns import COLUMNS, KEY, declaration
 from tests.contract.spelled_sources import SOURCES, Record, Spelled, Text
 

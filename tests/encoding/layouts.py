@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from core.encoding.codec import Codec
 from core.encoding.layout.layout import Layout
 from core.encoding.layout.violations import count_violations
+from core.schema.column import Column, Kind
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines, MissingTogether, parse_rule
-from core.schema.schema import Column, Domain, Kind, Schema
+from core.schema.schema import Domain, Schema
 from tests.encoding.vectors import collapse
 
 DAY = 86_400.0

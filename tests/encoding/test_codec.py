@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.encoding.codec import Codec, Codes, Line, concat_codes
+from core.schema.column import Column, Kind
 from core.schema.labels import to_numbers
-from core.schema.schema import Column, Kind, Schema
+from core.schema.schema import Schema
 from tests.encoding.vectors import collapse
 
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from core.encoding.codec import Codec
 from core.encoding.layout.layout import Layout
 from core.encoding.layout.violations import count_violations
+from core.schema.column import SchemaError
 from core.schema.person import Person
 from core.schema.rules import chains
 from core.schema.rules.rules import Combinations, Determines, parse_rule
-from core.schema.schema import Domain, SchemaError
+from core.schema.schema import Domain
 from tests.encoding import layouts
 from tests.encoding.layouts import (
     ORDERED,

@@ -18,7 +18,8 @@ from core.encoding.codec import Codec, Codes
 from core.encoding.holdout import split_rows, training_batches
 from core.encoding.public_order import places_in_order, public_order
 from core.encoding.stored_codes import StoredCodes, bytes_needed, store_codes
-from core.schema.schema import Column, Domain, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain, Schema
 
 N = 1009
 

@@ -17,7 +17,8 @@ from core.figures.tradeoff import tradeoff_figure, tradeoff_words
 from core.quality.aligned_tables import Features
 from core.quality.metrics.association import associations, independence_threshold
 from core.quality.report import types
-from core.schema.schema import Column, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 from tests.pages.screen import small_report
 from tests.quality.conftest import shared_reports
 

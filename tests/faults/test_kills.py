@@ -22,7 +22,7 @@ from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, Workspace
 from core.services import imports, planning, reviews, runs, tables
 from core.services.sample_tables import sample_table
-from tests.contract.test_contract import QUICK
+from tests.contract.fits import QUICK
 from tests.faults.ledger import cost, metered, paid_for
 from tests.faults.test_attempts import Queue
 from tests.requests_for import request_for

@@ -12,9 +12,10 @@ from core.encoding.codec import Codec
 from core.proposing.misfits import misfits
 from core.reading.cells import MISSING_MARKERS
 from core.reading.tally import Tally
+from core.schema.column import Column, DomainSource
 from core.schema.form import Form
 from core.schema.labels import to_labels, to_numbers
-from core.schema.schema import Column, DomainSource, Schema
+from core.schema.schema import Schema
 from tests.reading.files import ReadResult
 
 

@@ -14,8 +14,8 @@ from core.proposing.kinds import infer_tally
 from core.proposing.misfits import misfits
 from core.reading.cells import TableReadError
 from core.reading.tally import Tally
+from core.schema.column import Kind
 from core.schema.labels import from_numbers, to_numbers
-from core.schema.schema import Kind
 from tests.hostile.identity import changed_cells, codec_faults, reading_faults
 from tests.reading.files import read_table
 

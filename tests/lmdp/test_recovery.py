@@ -18,7 +18,8 @@ from core.lmdp.recovery import (
 from core.lmdp.shift import Shift
 from core.models.saved_model import SavedModel
 from core.privacy.mechanisms.histograms import Histograms
-from core.schema.schema import Column, Domain, Kind
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain
 
 pytestmark = pytest.mark.slow
 

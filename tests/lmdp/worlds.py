@@ -10,7 +10,8 @@ from torch import Tensor
 from core.encoding.codec import Codec, Codes
 from core.lmdp.shift import Shift
 from core.models.saved_model import SavedModel
-from core.schema.schema import Column, Domain, Kind
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain
 
 # The paper's mixture: five equal components, appendix C.1 of Tillman, Balch and Veloso, 2023.
 MEANS = torch.tensor([6.9734, 7.1579, 2.4358, 9.2579, 3.0420], dtype=torch.float64)

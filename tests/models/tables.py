@@ -10,7 +10,8 @@ from core.models.events import FitEvent, Signal
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.plan import Plan
-from core.schema.schema import Column, Domain, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain, Schema
 
 
 def schema(target: str | None = "ill") -> Schema:

@@ -31,10 +31,12 @@ from core.models.steps.calibration.row_weights import (
 )
 from core.models.steps.counting.design import PAIRS, SCALES
 from core.models.steps.counting.releases import Releases
-from core.privacy.guarded import PrivateTable, UnplannedReleaseError
+from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
+from core.privacy.meter import UnplannedReleaseError
 from core.privacy.plan import Budget, Plan
-from core.schema.schema import Column, Domain, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain, Schema
 from tests.contract.fits import QUICK, fit
 from tests.models.tables import Watcher, coded, domain
 from tests.privacy.omission import OmittingTable, leaving_out

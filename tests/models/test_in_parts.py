@@ -15,8 +15,9 @@ from core.models.in_parts import sample_parts, sampled
 from core.models.layout_rows import laid_out
 from core.models.saved_model import SavedModel
 from core.models.shaped_output import Shape, draw_shaped
+from core.schema.column import Column, Kind
 from core.schema.person import Person
-from core.schema.schema import Column, Kind, Schema
+from core.schema.schema import Schema
 from core.writing.tables import write_csv_parts, write_parquet_parts
 from tests.contract.fits import IDS, quick_fit
 from tests.runs.toy import ToyFitted

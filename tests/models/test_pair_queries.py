@@ -25,7 +25,8 @@ from core.models.steps.counting.pair_queries import (
     select_pairs,
 )
 from core.models.steps.counting.scan import Scanned
-from core.schema.schema import Column, Domain, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain, Schema
 from tests.models.test_scan_focus import flags, listed
 
 FLAGS = Design.of(Codec(flags(4)), 2)

@@ -43,7 +43,8 @@ from core.models.steps.counting.scan import Scan, Scanned, draw_signs
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
-from core.schema.schema import Column, Domain, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain, Schema
 from tests.models.tables import Watcher, coded
 from tests.mutants import broken_scan_focus as broken
 from tests.privacy.harness import Caught, check_promises, check_tight

@@ -16,10 +16,10 @@ from core.models.filling import fill_gaps
 from core.models.layout_rows import laid_out
 from core.models.saved_model import Fitted, SavedModel
 from core.models.shaped_output import Shape, draw_shaped
-from core.schema.column import SchemaError
+from core.schema.column import Column, Kind, SchemaError
 from core.schema.conditions import ConditionError, parse_conditions, parse_shares
 from core.schema.form import Form
-from core.schema.schema import Column, Domain, Kind, Schema
+from core.schema.schema import Domain, Schema
 from tests.encoding.layouts import PERSON, drawn, faults, schema
 
 RULES = schema().rules

@@ -20,7 +20,8 @@ from core.models.steps.counting.scan import normal_score
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget, Protection
-from core.schema.schema import Column, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 
 pytestmark = pytest.mark.slow
 

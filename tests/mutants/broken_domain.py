@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import field_validator
 
-from core.schema.schema import Domain, DomainSource, Schema, SchemaColumn
+from core.schema.column import DomainSource, SchemaColumn
+from core.schema.schema import Domain, Schema
 
 
 class NotedDomain(Domain):

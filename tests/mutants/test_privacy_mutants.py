@@ -11,7 +11,8 @@ import torch
 from sqlalchemy import create_engine
 
 from core.privacy.guarded import PrivateTable
-from core.privacy.ledger.ledger import Ledger, LedgerError
+from core.privacy.ledger.admission import LedgerError
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.meter import UnplannedReleaseError

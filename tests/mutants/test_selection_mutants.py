@@ -23,7 +23,8 @@ from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.mechanisms.noise import NoiseKind, NoiseSource
 from core.quality.metrics.noisy import NoisyCells, SyntheticCells, ranked
-from core.schema.schema import Column, Domain, Kind
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain
 from tests.mutants.broken_privacy import Quieter
 from tests.mutants.broken_selection import LooksAtRealRows, PaysForOneMarginal
 from tests.privacy import toys

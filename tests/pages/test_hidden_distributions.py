@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from core.runs.records import TableRecord
-from core.schema.schema import SchemaError
+from core.schema.column import SchemaError
 from core.services import export, limits, reviews, tables
 from pages.review import report_view
 from tests.pages.screen import finish, in_tab, small_report, whole, words

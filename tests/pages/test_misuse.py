@@ -15,8 +15,8 @@ from core.runs.records import TableRecord
 from core.runs.request import RunRequest
 from core.runs.storage.access import set_access
 from core.runs.storage.reviews import notes
+from core.schema.column import Provenance
 from core.schema.person import Person
-from core.schema.schema import Provenance
 from core.services import declarations, imports, planning, purchases, tables
 from core.services import runs as run_service
 from core.services.sample_tables import sample_table

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from core.schema.column import DomainSource, Provenance, SchemaError
 from core.schema.person import Person
 from core.schema.rules.rules import AtMost, Determines, parse_rule
-from core.schema.schema import DomainSource, Provenance, SchemaError
 from core.services import declarations, imports
 from tests.pages.screen import button, buttons, press, whole, words
 

@@ -11,8 +11,8 @@ from core.models.registry import cards
 from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.events import State
 from core.runs.request import RunRequest
+from core.schema.column import DomainSource
 from core.schema.rounding_up import round_up
-from core.schema.schema import DomainSource
 from core.services import imports, planning
 from core.services.sample_tables import sample_table
 from pages.plan import budget_choice, forecast_view

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from core.schema.column import Kind
 from core.schema.person import Person
-from core.schema.schema import Kind
 from core.services import declarations, imports, tables
 from tests.pages.screen import press, whole, words
 from tests.pages.test_tables_page import edit, parquet, upload

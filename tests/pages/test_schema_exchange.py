@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.schema.schema import Schema, SchemaError
+from core.schema.column import SchemaError
+from core.schema.schema import Schema
 from core.services import imports, schemas
 from core.services.sample_tables import sample_table
 from tests.pages.screen import buttons, press, whole, words

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.schema.schema import DomainSource, Kind
+from core.schema.column import DomainSource, Kind
 from core.services import imports
 from core.services.sample_tables import sample_table
 from pages.shared import visible

@@ -7,8 +7,8 @@ import pytest
 from core.language.catalogue import language
 from core.proposing.schema_matching import Comparison
 from core.runs.execution import privacy_certificate
+from core.schema.column import Column, DomainSource, Kind
 from core.schema.form import Form
-from core.schema.schema import Column, DomainSource, Kind
 
 pytestmark = pytest.mark.slow
 

@@ -16,10 +16,10 @@ from core.privacy.mechanisms.domain_release import LabelCounts
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Budget, Plan
-from core.schema.column import MAX_CATEGORIES
+from core.schema.column import MAX_CATEGORIES, DomainSource, Kind, SchemaColumn
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines
-from core.schema.schema import DomainSource, Kind, Schema, SchemaColumn
+from core.schema.schema import Schema
 
 KINDS = {"x": Kind.NUMBER, "k": Kind.INTEGER, "day": Kind.DATETIME}
 DELTA = 1e-6

@@ -10,7 +10,8 @@ from multiprocessing.synchronize import Barrier
 
 from sqlalchemy import Engine, create_engine
 
-from core.privacy.ledger.ledger import HiddenError, Ledger, OverBudgetError
+from core.privacy.ledger.admission import HiddenError, OverBudgetError
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.schema.schema import Domain
 from tests.ledger_files import ledger_files

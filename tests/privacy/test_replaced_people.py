@@ -25,10 +25,12 @@ from core.lmdp.certificate import RejectionCount
 from core.lmdp.level import GROUP, groups_of
 from core.models.pearl.characteristic_function import PairDistance
 from core.privacy import guarded, summation
-from core.privacy.guarded import PrivateTable, UnplannedReleaseError
+from core.privacy.guarded import PrivateTable
+from core.privacy.meter import UnplannedReleaseError
 from core.privacy.summation import ChunkedStatistic, InOneProcess, InThreads, added
+from core.schema.column import DomainColumn, Kind
 from core.schema.person import Person
-from core.schema.schema import Domain, DomainColumn, Kind
+from core.schema.schema import Domain
 from tests.privacy import toys
 from tests.privacy.harness import Caught
 

@@ -17,7 +17,8 @@ from core.privacy.accounting.accountant import guarantee
 from core.privacy.mechanisms.additive import Mechanism, Rows, clip_rows
 from core.privacy.mechanisms.noise import NoiseKind
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
-from core.schema.schema import Column, Domain, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain, Schema
 
 WIDTH = 3
 N = 1000  # records of an account

@@ -8,7 +8,7 @@ from core.proposing.categories import count_labels, falling, labels_from, merged
 from core.proposing.kinds import infer_tally
 from core.proposing.rare import OTHER
 from core.reading.tally import Tally
-from core.schema.schema import Column, Kind, Provenance, SchemaColumn
+from core.schema.column import Column, Kind, Provenance, SchemaColumn
 
 LABELS = [f"common {i:03d}" for i in range(200) for _ in range(20)] + [
     f"once {i:03d}" for i in range(200)

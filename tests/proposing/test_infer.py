@@ -16,8 +16,8 @@ from core.proposing.kinds import infer_tally
 from core.proposing.propose import infer_schema
 from core.proposing.sentinels import SENTINELS
 from core.reading.tally import Tally
+from core.schema.column import DomainSource, Kind, Provenance, SchemaColumn
 from core.schema.labels import from_labels, from_numbers, to_labels, to_numbers
-from core.schema.schema import DomainSource, Kind, Provenance, SchemaColumn
 from core.writing.tables import write_csv_parts
 from tests.reading.files import read_table
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from core.proposing.profile import MAX_BINS, PREVIEW_ROWS, TOP_LABELS, Profile
 from core.proposing.propose import Counts, infer_schema, profile_rows
 from core.reading.raw_cells import raw_frame
-from core.schema.schema import Kind, Schema
+from core.schema.column import Kind
+from core.schema.schema import Schema
 from core.services.sample_tables import sample_table
 
 

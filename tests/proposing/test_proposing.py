@@ -15,8 +15,9 @@ from core.proposing.profile import Profile
 from core.proposing.propose import Counts, profile_rows, propose
 from core.reading.raw_cells import as_written
 from core.reading.typed_cells import typed_rows
+from core.schema.column import Kind
 from core.schema.labels import to_labels
-from core.schema.schema import Kind, Schema
+from core.schema.schema import Schema
 
 SPELLINGS = (
     st.integers(-(10**6), 10**6).map(str),

@@ -14,12 +14,12 @@ from core.proposing.propose import infer_schema
 from core.proposing.schema_matching import adopted, best_match, compare
 from core.reading.raw_cells import raw_frame
 from core.reading.typed_cells import typed_rows
-from core.schema.column import DomainSource, Kind, Provenance, Purchase
+from core.schema.column import DomainSource, Kind, Provenance, Purchase, SchemaColumn, SchemaError
 from core.schema.form import Form
 from core.schema.labels import to_labels
 from core.schema.person import Person
 from core.schema.rules.rules import parse_rule
-from core.schema.schema import Schema, SchemaColumn, SchemaError
+from core.schema.schema import Schema
 from core.services.sample_tables import sample_table
 from tests.encoding.layouts import PERSON, schema
 

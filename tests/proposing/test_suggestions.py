@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from core.proposing.rule_suggestions import suggest_rules
+from core.schema.column import Column, Kind
 from core.schema.rules.rules import parse_rule
-from core.schema.schema import Column, Kind, Schema
+from core.schema.schema import Schema
 from tests.encoding.layouts import date, number
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from core.quality.report.build_report import build_report
 from core.quality.report.types import Report, Score
-from core.schema.schema import Column, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 
 SCHEMA = Schema(
     columns=(

@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.encoding.bins import MAX_LABELS
 from core.quality.aligned_tables import HOT_LABELS, Features, sample_rows
-from core.quality.metrics.columns import MAX_LABELS, column_pictures
-from core.schema.schema import Column, DomainSource, Kind, Schema
+from core.quality.metrics.columns import column_pictures
+from core.schema.column import Column, DomainSource, Kind
+from core.schema.schema import Schema
 
 
 def one(column, *frames):

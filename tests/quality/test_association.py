@@ -9,7 +9,8 @@ from sklearn.feature_selection import f_classif
 
 from core.quality.aligned_tables import Features
 from core.quality.metrics.association import associations, independence_threshold, mean_difference
-from core.schema.schema import Column, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 from tests.quality.conftest import make, shuffled
 
 

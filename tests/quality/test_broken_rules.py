@@ -12,8 +12,9 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.broken_rules import impossible_rows
 from core.quality.report.outside import outside_report
 from core.quality.report.types import Report
+from core.schema.column import Column, Kind
 from core.schema.person import Person
-from core.schema.schema import Column, Kind, Schema
+from core.schema.schema import Schema
 from tests.quality.conftest import score_of
 
 N = 3_000

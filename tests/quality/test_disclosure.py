@@ -14,8 +14,8 @@ from core.quality.metrics.disclosure import (
     disclosure,
     nearest,
 )
+from core.schema.column import Column, Kind
 from core.schema.person import Person
-from core.schema.schema import Column, Kind
 from tests.quality.conftest import collapsed, make
 
 pytestmark = pytest.mark.slow

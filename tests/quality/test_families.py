@@ -16,7 +16,8 @@ from core.quality.metrics.marginals import nist_score, one_way, three_way, tripl
 from core.quality.metrics.principal_axes import AXIS_BINS, density, pca_marginals
 from core.quality.metrics.propensity import propensity, tree_auroc
 from core.quality.metrics.transport import sliced_score
-from core.schema.schema import Column, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 from tests.quality.conftest import collapsed, make, shuffled
 
 TINY = Schema(

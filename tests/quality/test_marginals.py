@@ -13,7 +13,8 @@ from core.quality.aligned_tables import Features
 from core.quality.metrics import marginals
 from core.quality.metrics.columns import dimension_probability
 from core.quality.metrics.marginals import one_way, pair_mean, tvd, two_way
-from core.schema.schema import Column, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 
 counts = st.lists(st.integers(0, 50), min_size=1, max_size=6)
 

@@ -12,7 +12,7 @@ from core.figures.column import column_figure
 from core.privacy.mechanisms.histograms import Histograms
 from core.quality.report.outside import outside_report
 from core.quality.report.types import ReleasedHistograms
-from core.schema.schema import SchemaError
+from core.schema.column import SchemaError
 from tests.models.tables import rows, schema
 from tests.quality.conftest import score_of
 

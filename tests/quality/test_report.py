@@ -11,7 +11,8 @@ from core.quality.metrics import family as registry
 from core.quality.metrics.family import Measured, Metric, families, family
 from core.quality.report.build_report import READING_COST, build_report
 from core.quality.report.types import Report
-from core.schema.schema import Column, DomainSource, Kind, Schema
+from core.schema.column import Column, DomainSource, Kind
+from core.schema.schema import Schema
 from tests.quality.conftest import score_of
 
 pytestmark = pytest.mark.slow

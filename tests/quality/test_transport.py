@@ -9,7 +9,8 @@ from sklearn.decomposition import PCA
 from core.quality.aligned_tables import Features
 from core.quality.metrics.principal_axes import principal_axes
 from core.quality.metrics.transport import _score, wasserstein_scores
-from core.schema.schema import Column, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 
 
 def test_score_on_a_line_by_hand():

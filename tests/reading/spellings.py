@@ -7,9 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from core.reading.cells import MISSING_MARKERS
-from core.schema.column import Kind
+from core.schema.column import DomainColumn, Kind
 from core.schema.form import Form
-from core.schema.schema import DomainColumn
 from tests.contract.spellings import spelling
 
 __all__ = ["CELLS", "COLUMNS", "DTYPES"]

@@ -18,8 +18,9 @@ from core.encoding.codec import Codec, Codes
 from core.encoding.holdout import split_rows
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
+from core.schema.column import DomainColumn, Kind
 from core.schema.person import Person
-from core.schema.schema import Domain, DomainColumn, Kind, Schema
+from core.schema.schema import Domain, Schema
 from core.services.synthesis.options import RefusedError
 from tests.reading.files import read_table
 

@@ -15,10 +15,11 @@ from core.proposing.misfits import misfit_words, misfits
 from core.proposing.propose import infer_schema
 from core.reading.cells import TableReadError
 from core.reading.tally import Tally
+from core.schema.column import Column, DomainSource, Kind, SchemaColumn, SchemaError
 from core.schema.form import Form
 from core.schema.labels import from_numbers, to_numbers
 from core.schema.round_bounds import round_bounds
-from core.schema.schema import Column, DomainSource, Kind, Schema, SchemaColumn, SchemaError
+from core.schema.schema import Schema
 from core.schema.writable import check_writable
 from core.services.schema_grid import grid_of
 from tests.hostile.identity import changed_cells

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from core.reading.cells import MISSING_MARKERS
-from core.schema.schema import Kind
+from core.schema.column import Kind
 from tests.reading.files import XLSX, ods, parquet, read, xlsx, zipped
 
 

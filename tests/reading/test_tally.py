@@ -12,8 +12,9 @@ from core.proposing.profile import Profile
 from core.proposing.propose import Counts, propose_table
 from core.reading.raw_cells import as_written, raw_frame
 from core.reading.tally import VALUES, Tally, TallyBuilder, quantile
+from core.schema.column import Column, Kind
 from core.schema.labels import to_labels
-from core.schema.schema import Column, Kind, Schema
+from core.schema.schema import Schema
 
 pytestmark = pytest.mark.slow
 

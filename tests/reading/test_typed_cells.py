@@ -19,10 +19,10 @@ from core.reading.raw_cells import as_written, raw_frame
 from core.reading.tally import count_cells
 from core.reading.typed_cells import says_nothing, typed_column, typed_rows, typed_tally
 from core.reading.typed_frames import frame_as_declared
-from core.schema.column import Column, Kind
+from core.schema.column import Column, DomainColumn, Kind
 from core.schema.form import Form
 from core.schema.labels import code_places, is_absent, to_labels, to_numbers
-from core.schema.schema import Domain, DomainColumn
+from core.schema.schema import Domain
 from tests.reading.spellings import CELLS, COLUMNS
 
 Series: TypeAlias = "pd.Series[Any]"

@@ -14,7 +14,7 @@ from openpyxl import Workbook as Book
 from core.reading.cells import ReadLimits, TableReadError
 from core.reading.raw_cells import is_written
 from core.reading.workbook import Workbook
-from core.schema.schema import Kind
+from core.schema.column import Kind
 from tests.reading.files import read_table
 
 CELLS = (

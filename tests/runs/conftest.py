@@ -13,7 +13,8 @@ from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
-from core.schema.schema import Column, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 from tests.runs import toy
 from tests.runs.workers import until
 

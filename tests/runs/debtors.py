@@ -25,12 +25,14 @@ from sqlalchemy.exc import IntegrityError
 from core.privacy.accounting.accountant import epsilon as price  # imported before the race begins
 from core.privacy.ledger import appending
 from core.privacy.ledger import ledger as book
-from core.privacy.ledger.ledger import Ledger, LedgerError, OverBudgetError
+from core.privacy.ledger.admission import LedgerError, OverBudgetError
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.runs.accounts.account import pay
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
-from core.schema.schema import Column, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 
 __all__ = ["DOMAIN", "LIMIT", "N", "main"]
 

@@ -22,10 +22,11 @@ from core.proposing.misfits import misfits
 from core.proposing.propose import infer_schema
 from core.reading.tally import Tally
 from core.reading.typed_cells import typed_rows
+from core.schema.column import Column, Kind, Provenance, SchemaColumn, SchemaError
 from core.schema.form import MOST_CODES, FileForm, Form
 from core.schema.labels import to_numbers
 from core.schema.rules.rules import parse_rule
-from core.schema.schema import Column, Domain, Kind, Provenance, Schema, SchemaColumn, SchemaError
+from core.schema.schema import Domain, Schema
 from core.schema.surrogates import shape_of
 from core.services.schema_grid import as_kind, grid_of, schema_of
 from core.writing.tables import as_written, write_csv_parts

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.schema.column import Column, Kind
 from core.schema.labels import dtype_of, from_labels, from_numbers, snap, to_labels, to_numbers
 from core.schema.magnitudes import LARGEST
-from core.schema.schema import Column, Kind
 
 MOMENT = st.datetimes(dt.datetime(1850, 1, 1), dt.datetime(2100, 1, 1))
 VALUES = {

@@ -8,15 +8,8 @@ import pytest
 
 from core.proposing.propose import infer_schema
 from core.reading.tally import Tally
-from core.schema.schema import (
-    Column,
-    Domain,
-    DomainColumn,
-    Kind,
-    Provenance,
-    Schema,
-    SchemaColumn,
-)
+from core.schema.column import Column, DomainColumn, Kind, Provenance, SchemaColumn
+from core.schema.schema import Domain, Schema
 from core.services.sample_tables import sample_table
 from core.services.schema_grid import as_kind, grid_of, schema_of, with_categories
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from core.proposing.rare import RareCounts, common_labels, danger, rare_counts
 from core.reading.tally import Tally
+from core.schema.column import Column, Kind
 from core.schema.round_bounds import round_bounds, rung, whole_years
-from core.schema.schema import Column, Kind
 
 FINITE = st.floats(-1e15, 1e15).filter(lambda x: x == 0 or abs(x) > 1e-9)
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cli.common import claim_words
-from core.privacy.ledger.ledger import Entry
+from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Budget, Guarantee, Plan
 from core.runs.execution.privacy_certificate import make_privacy_certificate
+from core.schema.column import Purchase
 from core.schema.rounding_up import round_up
-from core.schema.schema import Purchase
 
 FORMS = (".3g", ".4g", ".2g", ".0e", ".1e", ".2f", ".3f")
 

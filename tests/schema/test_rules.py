@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from core.schema.column import Kind, SchemaColumn
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Rule, parse_rule
-from core.schema.schema import Kind, Schema, SchemaColumn
+from core.schema.schema import Schema
 
 TEXTS = [
     "label <- code",

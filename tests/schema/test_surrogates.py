@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from core.schema.schema import Column, Kind, SchemaError
+from core.schema.column import Column, Kind, SchemaError
 from core.schema.surrogates import check_room, room, surrogate
 
 

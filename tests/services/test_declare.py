@@ -8,9 +8,9 @@ import pytest
 from core.runs.execution.privacy_certificate import conditions
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
+from core.schema.column import DomainSource, Kind, Provenance, SchemaError
 from core.schema.person import Person
 from core.schema.rules.rules import parse_rule
-from core.schema.schema import DomainSource, Kind, Provenance, SchemaError
 from core.services import imports, tables
 from core.services.sample_tables import sample_table
 from core.services.schema_grid import grid_of

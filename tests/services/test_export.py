@@ -16,8 +16,9 @@ from safetensors.numpy import save_file
 
 from core.privacy.plan import Budget, Guarantee, Protection
 from core.runs.errors import NotFoundError, RunStoreError
+from core.schema.column import Column, DomainSource, Kind, SchemaColumn
 from core.schema.form import Form
-from core.schema.schema import Column, DomainSource, Kind, Schema, SchemaColumn
+from core.schema.schema import Schema
 from core.services import export
 from tests.requests_for import request_for
 

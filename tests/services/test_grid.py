@@ -13,7 +13,7 @@ from core.proposing.misfits import misfits
 from core.proposing.propose import infer_schema
 from core.reading.tally import Tally, count_cells
 from core.reading.typed_cells import typed_tally
-from core.schema.schema import Column, DomainSource, Kind, SchemaError
+from core.schema.column import Column, DomainSource, Kind, SchemaError
 from core.services.sample_tables import sample_table
 from core.services.schema_grid import as_kind, grid_of, schema_of, with_categories
 

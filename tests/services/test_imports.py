@@ -25,10 +25,10 @@ from core.runs.records import TableRecord
 from core.runs.storage.processes.unfinished import NOTHING_KEPT
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT
+from core.schema.column import Kind
 from core.schema.form import FileForm
 from core.schema.person import Person
 from core.schema.rules.rules import Determines
-from core.schema.schema import Kind
 from core.services import declarations, imports, runs
 from core.services import tables as table_service
 from core.services.schema_grid import grid_of

@@ -13,7 +13,7 @@ import pytest
 
 from core.proposing.propose import infer_schema
 from core.reading.cells import TableReadError
-from core.schema.schema import Kind
+from core.schema.column import Kind
 from core.services.sample_tables import SAMPLE_TARGET, fetch_adult, sample_table
 from core.writing.tables import write_csv_parts
 from tests.reading.files import read_table

@@ -32,8 +32,6 @@ from core.runs.storage.artefacts import (
 from core.runs.storage.scratch import Scratch
 from core.runs.workspace import private_folder
 
-__all__ = ["ObjectArtefacts"]
-
 AT_WORK = (CHECKPOINT, METER)  # what a fit that goes on needs, published as one folder
 
 

@@ -18,8 +18,6 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from core.runs.errors import StorageError
 
-__all__ = ["Bucket"]
-
 T = TypeVar("T")
 
 AT_ONCE = 2**23  # bytes that are asked for at a time: what libraries read in bits is read in these

@@ -24,8 +24,6 @@ from core.runs.errors import StorageError
 from core.runs.workspace import private_folder
 from core.writing.whole_files import replacing
 
-__all__ = ["Manifest", "PublishedFolder", "Publisher", "top_names"]
-
 SMALL = 2**14  # bytes; a file of so many stands in the manifest
 TRIES = 5  # a reader whose parts were replaced while it read looks again
 

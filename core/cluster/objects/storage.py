@@ -12,8 +12,6 @@ from core.runs.errors import StorageError
 from core.runs.storage.scratch import Scratch
 from core.runs.workspace import Workspace
 
-__all__ = ["ObjectStorage", "open_object_storage"]
-
 FRESH = {"use_listings_cache": False}  # another machine may have written since the last look
 
 

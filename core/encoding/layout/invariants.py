@@ -21,8 +21,6 @@ from core.schema.rules.lists import labels_of
 from core.schema.rules.relations import breaks
 from core.schema.rules.rules import AnyRule, AtMost, Determines, Difference, Sum
 
-__all__ = ["Invariant", "invariants"]
-
 ENOUGH = 20  # rows that would break a rule by chance
 FEW_ROWS = 2_000  # on which candidates are tried first
 FEW_STEPS = 50  # different values of a number from which a label may follow

@@ -19,8 +19,6 @@ from core.schema.rules.steps import Steps, rewritten
 from core.schema.schema import Domain
 from core.schema.surrogates import surrogate
 
-__all__ = ["Layout"]
-
 
 class Layout:
     """The map between a table's columns and those that models see.

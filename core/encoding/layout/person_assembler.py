@@ -20,8 +20,6 @@ from core.schema.column import DomainColumn, Kind
 from core.schema.labels import to_labels, to_numbers
 from core.schema.rules.gaps import free_name
 
-__all__ = ["PersonAssembler"]
-
 Indices = NDArray[np.intp]
 ROWS_PER_PERSON = "rows per person"
 _ENDS = (*range(1, 11), 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)

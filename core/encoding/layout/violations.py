@@ -15,8 +15,6 @@ from core.schema.rules.relations import breaks
 from core.schema.rules.rules import Combinations, Determines, MissingTogether, Rule
 from core.schema.schema import Domain
 
-__all__ = ["count_violations", "declared_from_batches"]
-
 
 def count_violations(frame: pd.DataFrame, domain: Domain) -> dict[str, int]:
     """How many rows break each rule, by its text; for eyes inside only."""

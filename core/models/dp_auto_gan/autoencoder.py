@@ -13,8 +13,6 @@ from core.models.dp_auto_gan.settings import DpAutoGanSettings
 from core.models.steps.training.heads import Heads
 from core.privacy.dpsgd.dense import Dense, GradFactor
 
-__all__ = ["DECODER", "ENCODER", "AutoEncoder"]
-
 ENCODER, DECODER = "encoder", "decoder"  # names of networks
 _SMALL = 0.1  # the last layer starts this much smaller, so that training begins at equal odds
 

@@ -27,8 +27,6 @@ from core.models.steps.training.phases import CRITIC, gradient_phase
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 
-__all__ = ["AUTOENCODER", "DpAutoGan"]
-
 AUTOENCODER = "autoencoder"  # name of the first private phase
 TITLES = {
     AUTOENCODER: "Training the autoencoder",

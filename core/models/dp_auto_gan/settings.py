@@ -7,8 +7,6 @@ from pydantic import Field
 from core.models.card import tunable
 from core.models.steps.training.settings import GanSettings
 
-__all__ = ["WITHOUT_PRIVACY", "DpAutoGanSettings"]
-
 # What serves better where there is no noise, unless it is set by hand.
 WITHOUT_PRIVACY = {
     "encoder_steps": 2000,

@@ -24,8 +24,6 @@ from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 
-__all__ = ["ensemble", "fit", "load"]
-
 AVERAGING = 0.99  # decay of the running average of the autoencoder's parameters
 
 

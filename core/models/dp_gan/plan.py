@@ -29,8 +29,6 @@ from core.models.steps.training.phases import CRITIC, gradient_phase
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 
-__all__ = ["DpGan"]
-
 TITLE = "Training the critic and the generator"
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from core.models.steps.training.settings import LATENT, GanSettings
 
-__all__ = ["DpGanSettings"]
-
 
 class DpGanSettings(GanSettings):
     """See `GanSettings`.

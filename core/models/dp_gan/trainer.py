@@ -20,8 +20,6 @@ from core.models.steps.training.training_loop import Checkpoint
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 
-__all__ = ["ensemble", "fit", "load"]
-
 
 def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
     """See `Synthesizer.fit`."""

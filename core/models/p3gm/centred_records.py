@@ -14,8 +14,6 @@ from torch import Tensor
 
 from core.encoding.codec import Codec
 
-__all__ = ["CentredRecords"]
-
 
 class CentredRecords:
     """The affine map of a domain's records.

@@ -22,8 +22,6 @@ from core.privacy.mechanisms.additive import clip_rows
 from core.privacy.mechanisms.mixture import Mixture
 from core.privacy.mechanisms.moments import Principal
 
-__all__ = ["DECODER", "SPREAD", "ElboGradient", "Projection"]
-
 DECODER, SPREAD = "decoder", "spread"  # names of networks
 _LOG_SPREAD = (-6.0, 2.0)  # range of a latent point's log variance
 _LEAST_VARIANCE = 1e-3  # of a direction, before it is scaled to one

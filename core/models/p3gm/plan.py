@@ -34,8 +34,6 @@ from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 
-__all__ = ["DECODER", "EM", "PCA", "P3gm"]
-
 PCA, EM, DECODER = "pca", "em", "decoder"  # names of the private phases
 AUTOMATIC = {"dimensions": (8, 12), "components": (5, 20)}  # with privacy, without
 

@@ -7,8 +7,6 @@ from pydantic import Field
 from core.models.card import Frozen, tunable
 from core.models.steps.training.settings import BATCH, counting_share
 
-__all__ = ["P3gmSettings"]
-
 
 class P3gmSettings(Frozen):
     """Public settings; none depends on data.

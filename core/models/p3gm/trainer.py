@@ -28,8 +28,6 @@ from core.privacy.mechanisms.mixture import Mixture, MixtureStep, update
 from core.privacy.mechanisms.moments import Moments, Principal, principal
 from core.privacy.plan import Plan
 
-__all__ = ["fit", "load"]
-
 REACH = 2.0  # latent points lie within REACH·√d'; coordinates have about unit variance
 SMALL = 0.1  # last layers start this much smaller, so that training begins at equal odds
 START_SPREAD = -1.0  # log variance that latent points begin with

@@ -27,14 +27,6 @@ from core.models.pearl.design import Design
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.mechanisms.additive import Mechanism
 
-__all__ = [
-    "Embedding",
-    "Frequencies",
-    "PairDistance",
-    "Target",
-    "split_release",
-]
-
 ROWS_AT_ONCE = 1024  # features of this many records are in memory together
 # Float32 features have modulus 1 up to rounding; the stated sensitivity covers it.
 ROUNDING = 1.0 + 1e-6

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from core.encoding.codec import Block, Codec
 
-__all__ = ["DISTANCE", "EMBEDDING", "MOST_CLASSES", "Design", "condition_block"]
-
 EMBEDDING, DISTANCE = "embedding", "distance"  # PEARL's phases
 MOST_CLASSES = 20  # a target with more states is learned as an ordinary column
 ONE_WAY_SHARE = 0.3  # of the squared sensitivity, to one-column frequencies

@@ -19,8 +19,6 @@ from core.models.pearl.mixture_generator import MixtureGenerator
 from core.models.pearl.settings import PearlSettings
 from core.models.steps.training.draws import normals
 
-__all__ = ["EmbeddingMatcher", "FrequencyCritic"]
-
 LOSS_SCALE = 100.0  # keeps gradients far above Adam's epsilon
 LARGEST_RATIO = 3.0  # bounds how far one frequency's weight can move the loss
 

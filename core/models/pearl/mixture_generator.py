@@ -10,8 +10,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["MixtureGenerator"]
-
 
 class MixtureGenerator(nn.Module):
     """Latent point and class → bin logits: linear–batch norm–ReLU twice, then linear.

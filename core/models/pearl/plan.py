@@ -33,8 +33,6 @@ from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase, Plan
 from core.schema.schema import Domain
 
-__all__ = ["Pearl"]
-
 
 @register
 class Pearl(Synthesizer[PearlSettings]):

@@ -23,8 +23,6 @@ from core.models.pearl.design import DISTANCE, EMBEDDING, Design, condition_bloc
 from core.models.steps.training.column_bins import ColumnBins, column_bins
 from core.privacy.guarded import PrivateTable
 
-__all__ = ["release_embedding", "stored_frequencies", "stored_target", "unconditional_bins"]
-
 OCTAVES = (0.5, 16.0)  # spread of the frequencies, in units of 1/distance
 PUBLIC_DISTANCE = 0.15  # assumed mean distance on [0, 1] when none is bought
 

@@ -7,8 +7,6 @@ from pydantic import Field
 from core.models.card import Frozen, tunable
 from core.models.steps.training.settings import AutomaticSteps
 
-__all__ = ["PearlSettings"]
-
 
 class PearlSettings(Frozen):
     """Public settings; none depends on data.

@@ -29,8 +29,6 @@ from core.models.steps.training.training_loop import Checkpoint, train
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 
-__all__ = ["fit", "load"]
-
 FILE = "pearl.json"  # name of the JSON description
 
 

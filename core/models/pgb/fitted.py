@@ -19,8 +19,6 @@ from core.models.pgb.multiplicative_weights import (
 from core.models.pgb.settings import PgbSettings
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 
-__all__ = ["BoostedFitted", "queries_for", "read_boosted"]
-
 
 class BoostedFitted(BaseSampler):
     """What boosting leaves behind.

@@ -16,8 +16,6 @@ from torch import Tensor
 
 from core.encoding.codec import Block, Codec
 
-__all__ = ["MarginalQueries"]
-
 INTERVALS = 100  # of a number
 WIDTHS = (0.1, 0.5)  # of an interval, as shares of the declared scale
 ALONE = 0.25  # share of queries about one column

@@ -29,8 +29,6 @@ from core.models.pgb.marginal_queries import MarginalQueries
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 from core.privacy.mechanisms.selection import Selection
 
-__all__ = ["BoostedMixture", "CalibratedCritics", "MultiplicativeWeights", "WeightsState"]
-
 SHARPNESS = 2.0  # of the sigmoid that makes a critic's output a probability, in its own spreads
 RATE = 0.4  # η of the first round
 SLOWER = 40  # rounds after which it has halved; after twice as many, a third is left, and so on

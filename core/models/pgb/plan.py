@@ -30,8 +30,6 @@ from core.privacy.accounting.curves import zcdp_rho
 from core.privacy.plan import Budget, Phase
 from core.schema.schema import Domain
 
-__all__ = ["BASES", "BOOST", "Pgb"]
-
 T = TypeVar("T", Stage, Chart)
 BOOST = "boosting"  # name of the selections' phase
 TITLE = "Choosing among all generators"

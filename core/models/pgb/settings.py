@@ -10,8 +10,6 @@ from core.models.card import Frozen, tunable
 from core.models.steps.training.settings import counting_share
 from core.models.synthesizer import Settings
 
-__all__ = ["WITHOUT_PRIVACY", "BoostedSettings", "PgbSettings", "split_settings"]
-
 # What serves better where there is no noise, unless it is set by hand.
 WITHOUT_PRIVACY = {"rounds": 1000, "candidates": 1024}
 

@@ -25,8 +25,6 @@ from core.models.steps.training.training_loop import Checkpoint, private, train
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 
-__all__ = ["fit", "load"]
-
 
 class BaseTrainer(Protocol):
     """The module `trainer` of a model that can be boosted."""

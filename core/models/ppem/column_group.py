@@ -11,8 +11,6 @@ from core.encoding.codec import Codec, Codes
 from core.models.steps.training.column_bins import column_bins
 from core.models.steps.training.heads import WAVES, Heads
 
-__all__ = ["ColumnGroup"]
-
 
 class ColumnGroup:
     """Some columns of a record.

@@ -22,8 +22,6 @@ from torch.nn import functional
 
 from core.privacy.dpsgd.dense import SLOPE, Dense, GradFactor, Tape
 
-__all__ = ["Energy", "EnergyTape", "as_critics", "lipschitz", "shapes"]
-
 _leaky_back = torch.ops.aten.leaky_relu_backward
 
 

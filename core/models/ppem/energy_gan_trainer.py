@@ -25,8 +25,6 @@ from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.dpsgd.stream import Draws
 
-__all__ = ["EnergyGanConfig", "EnergyGanTrainer", "SplitGenerator"]
-
 
 class SplitGenerator(nn.Module):
     """Latent points, and what is given, → outputs; residual links and layer norm.

@@ -35,8 +35,6 @@ from core.models.steps.training.phases import gradient_phase
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 
-__all__ = ["CONDITIONAL", "CRITICAL", "MARGINAL", "STATISTIC", "Ppem", "column_groups"]
-
 MARGINAL, CONDITIONAL = "marginal", "conditional"
 TITLES = {
     MARGINAL: "Training the tagged columns",

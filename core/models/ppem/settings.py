@@ -16,8 +16,6 @@ from core.models.steps.training.settings import (
     counting_share,
 )
 
-__all__ = ["WITHOUT_PRIVACY", "PpemSettings"]
-
 # What serves better where there is no noise, unless it is set by hand.
 WITHOUT_PRIVACY = {
     "marginal_steps": 1000,

@@ -25,8 +25,6 @@ from core.models.ppem.energy import Energy
 from core.models.steps.training.heads import WAVES
 from core.privacy.dpsgd.dense import GradFactor
 
-__all__ = ["SteinPenalty"]
-
 
 class SteinPenalty:
     """The statistic Ŝ of one group's energy, and its penalty λ·[critical value - Ŝ]₊.

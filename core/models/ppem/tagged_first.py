@@ -22,8 +22,6 @@ from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.guarded import PrivateTable
 
-__all__ = ["TaggedFirst"]
-
 
 class TaggedFirst:
     """Tagged columns first, the others given them: p(x′) · p(rest | x′).

@@ -16,8 +16,6 @@ from core.models.steps.training.training_loop import Checkpoint, private, train
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 
-__all__ = ["ensemble", "fit", "load"]
-
 
 def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
     """See `Synthesizer.fit`."""

@@ -21,8 +21,6 @@ from torch import Tensor
 from core.models.scan_focus.matching import MixtureMatcher
 from core.privacy.threads import threads_of_one_processor
 
-__all__ = ["MixtureEnsemble"]
-
 
 class MixtureEnsemble:
     """The training state of several mixtures that take their steps together.

@@ -19,8 +19,6 @@ from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relations import determined
 from core.models.steps.counting.releases import Releases
 
-__all__ = ["FILE", "fitted_mixture", "fitted_of"]
-
 FILE = "scan_focus.json"  # name of the JSON description
 
 

@@ -19,8 +19,6 @@ from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
 from core.models.steps.counting.design import Design
 from core.models.steps.counting.scan import Scanned
 
-__all__ = ["MixtureMatcher", "SetTarget", "Targets", "set_shares"]
-
 APART = 0.03  # weight of a pair that was not counted; at 1 its signs are as exact as chance's
 COLUMNS_A_STEP = 300  # columns whose pairs are kept apart in one step
 CELLS_A_STEP = 200_000  # counted cells of pairs compared in one step

@@ -16,8 +16,6 @@ from torch import Tensor, nn
 
 from core.models.steps.counting.scales import ColumnScale
 
-__all__ = ["LatentMixture", "anchors"]
-
 ANCHORED = 3.0  # how far, in log units, a component starts from the column's own shares
 
 

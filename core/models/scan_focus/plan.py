@@ -26,8 +26,6 @@ from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase, Plan
 from core.schema.schema import Domain
 
-__all__ = ["ScanFocus"]
-
 STEPS = 1200  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
 MEMBERS = 4  # likewise
 TRAININGS = 3  # times these steps, at most, where little noise leaves much to learn

@@ -15,8 +15,6 @@ from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.design import FOCUS, PAIRS
 from core.models.steps.counting.releases import Releases
 
-__all__ = ["FocusedReleases"]
-
 SET_SNR_THRESHOLD = 25.0  # standard deviations above noise, of larger sets, which a rough model may
 # miss a little
 UNLEARNED_ENERGY_SHARE = 0.5  # of a clear pair's energy, that may be left unexplained

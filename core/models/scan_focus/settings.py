@@ -7,8 +7,6 @@ from pydantic import Field
 from core.models.card import Frozen, tunable
 from core.models.steps.training.settings import LEAST_STEPS, AutomaticSteps
 
-__all__ = ["ScanFocusSettings"]
-
 
 class ScanFocusSettings(Frozen):
     """Public settings; none depends on data.

@@ -23,8 +23,6 @@ from core.models.steps.training.training_loop import Checkpoint, train
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 
-__all__ = ["fit", "load"]
-
 TRAINING, IN_ALL = "training", "steps_in_all"  # names in a checkpoint
 FEWEST = 600  # steps of the last training that are never halved
 

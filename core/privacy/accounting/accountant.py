@@ -42,16 +42,6 @@ from core.privacy.accounting.rdp import rdp_divergences, rdp_epsilon
 from core.privacy.accounting.scale_search import smallest_scale
 from core.privacy.plan import LARGEST_EPSILON, Budget, Guarantee, Phase
 
-__all__ = [
-    "Relation",
-    "calibrate",
-    "check_budget",
-    "epsilon",
-    "grid_error",
-    "guarantee",
-    "renyi",
-]
-
 Relation = Literal["zero-out", "replace-one"]
 NOT_PRIVATE = "no differential privacy"
 INTERVAL = 1e-4  # finest privacy-loss grid

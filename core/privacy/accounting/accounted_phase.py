@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from core.privacy.plan import Phase
 
-__all__ = ["AccountedPhase", "accounted_phase", "accounted_phases"]
-
 
 class AccountedPhase(NamedTuple):
     """A phase, hashable.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["attacker_best_guess"]
-
 
 def attacker_best_guess(epsilon: float, delta: float) -> float:
     """The best chance of telling whether one person took part, starting from 50:50.

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from scipy import optimize
 from scipy.special import log_ndtr
 
-__all__ = ["dominating_pld", "gaussian_profile", "replaced_sampled_profile", "zcdp_profile"]
-
 Floats = NDArray[np.float64]
 
 

@@ -17,8 +17,6 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
 from numpy.typing import NDArray
 
-__all__ = ["gaussian_pld"]
-
 Floats = NDArray[np.float64]
 
 

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import logsumexp
 
-__all__ = ["mixture_pld", "mixture_renyi", "replaced_renyi"]
-
 Floats = NDArray[np.float64]
 _FINE = 5.0  # grid points a standard deviation, and a sensitivity; see `mixture_renyi`
 _REACH = 12.0  # standard deviations beyond the outermost peak; what lies there weighs e^-72

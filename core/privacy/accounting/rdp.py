@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from core.privacy.accounting.accounted_phase import AccountedPhase
 from core.privacy.accounting.groups import mixture_renyi, replaced_renyi
 
-__all__ = ["event_of", "rdp_divergences", "rdp_epsilon"]
-
 _FEW = (2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 45.0, 63.0, 128.0)
 
 

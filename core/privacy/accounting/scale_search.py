@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["smallest_scale"]
-
 _SCALES = (1e-6, 1e9)  # where the search looks
 
 

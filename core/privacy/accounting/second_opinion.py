@@ -25,8 +25,6 @@ from core.message import Message
 from core.privacy.accounting.accountant import epsilon, grid_error
 from core.privacy.plan import Phase
 
-__all__ = ["Comparison", "SecondOpinion", "second_opinion"]
-
 History = list[tuple[float, float, int]]  # (σ over Δ, Poisson rate, steps)
 
 _HIGHER_ORDERS = (64, 128, 256, 512)  # beside Opacus's own, which end at 63: for ε below .5

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["noise_for_share"]
-
 
 def noise_for_share(
     scale: float, share: float, *, count: int = 1, sampling_rate: float | None = None

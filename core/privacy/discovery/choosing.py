@@ -17,11 +17,9 @@ from core.privacy.discovery.raw_rows import Keys
 from core.privacy.discovery.unbought import known_labels
 from core.proposing.kinds import scale_order
 from core.proposing.rare import OTHER
+from core.schema.column import MAX_CATEGORIES, Column, DomainSource, Kind, SchemaColumn
 from core.schema.round_bounds import round_bounds, rung, whole_years
 from core.schema.rules.rules import Combinations, Determines
-from core.schema.schema import MAX_CATEGORIES, Column, DomainSource, Kind, SchemaColumn
-
-__all__ = ["FirstLook", "bounded", "first_look", "left_out", "listed", "settled_rule"]
 
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already

@@ -9,11 +9,9 @@ from functools import cache
 import numpy as np
 
 from core.proposing.sentinels import SENTINELS
+from core.schema.column import Column, Kind
 from core.schema.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
 from core.schema.round_bounds import DIGITS
-from core.schema.schema import Column, Kind
-
-__all__ = ["FINE_BINS", "PublicGrid", "grid_of", "linear_grid"]
 
 FINE_BINS = 64  # of the second look, within what the first one found
 _SMALLEST, _LARGEST_INTEGER = -30, 19  # powers of ten: numbers below one, integers above the other

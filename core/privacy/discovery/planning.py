@@ -13,20 +13,8 @@ from core.privacy.ledger.entries import PURCHASE
 from core.privacy.mechanisms.noise import grid_and_scale
 from core.privacy.plan import Budget, Phase, Plan
 from core.privacy.planning import planned
+from core.schema.column import Kind, SchemaColumn, SchemaError
 from core.schema.person import Person
-from core.schema.schema import Kind, SchemaColumn, SchemaError
-
-__all__ = [
-    "BOUNDS",
-    "FINE",
-    "LISTS",
-    "Forecast",
-    "Levels",
-    "complete",
-    "forecasts",
-    "most_keys",
-    "plan_schema",
-]
 
 BOUNDS, LISTS, FINE = "bounds", "lists", "second look"  # names of phases
 FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them twice

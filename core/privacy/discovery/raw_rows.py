@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from core.privacy.discovery.unbought import Unbought, known_labels
 from core.schema.labels import to_labels, to_numbers
 
-__all__ = ["Keys", "RawRows", "read_raw"]
-
 Keys = tuple[tuple[str, ...], ...]  # what one histogram counts: labels, or combinations of them
 
 

@@ -27,12 +27,11 @@ from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
+from core.schema.column import SchemaColumn
 from core.schema.labels import to_labels
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines
-from core.schema.schema import Domain, SchemaColumn
-
-__all__ = ["Released", "release_schema"]
+from core.schema.schema import Domain
 
 _NOWHERE = PublicGrid((0.0, 1.0))  # of a column that no second look is taken at
 

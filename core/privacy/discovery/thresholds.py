@@ -16,8 +16,6 @@ import math
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-__all__ = ["NOISE_MARGIN", "cell_threshold", "label_threshold"]
-
 NOISE_MARGIN = 1e-4  # for the rounding of statistics and weights, which is far less than this
 DOUBT = 0.01  # chance that noise alone passes for data in any cell of a whole purchase
 _STEPS = 200  # halvings of the search for a threshold

@@ -11,19 +11,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from core.message import Message, to_say
-from core.schema.column import BOOLEAN_PAIRS, unpaid
-from core.schema.rules.rules import AnyRule, Combinations, Determines
-from core.schema.schema import (
+from core.schema.column import (
+    BOOLEAN_PAIRS,
     DomainSource,
     Kind,
     Provenance,
     Purchase,
-    Schema,
     SchemaColumn,
     SchemaError,
+    unpaid,
 )
-
-__all__ = ["Unbought", "as_bought", "at_stake", "known_labels", "stand_in", "unbought"]
+from core.schema.rules.rules import AnyRule, Combinations, Determines
+from core.schema.schema import Schema
 
 DAY = 86_400.0
 _FROM_ROWS = (Provenance.PROPOSED, Provenance.UNSTATED)

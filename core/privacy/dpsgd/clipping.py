@@ -19,8 +19,6 @@ from torch import Tensor
 
 from core.privacy.dpsgd.dense import GradFactor, Views
 
-__all__ = ["CANCELLING", "clipped_sum", "squared_norms"]
-
 CANCELLING = 1e-3  # of squared norms; no pass of a record can then weigh over 32 C
 
 

@@ -23,8 +23,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["MLP", "SLOPE", "Dense", "GradFactor", "Layer", "Tape", "Views"]
-
 SLOPE = 0.2  # of the leaky ReLU below zero
 Views = dict[int, tuple[Tensor, Tensor]]  # start of a layer → weight and bias in some flat vector
 

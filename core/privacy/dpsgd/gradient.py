@@ -41,15 +41,6 @@ from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.mechanisms.additive import Mechanism, check_parts
 from core.privacy.mechanisms.noise import NoiseSource
 
-__all__ = [
-    "COUNT_WEIGHT",
-    "ClippedGradient",
-    "GradientMechanism",
-    "NoisyGradient",
-    "SampledRelease",
-    "clipped_weight",
-]
-
 COUNT_WEIGHT = 0.1  # of the clip norm: what being clipped adds to the last coordinate
 ROWS_AT_ONCE = 16_384  # a larger batch is summed in parts
 LEAST_AT_ONCE = 16  # records; a graphics card without room for so few has none for training

@@ -22,8 +22,6 @@ from torch import Tensor
 from core.privacy.dpsgd.dense import GradFactor
 from core.privacy.dpsgd.gradient import COUNT_WEIGHT, ClippedGradient
 
-__all__ = ["PenalisedGradient"]
-
 _MARGIN = 1.0 - 1e-6  # keeps the clipped penalty below its bound when float32 rounds up
 
 

@@ -31,8 +31,6 @@ from torch import Tensor
 
 from core.privacy.mechanisms.noise import NoiseSource
 
-__all__ = ["Draws", "SecretStream"]
-
 _RARE = 256  # of 2³² words: radii beyond 5.8 standard deviations are refined
 
 

@@ -11,17 +11,6 @@ from core.privacy.ledger.shift_consistency import MAX_WORDS, ReleaseScope, objec
 from core.privacy.ledger.units import unit_objection
 from core.privacy.plan import Plan
 
-__all__ = [
-    "HiddenError",
-    "LedgerError",
-    "MixedUnitsError",
-    "OverBudgetError",
-    "admit",
-    "confirmation",
-    "price_of",
-    "unit_confirmation",
-]
-
 
 class LedgerError(RuntimeError):
     """The ledger refused; nothing was spent."""

@@ -16,8 +16,6 @@ from core.privacy.ledger.entries import Entry, entries_table
 from core.privacy.ledger.shift_consistency import statements
 from core.privacy.ledger.transaction import exclusive_transaction
 
-__all__ = ["Appending", "SealedChain"]
-
 REFUSED = (
     "No further run can be paid for. Nothing was read or spent. Restore the workspace from a "
     "backup that holds all entries. Without a backup, continue in a new workspace, with limits "

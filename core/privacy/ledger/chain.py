@@ -18,8 +18,6 @@ from pydantic import BaseModel, ConfigDict
 
 from core.message import Message, Text
 
-__all__ = ["GENESIS", "ChainReport", "Head", "LedgerFiles", "check_chain", "seal"]
-
 GENESIS = "0" * 64  # what the first entry calls the hash before it
 NO_KEY = "The chain cannot be checked: the workspace's file ledger.key is missing."
 

@@ -14,8 +14,6 @@ from core.message import Text as SavedText
 from core.privacy.ledger.chain import seal
 from core.schema.person import Unit
 
-__all__ = ["PURCHASE", "Entry", "Left", "entries_table"]
-
 PURCHASE = "schema"  # what stands for a model where bounds and lists were bought
 
 entries_table = Table(

@@ -18,8 +18,6 @@ from core.message import Message
 from core.privacy.ledger.entries import Entry, Left
 from core.privacy.ledger.units import units_of
 
-__all__ = ["admitted", "check_limit", "left_of", "opening", "order_of"]
-
 SET_ASIDE = 0.25  # of δ_g, for failures, where the first private release can fail
 
 

@@ -33,10 +33,7 @@ from sqlalchemy import Connection, Engine, func, select
 
 from core.message import Message
 from core.privacy.ledger.admission import (
-    HiddenError,
     LedgerError,
-    MixedUnitsError,
-    OverBudgetError,
     admit,
     confirmation,
     price_of,
@@ -51,17 +48,6 @@ from core.privacy.ledger.transaction import make_absent, repeatable
 from core.privacy.ledger.units import unit_objection
 from core.privacy.plan import Plan
 from core.schema.schema import Domain
-
-__all__ = [
-    "ChainReport",
-    "Entry",
-    "HiddenError",
-    "Ledger",
-    "LedgerError",
-    "Left",
-    "MixedUnitsError",
-    "OverBudgetError",
-]
 
 
 class Ledger:

@@ -26,17 +26,9 @@ from core.message import Message
 from core.privacy.ledger.entries import PURCHASE, Entry
 from core.privacy.ledger.units import unit_statements
 from core.privacy.plan import Plan
+from core.schema.column import Column
 from core.schema.person import Unit
-from core.schema.schema import Column, Domain
-
-__all__ = [
-    "MAX_WORDS",
-    "NO_OTHER_ACCOUNT",
-    "SHARED_PEOPLE",
-    "ReleaseScope",
-    "objection",
-    "statements",
-]
+from core.schema.schema import Domain
 
 MAX_WORDS = 300  # characters of a confirmation
 NO_OTHER_ACCOUNT = "The steward declared that these people have no other account."

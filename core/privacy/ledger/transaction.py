@@ -11,8 +11,6 @@ from sqlalchemy import Connection, Engine, Table, inspect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateTable
 
-__all__ = ["exclusive_transaction", "make_absent", "repeatable", "sqlstate", "writing_alone"]
-
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 

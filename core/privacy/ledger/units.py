@@ -16,8 +16,6 @@ from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Plan
 from core.schema.person import Unit
 
-__all__ = ["mixed_units", "unit_objection", "unit_statements", "units_of"]
-
 
 def units_of(entries: Sequence[Entry]) -> tuple[Unit, ...]:
     """The units that an account's private releases and purchases protect, the first one first."""

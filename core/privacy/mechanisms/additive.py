@@ -16,15 +16,6 @@ from core.privacy.mechanisms.noise import NoiseKind
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = [
-    "Mechanism",
-    "NotAdditiveError",
-    "RowView",
-    "Rows",
-    "Statistic",
-    "check_parts",
-    "clip_rows",
-]
 
 RowView = Callable[[Any], "Tensor"]  # rows → float [b, width], each from its own record
 

@@ -21,8 +21,6 @@ from torch import Tensor
 from core.privacy.discovery.grids import PublicGrid
 from core.privacy.mechanisms.additive import Mechanism
 
-__all__ = ["CellCounts", "LabelCounts"]
-
 
 @dataclass(frozen=True)
 class CellCounts(Mechanism):

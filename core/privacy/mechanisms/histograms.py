@@ -21,8 +21,6 @@ from core.encoding.bins import MAX_LABELS, edges_of
 from core.encoding.codec import Block, Codec
 from core.privacy.mechanisms.additive import Mechanism
 
-__all__ = ["Bins", "Histograms", "Weight", "bins_of", "weighted"]
-
 Weight = Callable[[Any], Tensor]  # records → what each counts, from that record alone, float64 [b]
 
 _ROOM = 1e-6  # positions are float32: a value on an edge belongs to the bin to its right

@@ -20,8 +20,6 @@ from core.encoding.codec import Codec
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.histograms import Bins, Weight, bins_of, weighted
 
-__all__ = ["Marginals"]
-
 
 @dataclass(frozen=True)
 class Marginals(Mechanism):

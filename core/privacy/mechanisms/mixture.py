@@ -22,8 +22,6 @@ from torch import Tensor
 
 from core.privacy.mechanisms.additive import Mechanism, RowView, clip_rows
 
-__all__ = ["Mixture", "MixtureStep", "update"]
-
 _LEAST_WEIGHT = 0.01  # of a component, before weights are made to sum to 1
 _LEAST_VARIANCE = 1e-3  # as a share of R²/d
 

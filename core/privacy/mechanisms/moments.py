@@ -21,8 +21,6 @@ from torch import Tensor
 
 from core.privacy.mechanisms.additive import Mechanism, RowView, clip_rows
 
-__all__ = ["Moments", "Principal", "principal", "smat", "svec"]
-
 
 def svec(matrix: Tensor) -> Tensor:
     """Symmetric [d, d] → [d(d+1)/2], off-diagonals times √2, so that norms are kept.

@@ -28,18 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import ChaCha
 
-__all__ = [
-    "DeterministicNoise",
-    "NoiseKind",
-    "NoiseSource",
-    "SecureNoise",
-    "add",
-    "gaussian",
-    "grid_and_scale",
-    "grid_step",
-    "laplace",
-]
-
 Floats = NDArray[np.float64]
 Shape = int | tuple[int, ...]
 NoiseKind = Literal["gaussian", "laplace"]

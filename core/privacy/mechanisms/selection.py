@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.plan import Phase
 
-__all__ = ["Scores", "Selection", "range_of"]
-
 
 def range_of(phase: Phase) -> float:
     """ε₀ of one planned selection, whose ρ is ε₀²/8; inf where no privacy is claimed."""

@@ -26,8 +26,6 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import AssociationTable
 
-__all__ = ["associations", "independence_threshold", "mean_difference"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROWS = 50_000  # rows a side

@@ -15,8 +15,6 @@ import numpy as np
 
 from core.quality.aligned_tables import AlignedTable
 
-__all__ = ["half_width_of", "table_half_width"]
-
 RESAMPLES = 16
 ROWS = 5_000
 

@@ -12,9 +12,7 @@ from core.quality.metrics.bootstrap import table_half_width
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.marginals import one_way
 from core.quality.report.types import MISSING, ColumnPicture, ProbabilityPoint
-from core.schema.schema import Kind
-
-__all__ = ["TVD_1WAY", "column_pictures", "dimension_probability", "single_columns"]
+from core.schema.column import Kind
 
 Floats = NDArray[np.float64]
 Values = NDArray[np.generic]

@@ -36,8 +36,6 @@ from core.quality.metrics.family import Measured, Step, family
 from core.quality.metrics.membership_test import LEVEL, Lead, classes_of_numbers, leads
 from core.quality.report.types import Attack
 
-__all__ = ["RealRows", "Trial", "attacks", "closest_records", "encoded", "nearest", "tried"]
-
 Floats = NDArray[np.float64]
 ROWS = 4_000  # rows a side, of training, holdout and synthetic rows that attacks look at
 LOOKED_UP = 5 * ROWS  # synthetic rows in which an attacker looks up the closest

@@ -31,19 +31,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from core.message import Message
 
-__all__ = [
-    "LOGISTIC",
-    "Estimator",
-    "class_scores",
-    "classifiers",
-    "fit",
-    "logistic",
-    "one_thread",
-    "positive_class",
-    "regressors",
-    "ten_classifiers",
-]
-
 Floats = NDArray[np.float64]
 LOGISTIC = "Logistic regression"
 

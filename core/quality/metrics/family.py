@@ -16,8 +16,6 @@ from typing import Any
 from core.quality.comparison import Comparison
 from core.quality.report.types import Goal, Score
 
-__all__ = ["Family", "Measured", "Metric", "Step", "families", "family"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:

@@ -17,8 +17,6 @@ from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 
-__all__ = ["discrepancy"]
-
 ROWS = 1_000  # rows a side
 PERMUTATIONS = 199
 

@@ -10,7 +10,8 @@ from core.quality.aligned_tables import sample_rows
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Step, family
 from core.quality.report.types import GroupCheck
-from core.schema.schema import Domain, DomainColumn
+from core.schema.column import DomainColumn
+from core.schema.schema import Domain
 
 LEAST_ROWS = 32  # of either table: fewer cannot be told apart
 ROWS = 40_000

@@ -23,18 +23,6 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import PairTable
 
-__all__ = [
-    "TRIPLE_ROWS",
-    "marginal_distance",
-    "nist_score",
-    "one_way",
-    "pair_mean",
-    "three_way",
-    "triples",
-    "tvd",
-    "two_way",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -31,18 +31,6 @@ from pydantic import BaseModel, ConfigDict
 
 from core.message import Message
 
-__all__ = [
-    "SyntheticCells",
-    "NoisyCells",
-    "NoisyScore",
-    "Total",
-    "combined",
-    "difference",
-    "ranked",
-    "score",
-    "words",
-]
-
 Floats = NDArray[np.float64]
 SURE = 1.96  # standard errors on either side of a 95 % interval
 

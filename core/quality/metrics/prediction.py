@@ -29,8 +29,6 @@ from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.train_synthetic_test_real import Predictions, Task, evaluate
 from core.quality.report.types import PredictionPoint
 
-__all__ = ["dimension_prediction", "prediction_gap"]
-
 Floats = NDArray[np.float64]
 Values = NDArray[np.generic]
 TRAIN_ROWS = 8_000

@@ -21,8 +21,6 @@ from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.marginals import marginal_distance
 from core.quality.report.types import Density, Projection
 
-__all__ = ["Axes", "axes_of", "density", "pca_marginals", "principal_axes", "projection"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -21,8 +21,6 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.estimators import class_scores, fit, logistic, one_thread
 from core.quality.metrics.family import Measured, Metric, Step, family
 
-__all__ = ["propensity", "tree_auroc"]
-
 Floats = NDArray[np.float64]
 ROWS = 40_000  # rows a side for the regression
 TREE_ROWS = 20_000  # rows a side for the trees

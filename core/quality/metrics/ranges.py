@@ -18,8 +18,6 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.marginals import TRIPLE_ROWS
 
-__all__ = ["Query", "draw_queries", "range_error", "shares"]
-
 # what must hold of each column: both ends of a number's interval, or codes of a list's labels
 Query = dict[str, tuple[float, float] | frozenset[int]]
 

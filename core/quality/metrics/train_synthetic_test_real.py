@@ -32,18 +32,6 @@ from core.quality.metrics.estimators import (
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import Score, UtilityRow
 
-__all__ = [
-    "Predictions",
-    "Task",
-    "evaluate",
-    "half_widths",
-    "mean_score",
-    "predict",
-    "scores_of",
-    "tstr",
-    "utility_rows",
-]
-
 Floats = NDArray[np.float64]
 Values = NDArray[np.generic]
 Scores = dict[str, dict[str, float]]

@@ -26,8 +26,6 @@ from core.quality.metrics.principal_axes import axes_of, projection
 os.environ.setdefault("POT_BACKEND_DISABLE_PYTORCH", "1")
 import ot  # noqa: E402
 
-__all__ = ["Wasserstein", "sliced_score", "wasserstein_scores"]
-
 Floats = NDArray[np.float64]
 ROWS = 2_000  # rows a side for exact transport: seconds, and the published protocol's size
 REPEATS = 3

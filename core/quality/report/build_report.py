@@ -19,8 +19,6 @@ from core.quality.metrics.family import Step, families
 from core.quality.report.types import Report
 from core.schema.schema import Schema
 
-__all__ = ["build_report"]
-
 FIRST_LOOK_ROWS = 20_000  # of longer tables, rows a side of the pictures that come first
 READING_COST = 0.1  # of opening the tables, in the unit of `Family.cost`
 

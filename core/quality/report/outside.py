@@ -33,9 +33,8 @@ from core.quality.report.types import (
     Report,
     Score,
 )
-from core.schema.schema import Domain, Schema, SchemaError
-
-__all__ = ["outside_report"]
+from core.schema.column import SchemaError
+from core.schema.schema import Domain, Schema
 
 Floats = NDArray[np.float64]
 ROWS = 100_000

@@ -12,24 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from core.message import Text
 from core.quality.metrics.noisy import Total
 
-__all__ = [
-    "AssociationTable",
-    "Attack",
-    "ColumnPicture",
-    "Density",
-    "GroupCheck",
-    "PairTable",
-    "PredictionPoint",
-    "ProbabilityPoint",
-    "Projection",
-    "ReleasedHistograms",
-    "Report",
-    "Score",
-    "SignificantSet",
-    "UtilityRow",
-    "View",
-]
-
 Goal = Literal["higher", "lower"]
 View = Literal["inside", "outside"]  # who may see it
 

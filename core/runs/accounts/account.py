@@ -6,32 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core.message import Message
+from core.privacy.ledger.admission import HiddenError, MixedUnitsError
+from core.privacy.ledger.entries import Entry, Left
 from core.privacy.ledger.filters import opening
-from core.privacy.ledger.ledger import (
-    Entry,
-    HiddenError,
-    Ledger,
-    Left,
-    MixedUnitsError,
-)
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import LARGEST_EPSILON, Plan
 from core.runs import operations_log
 from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.schema.schema import Domain
-
-__all__ = [
-    "DEFAULT_LIMIT",
-    "Account",
-    "charges",
-    "debits_of",
-    "default_limit",
-    "pay",
-    "require_words",
-    "set_limit",
-    "table_account",
-    "unpaid_again",
-]
 
 DEFAULT_LIMIT = 10.0  # ε_g of an account that nobody set a limit for before its first release
 MOST_DELTA = 2e-5  # δ_g of such an account, unless it has so many records that less is needed

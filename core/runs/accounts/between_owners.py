@@ -21,8 +21,6 @@ from core.runs.errors import RunStoreError
 from core.runs.storage.database import RunRow, SketchRow, TableRow
 from core.runs.storage.store import RunStore
 
-__all__ = ["SharedPeople", "has_owners", "join_accounts", "note_shared", "shared_people"]
-
 LOCKED = (
     TableRow.__tablename__, RunRow.__tablename__, SketchRow.__tablename__, entries_table.name,
 )  # fmt: skip

@@ -34,19 +34,6 @@ from core.runs.records import NEWEST
 from core.runs.storage.database import RunRow, SketchRow, TableRow
 from core.runs.storage.store import RunStore
 
-__all__ = [
-    "NEW",
-    "LinkedAccount",
-    "AccountChoice",
-    "account_names",
-    "require_account",
-    "change_account",
-    "link_anew",
-    "linked_accounts",
-    "choose_account",
-    "account_choice",
-]
-
 NEW = "new"  # for `--people`: people that no earlier table is about
 # what a change of account looks at and changes: no run and no debit may come in between
 MOVED = (

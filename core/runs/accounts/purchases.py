@@ -15,32 +15,14 @@ from sqlalchemy import insert, select
 
 from core.message import Message
 from core.privacy.discovery.unbought import known_labels, unbought
-from core.privacy.ledger.ledger import Entry
+from core.privacy.ledger.entries import Entry
 from core.runs.errors import RunStoreError
 from core.runs.storage.database import PurchaseRow
 from core.runs.storage.table_store import TableStore
+from core.schema.column import Column, DomainSource, Kind, Provenance, Purchase, SchemaColumn
 from core.schema.person import Person
 from core.schema.rules.rules import AnyRule, Rule
-from core.schema.schema import (
-    Column,
-    DomainSource,
-    Kind,
-    Provenance,
-    Purchase,
-    Schema,
-    SchemaColumn,
-)
-
-__all__ = [
-    "BoughtColumn",
-    "PurchaseRecord",
-    "declared_since",
-    "lost_purchase",
-    "purchases",
-    "purchases_used",
-    "save_purchase",
-    "with_purchases",
-]
+from core.schema.schema import Schema
 
 
 class BoughtColumn(BaseModel):

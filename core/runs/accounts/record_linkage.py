@@ -38,16 +38,6 @@ from core.runs.storage.database import SketchRow, TableRow
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
 
-__all__ = [
-    "Compared",
-    "Comparison",
-    "LinkedAccount",
-    "add_sketch",
-    "link_anew",
-    "shared_rows",
-    "visible_sketches",
-]
-
 
 @dataclass(frozen=True)
 class LinkedAccount:

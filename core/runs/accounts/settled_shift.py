@@ -24,8 +24,6 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
 from core.schema.schema import Domain
 
-__all__ = ["SettledShift"]
-
 LOST = (
     "The function that shifts the tagged columns of these people is {how} (`{name}` among the "
     "secrets of the workspace). Nothing was read or spent. Put it back from a copy of the "

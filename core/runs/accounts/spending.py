@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from core.message import Message, joined, plural
-from core.privacy.ledger.ledger import Entry, Left
+from core.privacy.ledger.entries import Entry, Left
 from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.account import charges, debits_of
@@ -20,24 +20,9 @@ from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
+from core.schema.column import Purchase
 from core.schema.rounding_up import round_up
-from core.schema.schema import Purchase, Schema
-
-__all__ = [
-    "AccountSpending",
-    "RunSpending",
-    "account_spending",
-    "claim_of",
-    "epsilon_text",
-    "kept_spent",
-    "left_words",
-    "noted_purchases",
-    "promised_claim",
-    "run_spending",
-    "share_of",
-    "share_used",
-    "with_purchases_added",
-]
+from core.schema.schema import Schema
 
 Paid = PurchaseRecord | Purchase
 

@@ -25,8 +25,8 @@ from core.models.registry import load_fitted
 from core.models.saved_model import SavedModel
 from core.models.step import FitContext, State, Step, planned_phases
 from core.models.synthesizer import Synthesizer
-from core.privacy.guarded import PrivateTable, UnplannedReleaseError
-from core.privacy.meter import Meter
+from core.privacy.guarded import PrivateTable
+from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.plan import Phase, Plan, Protection
 from core.privacy.summation import InThreads
 from core.runs.accounts.settled_shift import SettledShift
@@ -39,8 +39,6 @@ from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, METER, MODEL, save_
 from core.runs.workspace import private_folder
 from core.schema.schema import Domain
 from core.writing.whole_files import replacing
-
-__all__ = ["Attempts", "fit_attempts"]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pandas as pd
 from core.message import Message
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.discovery.unbought import Unbought, unbought
-from core.privacy.ledger.ledger import Entry
+from core.privacy.ledger.entries import Entry
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.runs.accounts.account import pay
@@ -28,12 +28,11 @@ from core.runs.accounts.purchases import (
 )
 from core.runs.errors import RunStoreError
 from core.runs.storage.store import RunStore
-from core.schema.schema import Column, Domain, DomainColumn, Schema
+from core.schema.column import Column, DomainColumn
+from core.schema.schema import Domain, Schema
 
 if TYPE_CHECKING:
     from core.privacy.discovery.release import Released
-
-__all__ = ["buy_schema"]
 
 
 def buy_schema(

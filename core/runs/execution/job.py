@@ -11,8 +11,6 @@ from core.runs.request import RunRequest
 from core.runs.storage.artefacts import WorkingFolder
 from core.schema.schema import Schema
 
-__all__ = ["Job", "LmdpOutcome", "LmdpResult", "Undone"]
-
 LmdpResult = dict[str, Any]  # of one group's certificate or check; JSON-safe
 Undone = dict[str, Any]  # of one group: "group", "columns", and "undone" in [0, 1]
 

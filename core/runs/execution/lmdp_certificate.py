@@ -26,8 +26,6 @@ from core.runs.accounts.settled_shift import SettledShift
 from core.runs.execution.job import LmdpResult, Undone
 from core.schema.schema import Domain
 
-__all__ = ["Certify", "CheckInside", "ShiftRows", "attack", "certify", "modelled"]
-
 MOST_CHECKED = 40_000  # released records that an inside check looks at
 
 

@@ -32,15 +32,6 @@ if TYPE_CHECKING:
     from core.privacy.mechanisms.histograms import Weight
     from core.runs.storage.store import RunStore
 
-__all__ = [
-    "DEFAULT_SHARE",
-    "ScoreCounts",
-    "SYNTHETIC_CELLS",
-    "cells_key",
-    "count_synthetic",
-    "synthetic_cells",
-    "released_cells",
-]
 
 SYNTHETIC_CELLS = "made-cells.json"  # artefact: the same counts of the run's synthetic records
 DEFAULT_SHARE = 0.05

@@ -12,8 +12,6 @@ from core.privacy.plan import Phase
 from core.runs.accounts.purchases import PurchaseRecord
 from core.schema.rounding_up import round_up
 
-__all__ = ["opinion_of_opacus"]
-
 
 def opinion_of_opacus(
     phases: Sequence[Phase],

@@ -22,8 +22,6 @@ if TYPE_CHECKING:  # both need torch, and pages read through the modules that im
     from core.privacy.guarded import PrivateTable
     from core.privacy.mechanisms.histograms import Weight
 
-__all__ = ["PaidCounts", "shown_columns"]
-
 
 def shown_columns(domain: Domain) -> list[str]:
     """Columns whose counts may be bought: modelled, and not tagged as hidden."""

@@ -20,7 +20,7 @@ from core.models.events import Emitter, OnEvent, Signal
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
-from core.privacy.ledger.ledger import Entry
+from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Guarantee, Phase
 from core.runs.accounts.account import pay
 from core.runs.accounts.people import require_account
@@ -37,11 +37,9 @@ from core.runs.request import Device
 from core.runs.storage.access import accesses
 from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, ArtefactStore
 from core.runs.storage.store import RunStore
+from core.schema.column import SchemaError
 from core.schema.rounding_up import round_up
-from core.schema.schema import SchemaError
 from core.schema.surrogates import check_room
-
-__all__ = ["DeviceError", "Outcome", "choose_device", "execute"]
 
 Find = Callable[[str], Synthesizer[Any]]
 

@@ -11,24 +11,15 @@ from typing import Any
 
 from core.message import Message, from_json, joined, to_say
 from core.models.planning import Hiding, hiding
-from core.privacy.ledger.ledger import Entry
+from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
 from core.runs.accounts.purchases import PurchaseRecord
 from core.runs.execution.job import LmdpOutcome
+from core.schema.column import Column, DomainColumn, DomainSource, Kind, Provenance
 from core.schema.person import Person
 from core.schema.rounding_up import round_up
 from core.schema.rules.rules import Combinations, Determines
-from core.schema.schema import Column, DomainColumn, DomainSource, Kind, Provenance, Schema
-
-__all__ = [
-    "LMDP_STATEMENTS",
-    "VERSION",
-    "conditions",
-    "declared",
-    "declared_domain",
-    "make_privacy_certificate",
-    "origin",
-]
+from core.schema.schema import Schema
 
 VERSION = "0.1.0"  # as in pyproject.toml, which no image of a container holds
 RELATION = to_say(

@@ -22,8 +22,6 @@ from core.runs.storage.artefacts import ArtefactStore
 from core.runs.storage.row_batches import row_batches, row_count
 from core.runs.storage.store import RunStore
 
-__all__ = ["Side", "most_rows", "real_sides", "synthetic_side"]
-
 MOST_CELLS = 2**25  # of a table that is compared: half a million rows of 64 columns
 FEWEST_ROWS = 20_000  # that are compared of the widest table
 Rows = TypeVar("Rows", pd.DataFrame, pa.Table)

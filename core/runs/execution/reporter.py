@@ -24,8 +24,6 @@ from core.runs.storage.processes.clock import elapsed
 from core.runs.storage.processes.process import MIB, Readings
 from core.runs.storage.store import RunStore
 
-__all__ = ["Heartbeat", "Pace", "Reporter", "Stopwatch"]
-
 FASTEST = {"metrics": 0.25, "progress": 0.25, "preview": 2.0}  # seconds between two of a kind
 EVENTS_PER_LIFE = 2000  # a kind's pace falls so that a long run stays near so many events
 SIGNAL_SECONDS = 0.25

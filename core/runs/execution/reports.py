@@ -41,7 +41,6 @@ from core.runs.storage.store import RunStore
 if TYPE_CHECKING:
     from core.quality.report.types import Report
 
-__all__ = ["Compare", "content_key", "make_reports"]
 
 Compare: TypeAlias = "Callable[..., Report]"
 

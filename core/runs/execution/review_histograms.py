@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from core.privacy.guarded import PrivateTable
     from core.privacy.mechanisms.histograms import Weight
 
-__all__ = ["ReviewHistograms"]
-
 
 class ReviewHistograms(PaidCounts):
     """See the module."""

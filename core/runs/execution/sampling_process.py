@@ -28,8 +28,6 @@ from core.schema.column import SchemaError
 from core.schema.surrogates import check_room
 from core.writing.tables import write_csv_parts, write_parquet_parts
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Sample and write one file, as the arguments say; 0 when it is there."""

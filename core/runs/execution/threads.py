@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["limit_threads"]
-
 
 def limit_threads(workers: int = 1) -> None:
     """Share the processors among `workers`; to be called before torch is imported."""

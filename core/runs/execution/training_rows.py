@@ -29,8 +29,6 @@ from core.runs.storage.store import RunStore
 from core.schema.person import Person
 from core.schema.schema import Schema
 
-__all__ = ["FrameRows", "StoredRows", "TrainingRows", "check_disk", "training_records"]
-
 MOST_IN_MEMORY = 2**24  # cells; a table of more is encoded some rows at a time
 SPARE_BYTES = 2**30  # of the disk, for what else a run writes
 

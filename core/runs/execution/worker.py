@@ -22,7 +22,8 @@ from core.lmdp.errors import ShiftError
 from core.message import Message, joined
 from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Signal
 from core.models.registry import synthesizer
-from core.privacy.ledger.ledger import Entry, LedgerError
+from core.privacy.ledger.admission import LedgerError
+from core.privacy.ledger.entries import Entry
 from core.runs import operations_log
 from core.runs.accounts.account import unpaid_again
 from core.runs.accounts.spending import kept_spent
@@ -41,9 +42,7 @@ from core.runs.records import RunRecord
 from core.runs.storage.artefacts import CHECKPOINT, METER, ROWS, ROWS_DIGEST, WorkingFolder
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
-from core.schema.schema import SchemaError
-
-__all__ = ["main"]
+from core.schema.column import SchemaError
 
 NOT_MINE = 3  # exit status when another process holds the run
 PATIENCE = 120.0  # seconds that a database server or an object store may keep silent

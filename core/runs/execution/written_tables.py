@@ -19,8 +19,6 @@ from core.runs.storage.artefacts import (
 )
 from core.writing.tables import write_row_groups
 
-__all__ = ["WrittenTables", "write_tables"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenTables:

@@ -15,8 +15,6 @@ from sqlalchemy.orm import Session
 from core.runs.storage.database import AccessRow
 from core.runs.storage.store import RunStore
 
-__all__ = ["Access", "accesses", "set_access"]
-
 
 @dataclass(frozen=True)
 class Access:

@@ -21,28 +21,6 @@ from core.runs.errors import NotFoundError
 from core.runs.workspace import private_folder
 from core.writing.whole_files import replacing
 
-__all__ = [
-    "ATTEMPT",
-    "BASELINE_TABLE",
-    "CHECKPOINT",
-    "INSIDE_REPORT",
-    "METER",
-    "MODEL",
-    "MODELLED_TABLE",
-    "OUTSIDE_REPORT",
-    "PRIVACY_CERTIFICATE",
-    "ROWS",
-    "ROWS_DIGEST",
-    "SYNTHETIC_TABLE",
-    "ArtefactStore",
-    "LocalArtefacts",
-    "Readable",
-    "WorkingFolder",
-    "load_json",
-    "plain_name",
-    "save_json",
-]
-
 ROWS = "rows.parquet"  # of a table
 
 SYNTHETIC_TABLE, BASELINE_TABLE = "synthetic.parquet", "before.parquet"

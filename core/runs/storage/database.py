@@ -25,19 +25,6 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from core.message import from_json, to_json
 
-__all__ = [
-    "AccessRow",
-    "Base",
-    "EventRow",
-    "InsideViewRow",
-    "NoteRow",
-    "PurchaseRow",
-    "RunRow",
-    "SignInRow",
-    "SketchRow",
-    "TableRow",
-]
-
 NUL, SUBSTITUTE = "\x00", "\ufffd"
 # SQLite's integers are 64 bits wide, PostgreSQL's only where it is said
 WIDE = BigInteger().with_variant(Integer(), "sqlite")

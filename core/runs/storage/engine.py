@@ -17,8 +17,6 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from core.runs.errors import RunStoreError
 from core.runs.extensions import cluster_module
 
-__all__ = ["can_write", "is_shared", "open_engine"]
-
 BUSY_MS = 15_000  # how long a writer waits for another one before it gives up
 # the address may hold a password, so no part of it is quoted
 _ADDRESS = (

@@ -17,8 +17,6 @@ from core.runs.events import EventKind, RunEvent, json_safe
 from core.runs.storage.database import EventRow, RunRow
 from core.runs.storage.engine import is_shared
 
-__all__ = ["Journal", "without_repeated_steps"]
-
 WITH_SENTENCES = ("phase", "note", "state")  # kinds of events
 MOST_POINTS = 400  # of a chart
 APPEND_TRIES = 20  # two writers that chose the same number: the second chooses again

@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 from core.reading.row_groups import columns_with_gaps, raw_batches
 from core.runs.storage.artefacts import ROWS, ArtefactStore, Readable
 
-__all__ = ["row_batches", "row_count", "table_batches"]
-
 
 def row_batches(file: Readable) -> Iterator[pd.DataFrame]:
     """The rows of a file that a data frame was written to, in file order and in its dtypes.

@@ -11,8 +11,6 @@ from core.runs.request import RunRequest
 from core.runs.storage.database import RunRow, TableRow
 from core.schema.schema import Schema
 
-__all__ = ["run_record", "table_record"]
-
 
 def table_record(row: TableRow) -> TableRecord:
     """The record of a table's row."""

@@ -21,8 +21,6 @@ from pathlib import Path
 from core.runs.errors import StorageError
 from core.runs.workspace import private_folder
 
-__all__ = ["Scratch", "held_folder", "remove_leftovers"]
-
 LOCK = ".lock"  # ending of the file that lies beside a folder and is held while that is in use
 
 

@@ -15,8 +15,6 @@ from sqlalchemy.exc import IntegrityError
 from core.runs.storage.database import SignInRow
 from core.runs.storage.table_store import TableStore
 
-__all__ = ["end_sign_ins", "record_sign_in", "sign_in_ended"]
-
 
 def record_sign_in(store: TableStore, person: str, issued: float) -> None:
     """Record that somebody came with a sign-in.

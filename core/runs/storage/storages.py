@@ -22,8 +22,6 @@ from core.runs.storage.artefacts import ArtefactStore, LocalArtefacts
 from core.runs.workspace import Workspace, private_folder
 from core.writing.whole_files import replacing
 
-__all__ = ["LocalStorage", "Storage", "forget_logs", "open_storage", "random_secret"]
-
 STORAGE = "FACSIMILE_STORAGE"
 FRESH_SECONDS = 600.0
 

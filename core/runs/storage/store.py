@@ -46,8 +46,6 @@ from core.runs.storage.table_store import TableStore
 from core.runs.workspace import Workspace, private_folder
 from core.schema.schema import Schema
 
-__all__ = ["RunStore"]
-
 _ID = re.compile(r"[0-9a-f]{6,32}")
 
 

@@ -43,9 +43,8 @@ from core.runs.storage.row_mapping import table_record
 from core.runs.storage.storages import open_storage
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles
 from core.runs.workspace import Workspace
-from core.schema.schema import Schema, SchemaColumn
-
-__all__ = ["TableStore"]
+from core.schema.column import SchemaColumn
+from core.schema.schema import Schema
 
 STATEMENT = "attested.json"  # that the steward declared the schema public
 

@@ -10,8 +10,6 @@ from core.runs.errors import RunStoreError
 from core.runs.storage.storages import Storage, open_storage, random_secret
 from core.runs.workspace import Workspace
 
-__all__ = ["WorkspaceLedgerFiles", "people_key", "shift_key"]
-
 LENGTH = 32  # bytes of a secret
 LEDGER_KEY, LEDGER_HEAD = "ledger.key", "ledger.head"
 # what a steward without a copy may do, and what it costs

@@ -19,8 +19,6 @@ from core.schema.column import Column, DomainColumn, RuleDomainError, SchemaErro
 from core.schema.rules.gaps import Gap, gap_of
 from core.schema.rules.relations import Interval, Relation, inside, inward, outer
 
-__all__ = ["Chain", "chains_of"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

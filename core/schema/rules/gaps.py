@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from core.schema.column import Column, DomainColumn, Kind, RuleDomainError
 from core.schema.rules.relations import Relation, outer
 
-__all__ = ["Gap", "free_name", "gap_of"]
-
 Floats = NDArray[np.float64]
 FEW = 20  # gaps of fewer steps need no atom of their own
 

@@ -16,8 +16,6 @@ from core.schema.person import Person
 from core.schema.rules.rules import Rule
 from core.schema.rules.steps import Steps
 
-__all__ = ["Kept", "keep"]
-
 
 @dataclass(frozen=True)
 class Kept:

@@ -22,8 +22,6 @@ from core.schema.column import (
 from core.schema.labels import from_labels, to_labels
 from core.schema.rules.rules import Combinations, Determines
 
-__all__ = ["MISSING", "Joint", "Lookup", "check_lists", "labels_of"]
-
 MISSING = ""  # stands for a missing cell in mappings and combinations
 
 

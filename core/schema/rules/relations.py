@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from core.schema.column import Column, Kind, SchemaError
 from core.schema.rules.rules import AnyRule, AtMost, Difference, Sum
 
-__all__ = ["DAY", "Interval", "Relation", "breaks", "inside", "inward", "outer", "relations_of"]
-
 Floats = NDArray[np.float64]
 Interval = tuple[Floats, Floats]
 DAY = 86_400.0  # seconds

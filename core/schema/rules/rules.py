@@ -14,17 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from core.message import Message
 from core.schema.column import SchemaError
 
-__all__ = [
-    "AtMost",
-    "Combinations",
-    "Determines",
-    "Difference",
-    "MissingTogether",
-    "Rule",
-    "Sum",
-    "parse_rule",
-]
-
 
 class _Rule(BaseModel):
     """What rules have in common."""

@@ -35,8 +35,6 @@ from core.schema.rules.rules import (
     Sum,
 )
 
-__all__ = ["Steps", "rewritten"]
-
 NEVER_MISSING = to_say(
     "Rule '{rule}': '{name}' is declared never missing. Declare that it may be, or remove the rule."
 )

@@ -25,18 +25,6 @@ from core.models.registry import cards, synthesizer
 from core.privacy.plan import Plan
 from core.schema.schema import Schema
 
-__all__ = [
-    "Advice",
-    "Forecast",
-    "Range",
-    "advise",
-    "drowned",
-    "effective_epsilon",
-    "expect",
-    "expected_seconds",
-    "modelled_columns",
-]
-
 FILE = Path(__file__).with_name("forecast.json")
 NEAREST = 3  # tables, by how many columns they have
 UNUSABLE_DISTANCE = 0.10  # distance of single columns: one row in ten lies elsewhere

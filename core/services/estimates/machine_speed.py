@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["machine_seconds", "matrix_seconds"]
-
 SIZE, TIMES = 256, 40  # small enough that linear algebra stays on one core and out of sight
 FILE = "machine_speed.json"
 

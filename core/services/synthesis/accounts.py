@@ -8,12 +8,11 @@ import pandas as pd
 
 from core.privacy.plan import Plan
 from core.runs.accounts import people
+from core.runs.accounts.record_linkage import LinkedAccount
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema
 from core.services.synthesis.options import RefusedError, SynthesisOptions
-
-__all__ = ["account_for", "foresee"]
 
 
 def account_for(options: SynthesisOptions, store: RunStore, frame: pd.DataFrame) -> str:
@@ -65,7 +64,7 @@ def foresee(
     ]
 
 
-def _refuse(linked: tuple[people.LinkedAccount, ...]) -> None:
+def _refuse(linked: tuple[LinkedAccount, ...]) -> None:
     names = ", ".join(one.account_id for one in linked)
     raise RefusedError(
         f"rows of this table are in tables of several accounts ({names}); nothing was spent; say "

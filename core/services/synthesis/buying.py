@@ -12,7 +12,7 @@ import pandas as pd
 
 from core.message import from_json
 from core.privacy.discovery.unbought import as_bought, stand_in, unbought
-from core.privacy.ledger.ledger import OverBudgetError
+from core.privacy.ledger.admission import OverBudgetError
 from core.privacy.plan import Plan, default_delta
 from core.runs.accounts.account import default_limit
 from core.runs.accounts.people import linked_accounts
@@ -21,11 +21,10 @@ from core.runs.execution.buying import buy_schema, purchase_domain
 from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
-from core.schema.schema import Schema, SchemaError
+from core.schema.column import SchemaError
+from core.schema.schema import Schema
 from core.services.purchases import DELTA_SHARE, at_stake, forecast, plan_purchase
 from core.services.synthesis.options import ALL, RefusedError, SynthesisOptions
-
-__all__ = ["Parts", "buy", "known_purchases", "parts", "say_purchase", "to_buy"]
 
 MOST_SHARE = 0.9
 

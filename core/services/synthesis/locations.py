@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-__all__ = ["PASSWORD", "Url", "location"]
-
 PASSWORD = "FACSIMILE_SOURCE_PASSWORD"
 
 

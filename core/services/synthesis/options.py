@@ -11,15 +11,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from core.runs.request import RunRequest
 
-__all__ = [
-    "ALL",
-    "RefusedError",
-    "SynthesisOptions",
-    "options_of",
-    "require_declaration",
-    "settings_of",
-]
-
 ALL = "all"  # columns, to be bought
 
 Texts = Annotated[

@@ -21,13 +21,12 @@ from core.runs.execution.review_histograms import ReviewHistograms
 from core.runs.storage.artefacts import MODEL, load_json
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace, private_folder
+from core.schema.column import SchemaColumn
 from core.schema.form import Delimiter
-from core.schema.schema import Domain, Schema, SchemaColumn
+from core.schema.schema import Domain, Schema
 from core.services.export import certificate_text
 from core.services.reviews import privacy_certificate, refused_groups, waits_for
 from core.services.synthesis.options import RefusedError
-
-__all__ = ["SavedRun", "TrainedModel", "check_save", "save_run", "trained_model"]
 
 FILE, CERTIFICATE = "run.json", "certificate.json"
 

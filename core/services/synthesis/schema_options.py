@@ -13,20 +13,12 @@ from pydantic import ValidationError
 from core.encoding.layout.violations import count_violations, declared_from_batches
 from core.proposing.rare import danger, rare_counts
 from core.reading.tally import Tally
+from core.schema.column import DomainSource, Kind, SchemaError
 from core.schema.person import MOST_ROWS, Person
 from core.schema.rules.rules import parse_rule
-from core.schema.schema import DomainSource, Kind, Schema, SchemaError
+from core.schema.schema import Schema
 from core.services.synthesis.options import RefusedError, SynthesisOptions
 from core.services.synthesis.table_files import first_problem, say_misfits, typed_frame
-
-__all__ = [
-    "keep_out",
-    "say_dangers",
-    "say_violations",
-    "with_rules",
-    "with_schema",
-    "with_target",
-]
 
 DEFAULT_ROWS = 10  # of one person, where columns say who and nobody says how many
 

@@ -39,9 +39,6 @@ from core.services.synthesis.saved_runs import check_save, save_run
 from core.services.synthesis.schema_options import say_dangers
 from core.services.synthesis.table_files import require_consent
 
-__all__ = ["Synthesis", "check_amounts", "check_options", "foreseen", "synthesize"]
-
-
 KEPT = (
     "What was bought stays paid for and is kept: the next run about these people uses it at no "
     "further cost."

@@ -25,27 +25,13 @@ from core.reading.tally import Tally, count_cells
 from core.reading.typed_cells import typed_rows, typed_tally
 from core.reading.typed_frames import UNREAD
 from core.runs.workspace import Workspace
-from core.schema.column import Column
+from core.schema.column import Column, Kind
 from core.schema.form import FileForm
-from core.schema.schema import Kind, Schema
+from core.schema.schema import Schema
 from core.services.synthesis.locations import PASSWORD, Url
 from core.services.synthesis.options import RefusedError
 from core.writing.tables import write_csv_parts, write_parquet_parts
 from core.writing.whole_files import replacing
-
-__all__ = [
-    "OUT_ENDINGS",
-    "all_columns",
-    "first_problem",
-    "mark_without_privacy",
-    "out_path",
-    "read_file",
-    "read_schema",
-    "require_consent",
-    "say_misfits",
-    "typed_frame",
-    "write_table",
-]
 
 OUT_ENDINGS = (".csv", ".parquet")
 MARK = "not-private.json"

@@ -9,9 +9,10 @@ import pytest
 from core.privacy.discovery.planning import FINE, Levels, forecasts
 from core.privacy.discovery.unbought import as_bought, stand_in, unbought
 from core.proposing.propose import infer_schema
+from core.schema.column import DomainSource, Kind, SchemaError, UndeclaredDomainError
 from core.schema.labels import to_numbers
 from core.schema.rules.rules import Combinations, Determines
-from core.schema.schema import DomainSource, Kind, Schema, SchemaError, UndeclaredDomainError
+from core.schema.schema import Schema
 from core.services.sample_tables import sample_table
 from tests.privacy.purchases import buy, by_name, planned, schema_for, to_buy
 

@@ -17,8 +17,9 @@ from core.privacy.accounting.accountant import epsilon, guarantee
 from core.privacy.discovery.grids import grid_of, linear_grid
 from core.privacy.discovery.planning import LISTS, Levels, most_keys
 from core.privacy.discovery.raw_rows import read_raw
+from core.privacy.discovery.release import release_schema
 from core.privacy.discovery.thresholds import label_threshold
-from core.privacy.discovery.unbought import Unbought
+from core.privacy.discovery.unbought import Unbought, unbought
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
 from core.privacy.mechanisms.noise import gaussian
@@ -36,10 +37,8 @@ from tests.privacy.purchases import (
     labelled,
     numbers,
     planned,
-    release_schema,
     schema_for,
     to_buy,
-    unbought,
 )
 
 SLACK = 1.0 + 1e-9

@@ -11,9 +11,9 @@ import core.privacy.dpsgd.gradient as engine
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.dpsgd.clipping import CANCELLING
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
-from core.privacy.guarded import PrivateTable, UnplannedReleaseError
+from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import SecureNoise
-from core.privacy.meter import AHEAD, Meter
+from core.privacy.meter import AHEAD, Meter, UnplannedReleaseError
 from core.privacy.plan import Guarantee
 from tests.privacy import nets, toys
 from tests.privacy.functional_gradient import FunctionalGradient

@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import create_engine
 
 from core.privacy.accounting.accountant import calibrate, epsilon, renyi
+from core.privacy.ledger.admission import LedgerError, OverBudgetError
 from core.privacy.ledger.filters import admitted, opening, order_of
-from core.privacy.ledger.ledger import Ledger, LedgerError, OverBudgetError
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Budget, Phase, Plan
 from tests.ledger_files import ledger_files
 from tests.postgres_server import BOTH

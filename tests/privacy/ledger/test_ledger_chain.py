@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, delete, insert, update
 
+from core.privacy.ledger.admission import LedgerError
 from core.privacy.ledger.appending import SealedChain
 from core.privacy.ledger.chain import GENESIS, Head, check_chain, seal
 from core.privacy.ledger.entries import entries_table
-from core.privacy.ledger.ledger import Ledger, LedgerError
+from core.privacy.ledger.ledger import Ledger
 from tests.ledger_files import ledger_files
 from tests.postgres_server import BOTH
 from tests.privacy import toys

@@ -11,11 +11,13 @@ from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from sqlalchemy import Engine, create_engine
 
 from core.privacy.ledger import admission
+from core.privacy.ledger.admission import HiddenError
 from core.privacy.ledger.entries import PURCHASE
-from core.privacy.ledger.ledger import HiddenError, Ledger
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
 from core.privacy.plan import Plan, Protection
-from core.schema.schema import Column, Domain, Kind
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain
 from tests.ledger_files import ledger_files
 from tests.privacy import races, toys
 

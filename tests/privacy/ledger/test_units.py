@@ -15,12 +15,14 @@ from core.privacy.accounting.accountant import epsilon
 from core.privacy.discovery.planning import plan_schema
 from core.privacy.discovery.unbought import as_bought, unbought
 from core.privacy.ledger import admission
+from core.privacy.ledger.admission import MixedUnitsError
 from core.privacy.ledger.entries import entries_table
-from core.privacy.ledger.ledger import Ledger, MixedUnitsError
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Budget, Plan
+from core.schema.column import DomainColumn, Kind, SchemaColumn
 from core.schema.person import Person, Unit
-from core.schema.schema import Domain, DomainColumn, Kind, Schema, SchemaColumn
+from core.schema.schema import Domain, Schema
 from tests.ledger_files import ledger_files
 
 N = 1000

@@ -16,7 +16,8 @@ from core.privacy.plan import Budget
 from core.runs.execution.paid_release import shown_columns
 from core.runs.execution.review_histograms import ReviewHistograms
 from core.runs.request import RunRequest
-from core.schema.schema import Column, Domain, Kind
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain
 from core.services.planning import make_plan
 from tests.models.tables import rows, schema
 

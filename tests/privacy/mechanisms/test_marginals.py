@@ -13,7 +13,8 @@ from core.privacy.mechanisms.marginals import Marginals
 from core.privacy.plan import Budget
 from core.runs.execution.noisy_scores import ScoreCounts, cells_key, count_synthetic
 from core.runs.execution.paid_release import shown_columns
-from core.schema.schema import Column, Domain, Kind
+from core.schema.column import Column, Kind
+from core.schema.schema import Domain
 from tests.models.tables import rows, schema
 
 DOMAIN = schema().domain()

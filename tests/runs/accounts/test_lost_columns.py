@@ -11,9 +11,9 @@ from core.privacy.discovery.unbought import as_bought, at_stake, stand_in, unbou
 from core.runs.events import State
 from core.runs.execution.privacy_certificate import conditions
 from core.runs.request import RunRequest
+from core.schema.column import DomainSource, Provenance, Purchase, SchemaError
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines, parse_rule
-from core.schema.schema import DomainSource, Provenance, Purchase, SchemaError
 from core.services import declarations, imports, purchases, reviews, tables
 from core.services.planning import make_plan
 from core.services.schema_grid import grid_of

@@ -13,7 +13,9 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 
 from core.cli.main import main
-from core.privacy.ledger.ledger import Entry, HiddenError, Ledger, OverBudgetError
+from core.privacy.ledger.admission import HiddenError, OverBudgetError
+from core.privacy.ledger.entries import Entry
+from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
 from core.privacy.plan import LARGEST_EPSILON, Plan, default_delta
 from core.runs.accounts import people

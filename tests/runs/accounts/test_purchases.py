@@ -11,7 +11,7 @@ from core.privacy.discovery import release
 from core.privacy.discovery.planning import LISTS, Levels, _open_lists
 from core.privacy.discovery.thresholds import label_threshold
 from core.privacy.discovery.unbought import as_bought, unbought
-from core.privacy.ledger.ledger import HiddenError, OverBudgetError
+from core.privacy.ledger.admission import HiddenError, OverBudgetError
 from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.people import NEW, change_account
 from core.runs.accounts.purchases import (
@@ -27,9 +27,10 @@ from core.runs.execution.job import Job
 from core.runs.execution.pipeline import _set_since, execute
 from core.runs.request import RunRequest
 from core.runs.storage.artefacts import LocalArtefacts
+from core.schema.column import DomainSource, Provenance, SchemaError
 from core.schema.person import Person
 from core.schema.rules.rules import Determines
-from core.schema.schema import DomainSource, Provenance, Schema, SchemaError
+from core.schema.schema import Schema
 from core.services import imports
 from core.services import purchases as buying
 from core.services.planning import make_plan
@@ -237,7 +238,8 @@ def test_tagged_columns_are_not_bought_nor_settled(store):
 
 
 def only_domain(schema: Schema):
-    from core.schema.schema import Domain, DomainColumn
+    from core.schema.column import DomainColumn
+    from core.schema.schema import Domain
 
     return Domain(columns=tuple(DomainColumn.of(column) for column in schema.columns))
 

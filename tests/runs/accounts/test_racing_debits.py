@@ -19,7 +19,7 @@ import pytest
 
 from core.models.planning import plan_fit
 from core.privacy.accounting.accountant import epsilon
-from core.privacy.ledger.ledger import Entry
+from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Budget, Plan
 from core.runs.accounts.account import default_limit
 from core.runs.workspace import PROJECT_ROOT

@@ -34,8 +34,9 @@ from core.runs.execution.training_rows import (
 from core.runs.records import TableRecord
 from core.runs.storage.artefacts import ROWS
 from core.runs.storage.store import RunStore
+from core.schema.column import Column, Kind
 from core.schema.rules.rules import parse_rule
-from core.schema.schema import Column, Kind, Schema
+from core.schema.schema import Schema
 from core.services.export import reviewed_file
 from tests.runs import toy
 from tests.runs.workers import queued, releases, toy_plan

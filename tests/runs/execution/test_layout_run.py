@@ -21,7 +21,8 @@ from core.runs.storage.artefacts import (
     SYNTHETIC_TABLE,
 )
 from core.runs.storage.store import RunStore
-from core.schema.schema import Schema, SchemaError
+from core.schema.column import SchemaError
+from core.schema.schema import Schema
 from core.services import declarations, export, planning, reviews
 from tests.contract.fits import QUICK
 from tests.encoding.layouts import LOOKED_UP, ORDERED, PERSON, STAY, TOTAL, faults, made, schema

@@ -9,7 +9,7 @@ import pytest
 
 from core.models.planning import plan_fit
 from core.privacy.guarded import PrivateTable
-from core.privacy.ledger.ledger import Entry
+from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Budget
 from core.quality.report.outside import ONE_VOTE, outside_report
 from core.runs.errors import RunStoreError
@@ -19,8 +19,9 @@ from core.runs.execution.pipeline import execute
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
 from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import LocalArtefacts
+from core.schema.column import Column, Kind, SchemaError
 from core.schema.person import Person
-from core.schema.schema import Column, Kind, Schema, SchemaError
+from core.schema.schema import Schema
 from core.services import tables
 from tests.requests_for import request_for
 from tests.runs import toy

@@ -13,7 +13,7 @@ from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
-from core.schema.schema import DomainSource
+from core.schema.column import DomainSource
 from core.services import imports, planning, reviews, runs, shaping, tables
 from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.forked import new_interpreters

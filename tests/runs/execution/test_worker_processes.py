@@ -12,7 +12,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from core.privacy.ledger.ledger import LedgerError
+from core.privacy.ledger.admission import LedgerError
 from core.runs.accounts.account import default_limit, set_limit, table_account
 from core.runs.errors import RunStoreError
 from core.runs.events import State

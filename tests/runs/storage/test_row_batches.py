@@ -15,9 +15,10 @@ from core.reading.raw_cells import as_written, raw_frame
 from core.runs.records import TableRecord
 from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
+from core.schema.column import Column, Kind
 from core.schema.form import Form
 from core.schema.labels import to_labels, to_numbers
-from core.schema.schema import Column, Kind, Schema
+from core.schema.schema import Schema
 
 pytestmark = pytest.mark.slow
 

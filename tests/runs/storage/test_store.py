@@ -22,7 +22,8 @@ from core.runs.records import RunRecord, TableRecord
 from core.runs.storage import store as store_module
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
-from core.schema.schema import Column, Kind, Schema
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 from core.writing.whole_files import replacing
 from tests.postgres_server import BOTH
 from tests.requests_for import request_for

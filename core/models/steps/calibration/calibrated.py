@@ -21,8 +21,6 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Phase, Plan
 from core.schema.schema import Domain
 
-__all__ = ["SHARE", "Calibrate", "Calibrated", "CountTables"]
-
 S = TypeVar("S", bound=Settings)
 SHARE = "count_share"  # name of the setting
 

@@ -34,8 +34,6 @@ from core.models.steps.training.training_loop import Checkpoint
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Plan
 
-__all__ = ["Counts", "calibrate", "count", "calibrated", "counts_of"]
-
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
 TRUST = 4.0  # κ: the model's shares are taken to be off by half

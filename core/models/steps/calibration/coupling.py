@@ -15,8 +15,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["carried", "coupling", "goal_of"]
-
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
 

@@ -22,8 +22,6 @@ from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.training.column_bins import ColumnBins
 from core.schema.schema import Domain
 
-__all__ = ["Reweigh"]
-
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
 FEWEST = 512  # candidates at a time, so that few rows too are drawn by their weights

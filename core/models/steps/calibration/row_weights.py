@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-__all__ = ["CellTable", "cells_of", "fit_row_weights", "inclusion", "log_weights", "systematic"]
-
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
 ITERATIONS = 150

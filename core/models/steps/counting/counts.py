@@ -17,8 +17,6 @@ from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.scales import ColumnScale
 from core.privacy.mechanisms.additive import Mechanism
 
-__all__ = ["LEAST_NOISE", "PairTarget", "Query", "SetCounts", "SumCounts", "uniform_query"]
-
 LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
 
 

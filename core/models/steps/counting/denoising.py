@@ -27,8 +27,6 @@ from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.empirical_bayes import independent, pooled
 from core.models.steps.counting.scales import ColumnScale
 
-__all__ = ["denoised"]
-
 Floats = NDArray[np.float64]
 # Share of a target that is estimated from rows and columns that look alike, and how far this lies
 # from what was shrunk, as a share of records: below the first there is little noise to take off,

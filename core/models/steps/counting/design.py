@@ -11,12 +11,7 @@ from functools import cached_property
 from itertools import combinations
 
 from core.encoding.codec import Block, Codec
-from core.schema.schema import Kind
-
-__all__ = [
-    "ALL_PAIRS", "CELLS", "COLUMNS", "FOCUS", "PAIRS", "RELATIONS", "SCALES", "SCAN", "TOGETHER",
-    "Design", "SumCandidate",
-]  # fmt: skip
+from core.schema.column import Kind
 
 SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, FOCUS = (
     "scales", "columns", "scan", "relations", "pairs", "focus",

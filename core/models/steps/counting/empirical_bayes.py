@@ -17,8 +17,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fitted_margins", "independent", "pooled"]
-
 Floats = NDArray[np.float64]
 PASSES = 2  # over rows, then columns
 ROUNDS = 20  # of expectation and maximisation, of how common each shape is

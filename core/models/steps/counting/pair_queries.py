@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from core.models.steps.counting.design import ALL_PAIRS, Design
 
-__all__ = ["BY_CELLS", "BY_ENERGY", "WEIGHTING_SCHEMES", "PairQueries", "select_pairs"]
-
 Floats = NDArray[np.float64]
 PAIR_SNR_THRESHOLD = 3.0  # standard deviations above what noise alone shows, of a significant pair
 FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6

@@ -9,8 +9,6 @@ from core.models.steps.counting.design import COLUMNS, FOCUS, PAIRS, RELATIONS, 
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 
-__all__ = ["CLOSENESS", "COUNTING_STAGES", "TITLES", "counting_phases"]
-
 TITLES = {
     SCALES: "Histogram of each column",
     COLUMNS: "Counts of each column",

@@ -16,8 +16,6 @@ from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.relations import Determined
 from core.models.steps.counting.scales import ColumnScale
 
-__all__ = ["Placing"]
-
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
 

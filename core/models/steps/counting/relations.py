@@ -18,8 +18,6 @@ from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.scales import ColumnScale
 
-__all__ = ["Determined", "determined", "sums_kept"]
-
 Floats = NDArray[np.float64]
 # Share of records that may break a relation which rows are made to keep, and the largest standard
 # deviation of it. Within one of these a relation is believed: one that is missed costs many rows,

@@ -51,8 +51,6 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.plan import Plan
 
-__all__ = ["Releases"]
-
 Floats = NDArray[np.float64]
 SCHEME = "weighting_scheme"  # name in a checkpoint
 MOST_REPORTED = 300  # sets that are shown to people

@@ -22,8 +22,6 @@ from core.models.steps.counting.design import CELLS
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.mechanisms.additive import Mechanism
 
-__all__ = ["ColumnScale", "FineHistograms", "fine_grid", "fine_grids", "scales_of"]
-
 Floats = NDArray[np.float64]
 FEWEST_CELLS, MOST_CELLS = 16, 1024  # of a long or continuous scale
 SHORT_GRID = 128  # values of a step grid that get a fine cell each, whatever the noise

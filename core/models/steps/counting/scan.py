@@ -25,8 +25,6 @@ from core.models.steps.counting.design import Design
 from core.models.steps.counting.scales import ColumnScale
 from core.privacy.mechanisms.additive import Mechanism
 
-__all__ = ["Scan", "Scanned", "normal_score", "draw_signs"]
-
 Floats = NDArray[np.float64]
 ROWS_AT_ONCE = 1024  # products of this many records are in memory together
 

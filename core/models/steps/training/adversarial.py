@@ -17,8 +17,6 @@ from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import GradientMechanism, SampledRelease
 
-__all__ = ["AdversarialConfig", "AdversarialTrainer", "seeded"]
-
 N = TypeVar("N")
 
 

@@ -20,8 +20,6 @@ from torch import Tensor
 
 from core.encoding.codec import Block, Codec, Codes
 
-__all__ = ["ColumnBins", "column_bins", "draw_codes", "one_of_each"]
-
 LONGEST_GRID = 128  # values of a step grid that get a bin each
 CELLS = 64  # equal-width cells otherwise
 BELOW_ONE = 1.0 - 2.0**-23  # a uniform float32 times this, times a total, is below the total

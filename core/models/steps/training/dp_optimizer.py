@@ -11,8 +11,6 @@ from torch import Tensor
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.dpsgd.gradient import GradientMechanism, SampledRelease
 
-__all__ = ["CLIPPED", "SIGNAL", "DPAdam", "warm_decay"]
-
 CLIPPED = "records clipped, %"  # names of metrics, as charts show them
 SIGNAL = "signal above noise"
 _FIRST, _SECOND = 0.9, 0.99  # Adam's decays; the second is short because noise dominates it

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["normals", "uniforms"]
-
 Device = torch.device | str
 
 

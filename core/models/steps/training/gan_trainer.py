@@ -20,8 +20,6 @@ from core.privacy.dpsgd.dense import Dense, GradFactor
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.guarded import PrivateTable
 
-__all__ = ["GanTrainer", "Generator", "gan_ensemble", "new_critic", "train_gan"]
-
 
 class Generator(nn.Module):
     """Latent points → outputs: linear layers with layer norm, leaky ReLU and residual links.

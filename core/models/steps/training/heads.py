@@ -20,8 +20,6 @@ from core.encoding.codec import Codec, Codes
 from core.models.steps.training.column_bins import ColumnBins, column_bins, draw_codes
 from core.models.steps.training.draws import uniforms
 
-__all__ = ["Heads"]
-
 Emit = Callable[[int, torch.Generator], Tensor]  # rows, randomness on the CPU → [rows, S]
 WAVES = 8  # what critics see of each number beside its position
 CERTAIN = 1e4  # a logit that leaves no other bin a chance

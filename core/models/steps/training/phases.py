@@ -6,8 +6,6 @@ from core.message import Message
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 
-__all__ = ["CRITIC", "gradient_phase"]
-
 CRITIC = "critic"  # name of a GAN's private phase, and of its critic among networks
 
 

@@ -8,20 +8,6 @@ from pydantic import AfterValidator, Field
 
 from core.models.card import Frozen, tunable
 
-__all__ = [
-    "BATCH",
-    "CLIP_NORM",
-    "FAKES",
-    "LATENT",
-    "LEAST_STEPS",
-    "RATE",
-    "SNAPSHOTS",
-    "TEMPERATURE",
-    "AutomaticSteps",
-    "GanSettings",
-    "counting_share",
-]
-
 LEAST_STEPS = 10  # the learning rate's schedule needs a few to rise and fall
 
 

@@ -14,8 +14,6 @@ from torch.nn import functional
 from core.models.steps.training.heads import Heads
 from core.privacy.dpsgd.dense import SLOPE, Layer
 
-__all__ = ["Layers", "SnapshotEnsemble", "Snapshots", "unpacked"]
-
 NUMBERS_AT_ONCE = 2**23  # hidden values held at a time, whatever the number of rows and critics
 
 Layers = tuple[tuple[Tensor, Tensor], ...]  # weights [N, out, in] and biases [N, out]

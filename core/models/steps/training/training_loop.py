@@ -20,8 +20,6 @@ from core.privacy.meter import Meter
 from core.privacy.plan import Phase
 from core.writing.whole_files import replacing
 
-__all__ = ["Checkpoint", "Trainable", "private", "train"]
-
 POINTS = 64  # at least so many points of a curve, however soon a phase is over
 EVENT_SECONDS, PREVIEW_SECONDS, CHECKPOINT_SECONDS = 0.5, 4.0, 20.0
 

@@ -9,8 +9,6 @@ from typing import Literal
 
 from core.runs.workspace import PROJECT_ROOT
 
-__all__ = ["collect", "start"]
-
 # kept so that those that ended are collected and never stay zombies
 _children: list[subprocess.Popen[bytes]] = []
 

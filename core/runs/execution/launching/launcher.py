@@ -10,8 +10,6 @@ from core.message import Message
 from core.models.shaped_output import Shape
 from core.runs.events import State
 
-__all__ = ["REFUSED", "SETTING", "Launcher", "SampleRequest", "facts_name", "not_resumable"]
-
 SETTING = "FACSIMILE_LAUNCHER"  # where runs are worked off
 
 REFUSED = 3  # exit status of sampling: the sentence on stdout says why such rows cannot be had

@@ -11,8 +11,6 @@ from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.extensions import cluster_module
 from core.runs.storage.store import RunStore
 
-__all__ = ["configured_launcher", "configured_summation"]
-
 
 def configured_launcher(store: RunStore) -> Launcher:
     """The launcher that FACSIMILE_LAUNCHER names: one run at a time on this machine when not set.

@@ -23,8 +23,6 @@ from core.runs.storage.engine import can_write
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, private_folder
 
-__all__ = ["LocalLauncher"]
-
 LOG = "worker.log"
 SAMPLING = ("-m", "core.runs.execution.sampling_process")
 # Sampling takes seconds, and of the slowest model half a second for a thousand rows: a process that

@@ -32,8 +32,6 @@ from core.runs.errors import RunStoreError
 from core.runs.storage.database import Base
 from core.runs.storage.engine import is_shared
 
-__all__ = ["HEAD", "METADATA", "bring_up_to_date", "create_tables", "migrating"]
-
 HEAD = "0.1.0"  # the newest revision in `versions`
 METADATA = (Base.metadata, entries_table.metadata)  # of every table in the database
 FOLDER = Path(__file__).parent

@@ -20,8 +20,6 @@ from sqlalchemy import Engine, func, select
 
 from core.runs.storage.engine import is_shared
 
-__all__ = ["SharedClock", "elapsed", "machine_name", "moment", "read_clock"]
-
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PROCESSES = "/proc/self/ns/pid"
 

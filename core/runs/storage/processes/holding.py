@@ -13,8 +13,6 @@ from core.runs.storage.database import RunRow
 from core.runs.storage.engine import is_shared
 from core.runs.storage.processes.clock import machine_name, moment
 
-__all__ = ["held_by", "to_adopt", "to_beat", "to_claim"]
-
 
 def held_by(engine: Engine, pid: int) -> Any:
     """Whether a process of this machine holds a run, for a statement.

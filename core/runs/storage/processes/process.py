@@ -17,15 +17,6 @@ from core.runs.storage.database import RunRow
 from core.runs.storage.engine import is_shared
 from core.runs.storage.processes.clock import SharedClock, machine_name, read_clock
 
-__all__ = [
-    "LostRun",
-    "Readings",
-    "runs_without_worker",
-    "holder_gone",
-    "process_alive",
-    "started_since_boot",
-]
-
 STALE_SECONDS = 60.0  # without a sign of life for so long, a worker on another machine is gone
 START_SECONDS = 60.0  # a claimed run whose worker has not shown up by then never started
 MIB = 1024.0**2

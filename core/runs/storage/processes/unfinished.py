@@ -23,8 +23,6 @@ from core.runs.storage.scratch import held_folder, remove_leftovers
 from core.runs.storage.storages import Storage
 from core.runs.workspace import Workspace, private_folder
 
-__all__ = ["NOTHING_KEPT", "UnfinishedTables"]
-
 NOTHING_KEPT = "Nothing of the table was saved."
 
 

@@ -18,8 +18,6 @@ from sqlalchemy.orm import Session
 from core.runs.storage.database import InsideViewRow, TableRow
 from core.runs.storage.table_store import TableStore
 
-__all__ = ["SOMEBODY", "InsideView", "record_view", "viewed_runs", "recorded_views"]
-
 SOMEBODY = "somebody here"  # without sign-in, and before a name was given
 
 

@@ -25,26 +25,6 @@ from core.runs.storage.database import NoteRow
 from core.runs.storage.reviews.inside_views import record_view
 from core.runs.storage.table_store import TableStore
 
-__all__ = [
-    "Comment",
-    "Decision",
-    "Rule",
-    "ScorePick",
-    "ReviewVerdict",
-    "called",
-    "comment",
-    "comments",
-    "decide",
-    "missing",
-    "pick",
-    "picked",
-    "picked_by_scores",
-    "rule",
-    "set_rule",
-    "settle",
-    "review_verdicts",
-]
-
 MOST = 4_000  # characters of a comment
 SIGNED = re.compile(r"(\S+@\S+) \((.*?)\)?")  # where people sign in: an address and a name
 
