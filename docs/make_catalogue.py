@@ -43,7 +43,7 @@ CALLS = {
 }
 # by which cards, metrics, phases and figures say what they are
 FIELDS = {
-    "family", "goal", "label", "makes", "meaning", "name", "note", "otherwise", "privacy",
+    "family", "goal", "label", "makes", "meaning", "note", "otherwise", "privacy",
     "published", "series", "soundness", "source", "suits", "summary", "text", "title", "unit",
     "weak_at", "what", "words",
 }  # fmt: skip
@@ -53,7 +53,7 @@ _BESIDE_WORDS = re.compile(r"\{[^{}]*\}|<[^<>]*>")
 
 def has_words(template: str) -> bool:
     """Whether a template holds more than fields, numbers' marks and the tags of figures."""
-    return bool(re.search(r"[^\W\d_]", _BESIDE_WORDS.sub("", template)))
+    return bool(re.search(r"[^\W\d_]{2}", _BESIDE_WORDS.sub("", template)))
 
 
 def texts_of_calls(source: str) -> Iterator[str]:

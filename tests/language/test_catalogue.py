@@ -72,7 +72,7 @@ NOTE: str = "Nothing was read."
 limit = "not collected here"
 class State(StrEnum):
     DONE = "done"
-Card(name="Draft", key="draft")
+Card(title="Draft", key="draft")
 raise ValueError("a developer's error")
 """
     assert sorted(make_catalogue.texts_of_declarations(source)) == [
