@@ -43,9 +43,9 @@ CALLS = {
 }
 # by which cards, metrics, phases and figures say what they are
 FIELDS = {
-    "family", "goal", "label", "makes", "meaning", "note", "otherwise", "privacy",
-    "published", "series", "soundness", "source", "suits", "summary", "text", "title", "unit",
-    "weak_at", "what", "words",
+    "caption", "choices", "good_at", "help", "label", "makes", "meaning", "note", "otherwise",
+    "published", "series", "soundness", "source", "summary", "text", "title", "unit", "weak_at",
+    "what", "words",
 }  # fmt: skip
 _TWO_WORDS = re.compile(r"[A-Za-z]{2,}[,;:]?(?:\s+\S{1,2})?\s+\S*[A-Za-z]{2,}")
 _BESIDE_WORDS = re.compile(r"\{[^{}]*\}|<[^<>]*>")

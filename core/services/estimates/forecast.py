@@ -168,7 +168,10 @@ def advise(
     chosen = USUAL if losses.get(USUAL, math.inf) <= losses[best] + CLEARLY else best
     second = min((m for m in losses if m != chosen), key=lambda model: losses[model])
     one = known[chosen]
-    width = " to ".join(map(str, dict.fromkeys(one.columns)))
+    first, *more = dict.fromkeys(one.columns)
+    width = Message("{n}", n=first)
+    if more:
+        width = Message("{first} to {last}", first=first, last=more[-1])
     sentences = [
         Message(
             "**{model}** is recommended. On {n} generated tables of {width} columns with as many "
