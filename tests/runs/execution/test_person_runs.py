@@ -120,9 +120,12 @@ def test_a_model_sees_rows_by_person_as_certified(store, table, schema, frame, t
 @pytest.mark.parametrize(
     ("person", "words"),
     [
-        (None, "(one record swapped for any other in the same place of the file)"),
-        (Person(rows=3), "one person's swapped for any others in the same places of the file)"),
-        (PERSON, "swapped for any other under any key; as many people stay trained on, so nobody"),
+        (None, "(one record swapped for any other at the same position in the file)"),
+        (Person(rows=3), "to one person swapped for any others at the same positions in the file)"),
+        (
+            PERSON,
+            "swapped for any other under any key; the number of people trained on stays the same",
+        ),
     ],
 )
 def test_the_relation_says_what_stays(person, words, schema):
@@ -150,7 +153,10 @@ def test_conditions_say_whose_rows_are_protected(schema):
         person: conditions(schema.model_copy(update={"person": person}), n=7)[:2]
         for person in (None, Person(rows=1), Person(rows=3), PERSON)
     }
-    assert "every row counts as a person" in said[None][1] and said[None] == said[Person(rows=1)]
+    assert (
+        "every row counts as a separate person" in said[None][1]
+        and said[None] == said[Person(rows=1)]
+    )
     assert "per person, at most 3 rows" in said[Person(rows=3)][1]
     assert "people, 7" in said[PERSON][0] and "two people" in said[PERSON][1]
 
