@@ -108,5 +108,5 @@ def test_weighted_shares_are_called_shifted_with_right_noise():
     assert not any(note.startswith("Real shares were released") for note in report.notes)
     figure = column_figure(report.model_dump(), "ill")
     names = {trace["name"] for trace in figure["data"]}
-    assert "real, shifted as the table is" in names and "real" not in names
+    assert "real, shifted like the table" in names and "real" not in names
     assert not report.columns["age"].shifted  # nothing of it is shown
