@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from core.models.events import OnEvent
 from core.models.saved_model import SavedModel
-from core.privacy.plan import Phase
+from core.privacy.plan import Phase, Plan
 from core.schema.schema import Domain
 
 if TYPE_CHECKING:
@@ -47,12 +47,15 @@ class State:
     """What a run has made so far, of releases and synthetic rows alone.
 
     Attributes:
+      plan: whose noise and settings the steps go by; the table's where None. An audit hands its
+        models the plan as claimed, and a table that carries out another one.
       counts: released counts that calibration reads, if any were made.
       model: trained so far; None before.
       releases: values to be kept beside the model, by the name of their file.
       verdicts: what was found of tagged columns, a JSON object a group.
     """
 
+    plan: Plan | None = None
     counts: Any = None
     model: SavedModel | None = None
     releases: Mapping[str, BaseModel] = field(default_factory=dict)

@@ -104,7 +104,8 @@ class Synthesizer(Generic[S]):
           FitCancelled, FitPaused: the observer's signal was followed.
         """
         settings = self.configure(plan.settings, private=plan.budget.private)
-        return run_steps(self.steps(table.domain, settings), table, State(), context).trained
+        steps = self.steps(table.domain, settings)
+        return run_steps(steps, table, State(plan=plan), context).trained
 
     def load(self, folder: Path) -> SavedModel:
         """The model that `SavedModel.save` wrote."""
@@ -139,5 +140,5 @@ class Training(Generic[S]):
 
     def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
         """See `Step`."""
-        fitted = self.model.trainer().fit(table, table.plan, context)
+        fitted = self.model.trainer().fit(table, state.plan or table.plan, context)
         return replace(state, model=SavedModel(fitted))

@@ -46,7 +46,7 @@ def check(store: RunStore, table: TableRecord, disk: Disk, firsts: Iterable[int]
             run = fill(store, table, disk, first, last)
             where = f"write {first} to {last}: {run.state} {run.error} {run.message}"
             if run.state is State.FAILED:
-                assert run.error is not None and "is full. Make room" in run.error, where
+                assert run.error is not None and "is full. Free some space" in run.error, where
             elif run.state is not State.DONE:
                 assert run.state in (State.QUEUED, State.LOST), where
             if run.state is State.QUEUED:

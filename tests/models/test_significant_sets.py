@@ -119,12 +119,12 @@ def test_luck_is_judged_by_how_many_squares_there_are() -> None:
     assert naive > 1e-3 and told < 1e-4  # of a normal number, 3e-5
 
 
-def test_a_draft_is_trained_only_where_larger_sets_were_scanned(
+def test_a_preliminary_model_is_trained_only_for_larger_sets(
     parity: tuple[Ear, Path], tmp_path: Path
 ) -> None:
-    assert "draft" in parity[0].phases
+    assert "preliminary" in parity[0].phases
     pairs_alone = fit(tmp_path, parity=True, most_together=2)
-    assert "draft" not in pairs_alone.phases and "training" in pairs_alone.phases
+    assert "preliminary" not in pairs_alone.phases and "training" in pairs_alone.phases
 
 
 def test_a_tagged_column_is_in_no_set(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_the_version_is_the_projects() -> None:
 
 def test_the_image_comes_up_closed_and_says_how_to_open_it(served: Served) -> None:
     answer = served.page()
-    assert answer.status_code == 503 and "nobody has to sign in" in answer.text
+    assert answer.status_code == 503 and "sign-in is not set up" in answer.text
     assert "open_to_network = true" in answer.text and "<script" not in answer.text
     for path in ("tables", "media/x", "static/js/x.js", "_stcore/host-config", "_stcore/metrics"):
         assert served.page(path).status_code == 503

@@ -52,4 +52,4 @@ def test_no_words_say_less_than_the_claim() -> None:
     )
     assert certificate["claim"] == "ε = 1.001, δ = 1.01e-06"
     bought = Purchase(entry="1-a", epsilon=0.10004, epsilon_replace=0.2, delta=1e-7, domain="")
-    assert "ε 0.1001 for all" in bought.words
+    assert "cost ε 0.1001 in total" in bought.words

@@ -65,7 +65,7 @@ def test_names_say_when_nothing_is_private(run):
 
 
 def test_no_table_yet_is_said(store, run):
-    with pytest.raises(NotFoundError, match="no synthetic table"):
+    with pytest.raises(NotFoundError, match="not made a synthetic table"):
         export.reviewed_file(store, run, format="csv")
 
 

@@ -158,8 +158,8 @@ def test_a_report_of_samples_says_so(schema: Schema, frame: pd.DataFrame) -> Non
     report = build_report(frame.head(20), frame.tail(30), schema, rows=(4000, 5000))
     assert (report.rows_real, report.rows_synthetic) == (4000, 5000)
     assert report.notes[0] == (
-        "Compared on 20 of 4,000 real rows and 30 of 5,000 synthetic ones, chosen by their place "
-        "alone."
+        "Compared on 20 of 4,000 real rows and 30 of 5,000 synthetic rows, chosen by their "
+        "position alone."
     )
     assert not build_report(frame, frame, schema).notes[0].startswith("Compared on")
 

@@ -81,7 +81,7 @@ def test_sample_table_to_more_rows(store: RunStore) -> None:
     for file in store.artefacts(run.id).path("model").iterdir():
         file.unlink()
     before = sorted(Path(path).parent.iterdir())
-    with pytest.raises(RunStoreError, match="no file is left"):
+    with pytest.raises(RunStoreError, match="no file was saved"):
         runs.generate_rows(store, launcher, run.id, SampleRequest(rows=7))
     assert sorted(Path(path).parent.iterdir()) == before
 

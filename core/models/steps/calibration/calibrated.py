@@ -46,7 +46,7 @@ class CountTables:
         # tensors: cards and plans must not wait for them
         from core.models.steps.calibration.calibration import count
 
-        return replace(state, counts=count(table, table.plan, context))
+        return replace(state, counts=count(table, state.plan or table.plan, context))
 
 
 @dataclass(frozen=True)
