@@ -7,13 +7,18 @@ and comparisons need to know nothing of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
+from string import Formatter
 from typing import Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator
 
 Value = str | int | float  # a string may be a message
+_FORM = re.compile(
+    r"[+-]?0?[0-9]?,?(\.[0-9]{1,2})?[a-z%]?"
+)  # of numbers, as our templates have them
 
 
 class Message(str):
@@ -130,10 +135,23 @@ def from_json(saved: Any) -> Any:
     if saved.keys() != {"text", "template", "values"} or not isinstance(saved["text"], str):
         return {key: from_json(part) for key, part in saved.items()}
     try:
+        _check_fields(saved["template"])
         message = Message(saved["template"], **from_json(saved["values"]))
     except (AttributeError, LookupError, TypeError, ValueError):
         return saved["text"]  # somebody changed what was stored
     return message if message == saved["text"] else saved["text"]
+
+
+def _check_fields(template: str) -> None:
+    """Refuse a template from a file that would reach into a value or fill the memory with one.
+
+    A schema from elsewhere holds notes: `{x:>9000000000}` in one would take nine gigabytes.
+    """
+    for _, name, form, conversion in Formatter().parse(template):
+        if name is not None and not (name.isidentifier() and conversion is None):
+            raise ValueError(f"a field '{name}' of no plain name")
+        if form and not _FORM.fullmatch(form):
+            raise ValueError(f"a format '{form}' that no text of ours has")
 
 
 def _checked(value: object) -> str:
