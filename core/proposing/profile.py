@@ -206,4 +206,8 @@ def _edges(low: float, high: float, column: Column) -> Floats:
     if low == high:
         half = max(column.step, abs(low) * 1e-9, 1e-9) / 2
         return np.array([low - half, low + half])
-    return np.unique(edges_of(column, low, high, MAX_BINS)[0])
+    if column.scale == "log":  # bars cannot show atoms, which `edges_of` gives bins of zero width
+        edges = np.sinh(np.linspace(np.arcsinh(low), np.arcsinh(high), MAX_BINS + 1))
+        edges[0], edges[-1] = low, high  # rounding must not push the extremes out
+        return edges
+    return edges_of(column, low, high, MAX_BINS)[0]
