@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.quality.report.types import View
 from core.runs.records import RunRecord
-from core.runs.storage.reviews import inside_views, notes
+from core.runs.storage.reviews import inside_views
 from core.runs.storage.reviews.inside_views import SOMEBODY, InsideView
 from core.runs.storage.reviews.notes import (
     Comment,
@@ -12,9 +12,16 @@ from core.runs.storage.reviews.notes import (
     ReviewVerdict,
     Rule,
     called,
+    comment,
+    comments,
+    decide,
+    missing,
+    pick,
     picked,
+    review_verdicts,
     rule,
     set_rule,
+    settle,
 )
 from core.runs.storage.store import RunStore
 from core.services import reviews
@@ -33,73 +40,13 @@ __all__ = [
     "looks",
     "pick",
     "picked",
+    "review_verdicts",
     "rule",
     "seen_runs",
     "set_rule",
     "settle",
-    "verdicts",
     "waits_for",
 ]
-
-
-def comments(store: RunStore, run: RunRecord, view: View) -> tuple[Comment, ...]:
-    """A run's comments, oldest first; outside only those that were written outside."""
-    return tuple(notes.comments(store, run.id, view))
-
-
-def comment(
-    store: RunStore, run: RunRecord, *, about: str, author: str, text: str, view: View
-) -> None:
-    """Pin a comment to a figure, or to the whole run where `about` is empty.
-
-    Raises:
-      RunStoreError: no name or no text; nothing was saved.
-    """
-    notes.comment(
-        store,
-        table_id=run.table_id,
-        run_id=run.id,
-        about=about,
-        author=author,
-        text=text,
-        view=view,
-    )
-
-
-def settle(store: RunStore, run: RunRecord, comment_id: int, *, author: str) -> None:
-    """Mark a comment as dealt with."""
-    notes.settle(store, table_id=run.table_id, run_id=run.id, comment_id=comment_id, author=author)
-
-
-def verdicts(store: RunStore, run: RunRecord, view: View = "inside") -> list[ReviewVerdict]:
-    """Everyone's last verdict on a run, oldest first; outside without reasons written inside."""
-    return notes.review_verdicts(store, run.id, view)
-
-
-def decide(
-    store: RunStore,
-    run: RunRecord,
-    *,
-    author: str,
-    decision: Decision | None,
-    text: str,
-    view: View,
-) -> None:
-    """Approve a run or ask for changes; a later verdict of the same person replaces this one.
-
-    Raises:
-      RunStoreError: no choice, no name, or changes are asked for without saying which; nothing
-        was saved.
-    """
-    notes.decide(
-        store,
-        table_id=run.table_id,
-        run_id=run.id,
-        author=author,
-        decision=decision,
-        text=text,
-        view=view,
-    )
 
 
 def waits_for(store: RunStore, run: RunRecord, view: View) -> str:
@@ -109,12 +56,7 @@ def waits_for(store: RunStore, run: RunRecord, view: View) -> str:
     """
     if view == "inside":
         return reviews.waits_for(store, run)
-    return notes.missing(store, table_id=run.table_id, run_id=run.id)
-
-
-def pick(store: RunStore, run: RunRecord, *, author: str) -> None:
-    """Name the run of its table that shall be released, chosen by eye."""
-    notes.pick(store, table_id=run.table_id, run_id=run.id, author=author)
+    return missing(store, table_id=run.table_id, run_id=run.id)
 
 
 def look(store: RunStore, run: RunRecord, *, author: str) -> None:

@@ -59,7 +59,7 @@ class RunComments:
     @classmethod
     def about(cls, run: RunRecord, view: View) -> RunComments:
         """What is said of a run, as far as this view may show it."""
-        return cls(run, view, notes.comments(store(), run, view))
+        return cls(run, view, tuple(notes.comments(store(), run.id, view)))
 
 
 def comment_button(talk: RunComments, about: str) -> None:
@@ -83,7 +83,15 @@ def _comment_dialog(run: RunRecord, about: str, view: View) -> None:
         sent = st.form_submit_button(say("Save comment"), type="primary")
     if sent:
         with signed(name):
-            notes.comment(store(), run, about=about, author=name, text=text, view=view)
+            notes.comment(
+                store(),
+                table_id=run.table_id,
+                run_id=run.id,
+                about=about,
+                author=name,
+                text=text,
+                view=view,
+            )
 
 
 def name_field(purpose: str) -> str:
@@ -136,7 +144,7 @@ def _decide(run: RunRecord, view: View) -> None:
         )
         return
     # of another run, or after a verdict, nothing is chosen yet
-    fresh = f"{run.id}_{len(notes.verdicts(store(), run))}"
+    fresh = f"{run.id}_{len(notes.review_verdicts(store(), run.id))}"
     with st.form("verdict_form", clear_on_submit=False):
         name = name_field("verdict")
         if not guard.configured():
@@ -155,12 +163,20 @@ def _decide(run: RunRecord, view: View) -> None:
         sent = st.form_submit_button(say("Submit verdict"))
     if sent:
         with signed(name):
-            notes.decide(store(), run, author=name, decision=decision, text=text, view=view)
+            notes.decide(
+                store(),
+                table_id=run.table_id,
+                run_id=run.id,
+                author=name,
+                decision=decision,
+                text=text,
+                view=view,
+            )
 
 
 def _verdicts(run: RunRecord, view: View) -> None:
     st.subheader(say("Verdicts"), anchor=False)
-    verdicts = notes.verdicts(store(), run, view)
+    verdicts = notes.review_verdicts(store(), run.id, view)
     if not verdicts:
         st.caption(say("No verdicts yet."))
     for verdict in verdicts:
@@ -247,5 +263,11 @@ def _comment(run: RunRecord, comment: Comment) -> None:
         if comment.settled_by:
             st.caption(say(":material/check: Resolved by {name}", name=named(comment.settled_by)))
         elif st.button(say("Resolve"), key=f"settle_{comment.id}", icon=":material/check:"):
-            notes.settle(store(), run, comment.id, author=signed_name() or SOMEBODY)
+            notes.settle(
+                store(),
+                table_id=run.table_id,
+                run_id=run.id,
+                comment_id=comment.id,
+                author=signed_name() or SOMEBODY,
+            )
             st.rerun()

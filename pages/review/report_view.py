@@ -154,11 +154,11 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
     )
     remarks = [
         _remark(comment, discussion.title(comment.about), comment.text)
-        for comment in notes.comments(store(), run, view)
+        for comment in notes.comments(store(), run.id, view)
     ]
     remarks += [
         _remark(verdict, say("verdict"), f"{said(verdict.decision.value)}. {verdict.text}")
-        for verdict in notes.verdicts(store(), run, view)
+        for verdict in notes.review_verdicts(store(), run.id, view)
     ]
     return page(
         report,

@@ -82,7 +82,7 @@ def _table(reports: Reports, ranked: Ranking | None) -> None:
     config: dict[str, Any] = {}
     rows = []
     for run, report in reports:
-        decisions = [v.decision for v in notes.verdicts(store(), run)]
+        decisions = [v.decision for v in notes.review_verdicts(store(), run.id)]
         row: dict[str, Any] = {
             to_say("Run"): shared.run_title(run),
             to_say("Model"): shared.model_name(run.model),
@@ -207,7 +207,7 @@ def _pick(runs: list[RunRecord], labels: dict[str, str]) -> None:
         sent = st.form_submit_button(say("Pick this run"), icon=":material/trophy:")
     if sent and chosen is not None:
         with discussion.signed(name):
-            notes.pick(store(), by_id[chosen], author=name)
+            notes.pick(store(), table_id=table, run_id=chosen, author=name)
 
 
 def _pick_by_scores(runs: list[RunRecord], ranked: Ranking, labels: dict[str, str]) -> None:
