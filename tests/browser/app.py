@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from core.runs.events import State
 from core.services import runs
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 # The first draws the same pages with an eighth less work: it is Chromium without the window.
@@ -83,13 +83,6 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
         self.process.wait()
-
-
-def free_port() -> int:
-    """A port that nobody listened on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -16,9 +16,9 @@ from core.runs.request import RunRequest
 from core.runs.storage.access import set_access
 from core.services import imports, planning, runs
 from core.services.sample_tables import sample_table
-from tests.browser.app import free_port
 from tests.browser.provider import CLIENT, PASSWORD, Provider
 from tests.pages.screen import finish
+from tests.ports import free_port
 
 COOKIE_SECRET = "0123456789abcdef0123456789abcdef"
 USER = "_streamlit_user"

@@ -18,17 +18,12 @@ from core.runs.execution.launching.launcher import SETTING
 from core.runs.storage.store import RunStore
 from core.runs.workspace import PROJECT_ROOT, Workspace
 from tests.cluster import toy_node
+from tests.ports import free_port
 from tests.runs import workers
 from tests.runs.conftest import frame, schema, table  # noqa: F401
 from tests.runs.workers import until
 
 STORE_BYTES = 80_000_000
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 class Nodes:

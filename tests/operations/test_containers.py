@@ -21,7 +21,6 @@ import httpx
 import pytest
 
 from core.runs.execution.privacy_certificate import VERSION
-from tests.browser.app import free_port
 from tests.operations.containers import (
     COMPOSE,
     ROOT,
@@ -33,6 +32,7 @@ from tests.operations.containers import (
     instructions,
     service,
 )
+from tests.ports import free_port
 from tests.runs.workers import until
 
 pytestmark = pytest.mark.slow

@@ -14,8 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.browser.app import Server, free_port, server
+from tests.browser.app import Server, server
 from tests.operations.containers import ROOT, service
+from tests.ports import free_port
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 OPENSSL = shutil.which("openssl")
@@ -67,12 +68,14 @@ class Proxy:
         """Start it and wait until it listens."""
         self.process = subprocess.Popen(self.command)
         end = time.monotonic() + 60
-        while time.monotonic() < end:
+        while time.monotonic() < end and self.process.poll() is None:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.1)
-        raise RuntimeError("nginx did not start")
+        self.stop()
+        log = self.folder / "error.log"
+        raise RuntimeError(f"nginx did not start: {log.read_text() if log.exists() else 'no log'}")
 
     def stop(self) -> None:
         """End it with its workers."""
