@@ -116,7 +116,7 @@ def _model(run: RunRecord) -> Iterator[str]:
     card = {card.id: card for card in cards()}.get(run.model)
     if card is not None:
         yield Message(
-            "{name} is weak at: {weak_at}", name=card.name, weak_at=joined([card.weak_at])
+            "Weaknesses of {name}: {weak_at}", name=card.name, weak_at=joined([card.weak_at])
         )
     if run.schema.person is not None and run.schema.person.grouped:
         yield Message(

@@ -170,7 +170,7 @@ def test_the_outside_view_and_file_say_what_is_not_real(store, tagged, start, sh
         assert "bought for ε = 0.1" in said and ("refused" in said) is not granted
         assert "No certificate was bought" in said  # for the group that has none
         assert "Made up, with nothing real in them: visit_id" in said
-        assert "is weak at" in said
+        assert "Weaknesses of" in said
         assert "p = 0.0" not in said and "p_stein" not in said  # the inside check stays inside
 
 

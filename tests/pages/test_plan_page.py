@@ -175,9 +175,9 @@ def test_one_switch_boosts_an_adversarial_model(store, table, show, gone, base):
 def test_boosting_offers_its_bases(table, show):
     at = show("plan", table=table.id)
     at.pills[0].set_value("pgb").run()
-    (bases,) = [g for g in at.segmented_control if g.label == "Base"]
+    (bases,) = [g for g in at.segmented_control if g.label == "Base model"]
     at = whole(bases.set_value("ppem").run())
-    assert "Training the tagged columns" in words(at)
+    assert "Training on the tagged columns" in words(at)
 
 
 @pytest.mark.parametrize("model", [card.id for card in cards()])
@@ -200,7 +200,7 @@ def test_every_model_can_be_planned(table, show, model):
 def test_switches_are_switches(table, show):
     at = show("plan", table=table.id)
     at.pills[0].set_value("p3gm").run()
-    switch = next(t for t in at.toggle if t.label == "Uncertain points")
+    switch = next(t for t in at.toggle if t.label == "Learn uncertainty")
     switch.set_value(False).run()
     whole(at)
 

@@ -276,7 +276,7 @@ def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, start, sh
         store.journal.append(run.id, PhaseStarted(**data))
     half = {"step": steps // 2, "steps": steps, "phase": "decoder", "unit": "steps"}
     store.journal.append(run.id, Progress(**half))
-    told = {"signal above noise": 1.0, "records clipped, %": 90.0}
+    told = {"signal-to-noise ratio": 1.0, "records clipped, %": 90.0}
     store.journal.append(run.id, Metrics(step=10, values=told))
     at = whole(show("training", run=run.id))
     (bar,) = at.get("progress")

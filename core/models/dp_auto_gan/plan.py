@@ -43,10 +43,11 @@ class DpAutoGan(Calibrated[DpAutoGanSettings]):
     card: ClassVar[Card] = Card(
         id="dp_auto_gan",
         name="DP-auto-GAN",
-        summary="Learns, through noise, a short code for records; then a generator learns to make "
-        "codes whose records a critic cannot tell from real ones.",
-        good_at="Mixed tables with many columns, where a GAN on the columns themselves is lost.",
-        weak_at="Two phases share the budget, so small tables at small ε come out coarse.",
+        summary="Trains an autoencoder that turns records into short codes and back, "
+        "then a generator of codes whose records a critic cannot tell from "
+        "real ones. Both stages add noise.",
+        good_at="Mixed tables with many columns, on which a plain GAN fails.",
+        weak_at="Small tables with a small ε, since two stages share the budget.",
         source="Tantipongpipat et al.: DP-auto-GAN, 2019/2020",
         published=(
             (
@@ -76,23 +77,24 @@ class DpAutoGan(Calibrated[DpAutoGanSettings]):
         ),
         charts=(
             Chart(
-                title="Autoencoder: how much of each step is signal",
-                caption="Length of the average step over that of its noise alone. It falls as "
-                "codes come to hold what they can.",
-                unit="signal over noise",
-                series=("autoencoder: signal above noise",),
+                title="Autoencoder: signal and noise in each step",
+                caption="Size of the average training step, divided by the size of "
+                "its noise. It falls as codes describe records better.",
+                unit="signal-to-noise ratio",
+                series=("autoencoder: signal-to-noise ratio",),
             ),
             Chart(
-                title="Critic: how much of each step is signal",
-                caption="The same for the critic. It falls as generated records come to look "
-                "like real ones.",
-                unit="signal over noise",
-                series=("critic: signal above noise",),
+                title="Critic: signal and noise in each step",
+                caption="The same for the critic. It falls as generated records look "
+                "more like real ones.",
+                unit="signal-to-noise ratio",
+                series=("critic: signal-to-noise ratio",),
             ),
             CLOSENESS,
         ),
-        soundness="Encoder and decoder are clipped jointly and both noised; the printed version "
-        "leaves the encoder without noise, which breaks the claim.",
+        soundness="Gradients of encoder and decoder are clipped together, and both "
+        "get noise. The paper adds none to the encoder, which breaks its "
+        "privacy claim.",
         settings=settings_of(DpAutoGanSettings),
     )
 

@@ -40,39 +40,42 @@ class DpGan(Calibrated[DpGanSettings]):
     card: ClassVar[Card] = Card(
         id="dp_gan",
         name="DP-GAN",
-        summary="A critic learns, through noise, to tell real records from generated ones; a "
-        "generator learns from the critic alone.",
-        good_at="The field's usual baseline; a sequence of generators that boosting can combine.",
-        weak_at="Values that its generator never produces stay missing; slower than P3GM.",
+        summary="A critic learns to tell real records from generated ones, with noise"
+        " in every step. A generator learns from the critic alone.",
+        good_at="Comparisons with published work, as the usual baseline; a base for boosting.",
+        weak_at="Values that its generator never produces are missing; slower than P3GM.",
         source="Xie et al., 2018; Arjovsky et al., 2017",
         stages=(
             *COUNTING_STAGES,
             Stage(
                 name=CRITIC,
                 title=TITLE,
-                makes="a generator taught by noisy critics",
+                makes="a generator trained by noisy critics",
                 private=True,
             ),
         ),
         charts=(
             Chart(
-                title="How much of each step is signal",
-                caption="Length of the critic's average step over that of its noise alone. It "
-                "falls as generated records come to look like real ones.",
-                unit="signal over noise",
-                series=("signal above noise",),
+                title="Signal and noise in each step",
+                caption="Size of the critic's average training step, divided by the "
+                "size of its noise. It falls as generated records look more "
+                "like real ones.",
+                unit="signal-to-noise ratio",
+                series=("signal-to-noise ratio",),
             ),
             Chart(
-                title="Records whose influence was cut back",
-                caption="Share of the real records of a batch that were clipped, itself released "
-                "with noise. 100 % is normal here.",
+                title="Records whose influence was limited",
+                caption="Share of the real records in a batch whose gradients were "
+                "clipped. The share is released with noise. High values, up "
+                "to 100 %, are normal.",
                 unit="% of records",
                 series=("records clipped, %",),
             ),
             CLOSENESS,
         ),
-        soundness="Each real record's gradient is clipped by itself and the sum is noised; "
-        "batches are Poisson samples and the divisor is their expected size.",
+        soundness="Each real record's gradient is clipped on its own before noise is "
+        "added to the sum. Batches are Poisson samples, and sums are "
+        "divided by their expected size.",
         settings=settings_of(DpGanSettings),
     )
 

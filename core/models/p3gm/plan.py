@@ -46,10 +46,12 @@ class P3gm(Calibrated[P3gmSettings]):
     card: ClassVar[Card] = Card(
         id="p3gm",
         name="P3GM",
-        summary="Finds the table's main directions and groups privately, then trains a decoder "
-        "that turns points among them into records.",
-        good_at="Mixed tables, wide ones too; predictions made from the synthetic table; quick.",
-        weak_at="Details that show in few records, and rare categories.",
+        summary="Finds the table's main directions and groups of similar records, "
+        "then trains a decoder that turns points from these groups into new "
+        "records. Each stage adds noise.",
+        good_at="Mixed tables, including wide ones; training classifiers on synthetic"
+        " rows; short training times.",
+        weak_at="Rare categories, and details that only a few records show.",
         source="Takagi et al.: P3GM, ICDE 2021",
         published=(
             ("Adult at (1, 1e-5), mean ROC AUC of four classifiers", "0.8214"),
@@ -72,24 +74,27 @@ class P3gm(Calibrated[P3gmSettings]):
         ),
         charts=(
             Chart(
-                title="How much of each step is signal",
-                caption="Length of the average step over that of its noise alone. It falls as the "
-                "decoder comes to fit.",
-                unit="signal over noise",
-                series=("signal above noise",),
+                title="Signal and noise in each step",
+                caption="Size of the average training step, divided by the size of "
+                "its noise. It falls as the decoder fits the data better.",
+                unit="signal-to-noise ratio",
+                series=("signal-to-noise ratio",),
             ),
             Chart(
-                title="Records whose influence was cut back",
-                caption="Share of the real records of a batch that were clipped, itself released "
-                "with noise. High is normal here.",
+                title="Records whose influence was limited",
+                caption="Share of the real records in a batch whose gradients were "
+                "clipped. The share is released with noise. High values, up "
+                "to 100 %, are normal.",
                 unit="% of records",
                 series=("records clipped, %",),
             ),
             CLOSENESS,
         ),
-        soundness="The centring mean is paid for; DP-EM releases bounded sums instead of means "
-        "and covariances, whose printed sensitivity fails for small groups; decoder and spread "
-        "network are clipped jointly.",
+        soundness="The mean that centres the records is released with noise, too. "
+        "DP-EM releases bounded sums instead of means and covariances, "
+        "because the paper's sensitivity does not hold for small groups. "
+        "Gradients of the decoder and the spread network are clipped "
+        "together.",
         settings=settings_of(P3gmSettings),
     )
 
@@ -115,7 +120,8 @@ class P3gm(Calibrated[P3gmSettings]):
         pca = Phase(
             name=PCA,
             title="Main directions",
-            what="Sums and sums of products of all pairs of encoded columns, with Gaussian noise.",
+            what="Sums of all encoded columns and of the products of all pairs of "
+            "them, with Gaussian noise.",
             share=settings.pca_share,
             noise_multiplier=noise_for_share(scale, settings.pca_share),
         )

@@ -43,12 +43,12 @@ class Pearl(Synthesizer[PearlSettings]):
         id="pearl",
         name="PEARL",
         summary=(
-            "Measures the table once, privately, as a fingerprint of its columns and pairs of "
-            "columns; then trains a generator on the fingerprint for as long as you like."
+            "Measures a fingerprint of the table's columns and pairs of columns once,"
+            " with noise. A generator is then trained to match it, which costs no "
+            "more privacy however long it takes."
         ),
-        good_at="Mixed tables of up to about 100 columns; quick; the first one to try.",
-        weak_at="Patterns that only show when three or more columns (besides the target) are "
-        "looked at together.",
+        good_at="Mixed tables of up to about 100 columns; short training times.",
+        weak_at="Patterns that only three or more columns (besides the target) show together.",
         source="Liew, Takahashi, Ueno: PEARL, ICLR 2022",
         published=(
             ("Adult at (1, 1e-5), class-balanced, mean ROC AUC of ten classifiers", "0.721"),
@@ -60,7 +60,7 @@ class Pearl(Synthesizer[PearlSettings]):
             Stage(
                 name=DISTANCE,
                 title="Typical distance",
-                makes="a scale of differences",
+                makes="a scale for differences",
                 private=True,
             ),
             Stage(
@@ -74,15 +74,16 @@ class Pearl(Synthesizer[PearlSettings]):
         charts=(
             Chart(
                 title="How close the synthetic table is to what was measured",
-                caption="Lower is closer. A line that reaches the noise has learned all that the "
-                "measurement knows.",
+                caption="Lower is closer. A line that reaches the noise means the "
+                "model has learned all that the fingerprint shows.",
                 unit="mismatch",
                 series=("single columns", "pairs of columns", "noise in the fingerprint"),
             ),
         ),
         soundness=(
-            "Noise covers real and imaginary parts, joint with the class, under zero-out; the "
-            "pair distance is re-derived for codes in [0, 1] and disjoint pairs."
+            "Noise covers real and imaginary parts together with the class, under "
+            "zero-out adjacency. The sensitivity of the typical distance is derived "
+            "anew for codes in [0, 1] and disjoint pairs."
         ),
         settings=settings_of(PearlSettings),
     )
@@ -104,9 +105,9 @@ class Pearl(Synthesizer[PearlSettings]):
             return (embedding,)
         distance = Phase(
             name=DISTANCE,
-            title="Typical distance of two records",
-            what="Mean distance of random pairs of records, per numeric column, with Gaussian "
-            "noise.",
+            title="Typical distance between records",
+            what="Mean distance between random pairs of records in each numeric "
+            "column, with Gaussian noise.",
             share=share,
             noise_multiplier=scale / math.sqrt(share),
         )

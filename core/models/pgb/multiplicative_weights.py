@@ -159,14 +159,14 @@ class MultiplicativeWeights:
         """How the chosen critic sees the mixture, and how many candidates carry it."""
         weights = self.weights
         carried = 100.0 / (len(weights) * float(weights.square().sum()))
-        metrics = {"candidates that carry the mixture, %": carried}
+        metrics = {"candidates in use, %": carried}
         snapshots = [self.critics.snapshot(option) for option in self.state.chosen]
         learned = [snapshot for snapshot in snapshots if snapshot is not None]
         if snapshots:
-            metrics["rounds won by a learned critic, %"] = 100.0 * len(learned) / len(snapshots)
+            metrics["rounds won by a critic, %"] = 100.0 * len(learned) / len(snapshots)
         if learned and self._last_value is not None:
             metrics["chosen snapshot"] = float(learned[-1] + 1)
-            metrics["mixture called generated, %"] = 100.0 * self._last_value
+            metrics["mixture taken for generated, %"] = 100.0 * self._last_value
         return metrics
 
 

@@ -53,10 +53,11 @@ class Pgb(Calibrated[BoostedSettings]):
     card: ClassVar[Card] = Card(
         id="pgb",
         name="Private Post-GAN Boosting",
-        summary="Trains a private GAN, keeps its generators along the way, and lets its critics "
-        "choose, privately, the mixture of all of them that is hardest to tell from the table.",
-        good_at="More from the same budget than the last generator of its base.",
-        weak_at="It can only mix what its base has found; slower to draw rows from.",
+        summary="Trains a private GAN and keeps copies of its generators and critics "
+        "along the way. The critics then choose, with noise, the mixture of "
+        "generators that is hardest to tell from the real table.",
+        good_at="Better results than the last generator of its base model, for the same budget.",
+        weak_at="Patterns that its base model never learned; drawing rows takes longer.",
         source="Neunhoeffer, Wu and Dwork, ICLR 2021",
         published=(
             ("25 Gaussians, high-quality share at ε = 1", "0.031 → 0.044, with rejection 0.053"),
@@ -68,42 +69,45 @@ class Pgb(Calibrated[BoostedSettings]):
         ),
         charts=(
             Chart(
-                title="How the chosen critic sees the mixture",
-                caption="Share that the privately chosen critic calls generated. It nears one half "
-                "when no critic can tell the mixture from the table.",
-                unit="% called generated",
-                series=("mixture called generated, %",),
+                title="How much of the mixture is recognised",
+                caption="Share of the mixture that the chosen critic takes for "
+                "generated. At about 50 %, no critic can tell the mixture "
+                "from the real table.",
+                unit="% taken for generated",
+                series=("mixture taken for generated, %",),
             ),
             Chart(
-                title="Candidates that carry the mixture",
-                caption="Effective sample size over the number of candidates: how much of what the "
-                "generators make is still in the mixture.",
+                title="Candidates in use",
+                caption="Effective number of candidate records in the mixture, as a "
+                "share of all candidates.",
                 unit="% of candidates",
-                series=("candidates that carry the mixture, %",),
+                series=("candidates in use, %",),
             ),
             Chart(
                 title="Which critic was chosen",
-                caption="The snapshot whose critic tells the table from the mixture best, chosen "
-                "with noise, when no public question about columns does so better.",
+                caption="Snapshot of training whose critic was chosen. Rounds won by "
+                "a public question about columns are left out.",
                 unit="snapshot, in order of training",
                 series=("chosen snapshot",),
             ),
             Chart(
-                title="Who saw the difference",
-                caption="Rounds in which a learned critic was chosen; in the others a public "
-                "question about one or two columns told the tables apart better.",
+                title="Rounds won by a critic",
+                caption="Share of rounds in which a trained critic was chosen. In the"
+                " others, a public question about one or two columns told the"
+                " tables apart better.",
                 unit="% of rounds",
-                series=("rounds won by a learned critic, %",),
+                series=("rounds won by a critic, %",),
             ),
             *_each((chart for base in BASES.values() for chart in base.card.charts), "title"),
         ),
-        soundness="Scores are means over all n records and move one way, which halves ε per round; "
-        "rejection sampling is calibrated on generated records.",
+        soundness="Scores are means over all records, and one record can move them in"
+        " one direction only, so a round costs half of what the paper "
+        "counts. Rejection sampling is calibrated on generated records.",
         settings=(
             Setting(
                 name="base",
-                label="Base",
-                help="The model whose generators are mixed.",
+                label="Base model",
+                help="The model whose generators are combined.",
                 default="dp_gan",
                 choices=tuple((key, base.card.name) for key, base in BASES.items()),
             ),
@@ -137,8 +141,9 @@ class Pgb(Calibrated[BoostedSettings]):
         boost = Phase(
             name=BOOST,
             title=TITLE,
-            what="Which critic or public question about columns tells the real table from the "
-            "mixture best, by the exponential mechanism on mean scores of all records.",
+            what="The critic, or public question about columns, that best tells the "
+            "real table from the mixture. It is chosen by the exponential "
+            "mechanism from mean scores over all records.",
             mechanism="zcdp" if budget.private else "gaussian",
             rho=rho,
             share=own.boost_share,

@@ -37,8 +37,8 @@ from core.schema.schema import Domain
 
 MARGINAL, CONDITIONAL = "marginal", "conditional"
 TITLES = {
-    MARGINAL: "Training the tagged columns",
-    CONDITIONAL: "Training the other columns given them",
+    MARGINAL: "Training on the tagged columns",
+    CONDITIONAL: "Training on the other columns",
 }
 STATISTIC, CRITICAL = "Stein statistic, generated records", "critical value"
 
@@ -52,12 +52,13 @@ class Ppem(Calibrated[PpemSettings]):
     card: ClassVar[Card] = Card(
         id="ppem",
         name="PPEM",
-        summary="Two energies learn what records look like: one the tagged columns alone, one the "
-        "others given them. A generator follows each.",
-        good_at="Keeping how the other columns depend on tagged ones while the tagged columns' own "
-        "distribution is bent away from the real one as it learns.",
-        weak_at="Slower than the others. Where columns are tagged nothing is counted, and single "
-        "columns come out less exact.",
+        summary="Learns the tagged columns first, then the other columns given the "
+        "tagged ones. In both stages, one network scores how real a record "
+        "looks and a generator follows it.",
+        good_at="Hiding how tagged columns are distributed, while keeping how the "
+        "other columns depend on them.",
+        weak_at="Slower than the other models. If columns are tagged, nothing is "
+        "counted, and single columns are less accurate.",
         source="Tillman, Balch and Veloso, TMLR 2023",
         published=(
             ("Credit fraud, AUROC, 2 / 5 tagged, no DP", "0.922 / 0.948 (real 0.975)"),
@@ -68,37 +69,44 @@ class Ppem(Calibrated[PpemSettings]):
             Stage(
                 name=MARGINAL,
                 title=TITLES[MARGINAL],
-                makes="tagged columns, bent away from the real ones",
+                makes="tagged columns, shifted away from the real ones",
                 private=True,
             ),
             Stage(
                 name=CONDITIONAL,
                 title=TITLES[CONDITIONAL],
-                makes="the other columns given those",
+                makes="the other columns, given the tagged ones",
                 private=True,
             ),
         ),
         charts=(
             Chart(
                 title="Stein statistic against its critical value",
-                caption="How clearly a test tells the tagged columns' energy from the records that "
-                "the generator makes. Above the line it tells them apart. It says nothing certain "
-                "of the finished table: that is what the certificate is for.",
-                unit="statistic, higher is further apart",
+                caption="Measures how far generated tagged columns are from what the "
+                "energy network has learned. Above the critical value, a test"
+                " can tell the two apart. This proves nothing about the "
+                "finished table, which is tested for the certificate.",
+                unit="test statistic (higher: further apart)",
                 series=(STATISTIC, CRITICAL),
             ),
             Chart(
-                title="How much of each step is signal",
-                caption="Length of the energy's average step over that of its noise alone.",
-                unit="signal over noise",
-                series=("tagged: signal above noise", "others: signal above noise"),
+                title="Signal and noise in each step",
+                caption="Size of the energy network's average training step, divided "
+                "by the size of its noise.",
+                unit="signal-to-noise ratio",
+                series=(
+                    "tagged columns: signal-to-noise ratio",
+                    "other columns: signal-to-noise ratio",
+                ),
             ),
             CLOSENESS,
         ),
         protects=True,
-        soundness="The α-LMDP penalty is clipped apart from the records, whose gradients it would "
-        "otherwise tie together; the conditional generator learns on generated tagged columns, "
-        "since real ones would enter it without noise; both energies are counted.",
+        soundness="The α-LMDP penalty depends on the whole batch, so it is clipped "
+        "separately and its effect is part of the sensitivity. The second "
+        "generator trains on generated tagged columns, because real ones "
+        "would reach it without noise. Steps of both energy networks count "
+        "towards ε.",
         settings=settings_of(PpemSettings),
     )
 
@@ -112,7 +120,7 @@ class Ppem(Calibrated[PpemSettings]):
             return gradient_phase(
                 name,
                 TITLES[name],
-                of=Message(" of an energy of {what}", what=what),
+                of=Message(" of an energy network for {what}", what=what),
                 scale=scale,
                 n=n,
                 batch=settings.batch,
@@ -126,7 +134,7 @@ class Ppem(Calibrated[PpemSettings]):
         if not others:
             return (phase(MARGINAL, first, 1.0, settings.marginal_steps),)
         share = settings.marginal_share
-        rest = plural(len(others), "1 column given those", "{n} columns given those")
+        rest = plural(len(others), "1 other column", "{n} other columns")
         return (
             phase(MARGINAL, first, share, settings.marginal_steps),
             phase(CONDITIONAL, rest, 1.0 - share, settings.steps),

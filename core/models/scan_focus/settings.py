@@ -5,7 +5,11 @@ from __future__ import annotations
 from pydantic import Field
 
 from core.models.card import Frozen, tunable
-from core.models.steps.training.settings import LEAST_STEPS, AutomaticSteps
+from core.models.steps.training.settings import (
+    LEAST_STEPS,
+    PEAK_RATE,
+    AutomaticSteps,
+)
 
 
 class ScanFocusSettings(Frozen):
@@ -26,9 +30,10 @@ class ScanFocusSettings(Frozen):
     steps: AutomaticSteps = tunable(
         0,
         "Training steps",
-        "Of each mixture; half of them, 600 at least, where three or more columns were counted "
-        "together. 0: as many as the table's width allows in minutes, and up to three times as "
-        "many where there is more to learn. They cost time, never privacy.",
+        "Training steps of each mixture; half as many, but at least 600, if sets of "
+        "three or more columns were counted. More take longer but cost no privacy. 0 "
+        "chooses by the table's width, and up to three times as many if there is more"
+        " to learn.",
         form=(0, 20_000),
         ge=0,
         le=200_000,
@@ -37,9 +42,9 @@ class ScanFocusSettings(Frozen):
     preliminary_steps: int = Field(default=200, ge=LEAST_STEPS, le=200_000)
     members: int = tunable(
         0,
-        "Mixtures put together",
-        "Trained apart from the same counts; their errors average out. 0: four, fewer where the "
-        "table is wide.",
+        "Mixtures combined",
+        "Trained separately on the same counts, so that their errors average out. 0 "
+        "chooses four, or fewer for wide tables.",
         form=(0, 16),
         ge=0,
         le=64,
@@ -47,23 +52,27 @@ class ScanFocusSettings(Frozen):
     components: int = tunable(
         500,
         "Mixture components",
-        "Kinds of record in each mixture. More are finer and slower.",
+        "Record types in each mixture. More give finer results but take longer.",
         form=(50, 5000),
         ge=8,
         le=20_000,
     )
     most_together: int = tunable(
         4,
-        "Columns looked at together",
-        "Besides the target. Larger sets are left out where there would be too many.",
+        "Columns per set",
+        "The most columns, besides the target, that are scanned together. Large sets "
+        "are left out if there are too many.",
         form=(2, 5),
         ge=2,
         le=6,
     )
     hidden: int = tunable(
-        256, "Hidden width", "Width of the network's layers.", form=(8, 2048), ge=8, le=4096
+        256,
+        "Network width",
+        "Neurons in each hidden layer of the network.",
+        form=(8, 2048),
+        ge=8,
+        le=4096,
     )
     latent: int = Field(default=64, ge=1, le=1024)
-    rate: float = tunable(
-        2e-2, "Learning rate", "Peak rate of Adam.", form=(1e-4, 0.2), gt=0.0, le=1.0
-    )
+    rate: float = tunable(2e-2, "Learning rate", PEAK_RATE, form=(1e-4, 0.2), gt=0.0, le=1.0)

@@ -21,14 +21,15 @@ WHAT = {
     SCALES: "How many records lie in each narrow and each wide bin of every column. The bins of "
     "all later counts are built from it.",
     COLUMNS: "How many records lie in each bin of every column.",
-    SCAN: "Sums of products of signs, one sign a column, for every small set of columns and each "
-    "value of the target. Sets that are significant above the noise are counted next.",
+    SCAN: "Sums of products of signs, one sign per column, for every small set of "
+    "columns and each value of the target. Sets with a significant result are "
+    "counted next.",
     RELATIONS: "For every three numeric columns that could add up, how many records do.",
-    PAIRS: "How many records lie in each cell of the selected pairs of columns. Pairs that differ "
-    "between values of the target are counted for each value, where there are enough records; so "
-    "is every column.",
-    FOCUS: "Counts for sets of three or more columns where the preliminary model contradicts the "
-    "scan. If there are none, the pairs are counted once more.",
+    PAIRS: "How many records lie in each cell of the selected pairs of columns. If "
+    "there are enough records, every column, and every pair that differs "
+    "between values of the target, is counted for each of these values.",
+    FOCUS: "Counts for sets of three or more columns where the preliminary model "
+    "contradicts the scan. If there are none, the pairs are counted again.",
 }
 COUNTING_STAGES = tuple(
     Stage(name=name, title=TITLES[name], makes=makes, private=True)
@@ -36,14 +37,14 @@ COUNTING_STAGES = tuple(
         (SCALES, "bins of each column"),
         (COLUMNS, "noisy counts"),
         (SCAN, "sets of related columns"),
-        (RELATIONS, "sums that rows keep"),
+        (RELATIONS, "sums that hold in every row"),
         (PAIRS, "noisy counts of pairs"),
     )
 )
 CLOSENESS = Chart(
     title="How close the synthetic table is to what was counted",
-    caption="Lower is closer. A distance of 1 is what the noise alone would cause: the model has "
-    "learned all that the counts show.",
+    caption="Lower is closer. At 1, the distance is what the noise alone would cause:"
+    " the model has learned all that the counts show.",
     unit="distance, in units of the noise",
     series=("single columns", "pairs of columns", "larger sets"),
 )

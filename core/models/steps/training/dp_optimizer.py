@@ -12,7 +12,7 @@ from core.privacy.dpsgd.dense import Dense
 from core.privacy.dpsgd.gradient import GradientMechanism, SampledRelease
 
 CLIPPED = "records clipped, %"  # names of metrics, as charts show them
-SIGNAL = "signal above noise"
+SIGNAL = "signal-to-noise ratio"
 _FIRST, _SECOND = 0.9, 0.99  # Adam's decays; the second is short because noise dominates it
 
 

@@ -34,8 +34,8 @@ def gradient_phase(
         name=name,
         title=title,
         what=Message(
-            "Gradients{of} at random batches of about {n:,} records, each record's clipped, with "
-            "Gaussian noise on every sum.",
+            "Gradients{of} on random batches of about {n:,} records. Each record's "
+            "gradient is clipped, and Gaussian noise is added to every sum.",
             of=of,
             n=min(batch, n),
         ),
