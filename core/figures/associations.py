@@ -40,8 +40,8 @@ def association_figure(report: Dumped) -> Figure | None:
     for i, (key, z) in enumerate(panels.items()):
         n = str(i + 1) if i else ""
         data.append(_heatmap(key, z, names) | {"xaxis": f"x{n}", "yaxis": f"y{n}"})
-        place = {"domain": panel(i, len(panels), gap=0.03), "anchor": f"y{n}"}
-        layout[f"xaxis{n}"] = axis(key, showgrid=False, tickangle=-45, **ticks, **place)
+        area = {"domain": panel(i, len(panels), gap=0.03), "anchor": f"y{n}"}
+        layout[f"xaxis{n}"] = axis(key, showgrid=False, tickangle=-45, **ticks, **area)
         upper = axis("", showgrid=False, autorange="reversed", anchor=f"x{n}", **ticks)
         layout[f"yaxis{n}"] = upper | ({"matches": "y", "showticklabels": False} if i else {})
     data[-1]["showscale"] = True

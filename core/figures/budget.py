@@ -33,14 +33,14 @@ def budget_figure(plan: Dumped) -> Figure:
     epsilon = float(plan["budget"]["epsilon"])
     private = math.isfinite(epsilon)
     data: list[Trace] = []
-    for place, phase in enumerate(plan["phases"]):
+    for index, phase in enumerate(plan["phases"]):
         title = joined([phase["title"]])
         spent = Message(
             "<b>{title}</b>: {share} of the budget", title=title, share=share(phase["share"])
         )
         hover = lines(spent, joined([phase["what"]]), *([_noise(phase)] if private else []))
         trace = bars(title, [0], [phase["share"]], [hover])
-        again, at = divmod(place, len(PHASES))  # colours come again with other hatches
+        again, at = divmod(index, len(PHASES))  # colours come again with other hatches
         trace["marker"] = hatched(PHASES[at], HATCHES[(at + again) % len(HATCHES)])
         data.append(trace)
     names = NAME_HEIGHT * len(data) + 30
@@ -64,7 +64,6 @@ def budget_figure(plan: Dumped) -> Figure:
 
 
 def _noise(phase: Dumped) -> Message:
-    """How one phase protects, in a sentence."""
     n, rate = phase["count"], phase["sampling_rate"]
     if phase["mechanism"] == "zcdp":
         return plural(
@@ -73,10 +72,8 @@ def _noise(phase: Dumped) -> Message:
             "Runs {n:,} times, ρ = {rho:.3g} each.",
             rho=phase["rho"],
         )
-    values = {
-        "mechanism": MECHANISMS[phase["mechanism"]],
-        "noise": phase["noise_multiplier"],
-    }
+    mechanism = MECHANISMS[phase["mechanism"]]
+    values = {"mechanism": mechanism, "noise": phase["noise_multiplier"]}
     if rate is None or rate >= 1.0:
         return plural(
             n,

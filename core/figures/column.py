@@ -134,12 +134,8 @@ def _whiskers(noise: float) -> Trace:
 
 
 def _hovers(
-    names: Sequence[str],
-    real: Sequence[float],
-    synthetic: Sequence[float],
-    picture: Trace,
+    names: Sequence[str], real: Sequence[float], synthetic: Sequence[float], picture: Trace
 ) -> list[Message]:
-    """A bin in words; without the real line where there is nothing real to show."""
     noise, named = picture.get("noise"), _real_name(picture)
     about = (
         Message("") if noise is None else Message(" (± {noise}, with noise)", noise=share(noise))

@@ -27,11 +27,7 @@ class DpAutoGanSettings(GanSettings):
     """See `GanSettings`; the generator makes codes.
 
     Attributes:
-      encoder_steps: private steps of the autoencoder.
-      encoder_share: of the budget; the critic takes the rest.
-      encoder_rate: peak learning rate.
-      encoder_clip: clip norm of one record's gradient there.
-      encoder_hidden, latent: widths of the autoencoder.
+      fakes: generated records per step.
       noise: width of what the generator starts from.
     """
 

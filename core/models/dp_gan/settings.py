@@ -6,10 +6,6 @@ from core.models.steps.training.settings import LATENT, GanSettings
 
 
 class DpGanSettings(GanSettings):
-    """See `GanSettings`.
-
-    Attributes:
-      latent: width of what the generator starts from.
-    """
+    """See `GanSettings`."""
 
     latent: int = LATENT

@@ -19,22 +19,11 @@ class P3gmSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
-      dimensions: d', coordinates of a latent point; 0 follows from whether there is privacy. A
-        table that is no wider is not projected, and no budget goes there.
-      components: of the mixture; 0 follows likewise.
-      em_steps: steps of DP-EM.
-      steps: of DP-SGD.
-      batch: expected records a step.
-      clip_norm: of one record's gradient.
-      hidden: width of the decoder's hidden layer.
-      spread_hidden: width of the spread network's; narrow, since it matters less.
-      spread: whether latent points are uncertain; off is the paper's P3GM (AE).
-      weight: of the KL term, β.
-      rate: peak learning rate.
-      pca_share, em_share: of the budget; the decoder takes the rest.
+      dimensions: d'; a table that is no wider is not projected, and no budget goes there.
+      spread_hidden: width of the spread network's hidden layer; narrow, since it matters less.
+      weight: β.
+      pca_share, em_share: of what `count_share` leaves; the decoder takes the rest.
       target_weight: stretch of the target in the projection.
-      count_share: of the budget, for counts that rows are fitted to; the other shares are of the
-        rest.
     """
 
     dimensions: int = tunable(

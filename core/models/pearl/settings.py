@@ -17,15 +17,12 @@ class PearlSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
-      steps: generator steps, which cost time and never privacy; 0 follows the noise: past the
-        point where the mismatch is all noise, more steps only learn that noise.
-      frequencies: complex frequencies asked for in all (k); groups follow from it.
-      batch: latents a step.
-      groups_per_step: groups of frequencies compared a step.
-      hidden, latent: widths of the generator.
-      rate: peak learning rate of Adam.
-      critic: how far the critic may re-weight, log units; 0 switches it off.
-      distance_share: share of the budget for the pair distance; 0 uses a public constant.
+      steps: 0 follows the noise: past the point where the mismatch is all noise, more steps only
+        learn that noise.
+      frequencies: complex ones, in all (k); groups follow from it.
+      groups_per_step: groups of frequencies compared per step.
+      latent: width of what the generator starts from.
+      critic: how far it may re-weight, log units.
     """
 
     steps: AutomaticSteps = tunable(

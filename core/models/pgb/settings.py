@@ -19,14 +19,11 @@ class PgbSettings(Frozen):
 
     Attributes:
       base: id of the model that is boosted.
-      snapshots: N, its generators and critics, evenly spaced over the last quarter of its training.
-      rounds: T, private selections.
-      candidates: r, records of each generator that are weighed.
-      questions: public queries that stand beside the learned critics; 0 for none.
-      boost_share: of the budget, for the selections.
-      count_share: of what the selections leave, for counts that rows are fitted to; the base's own
-        is 0.
-      rejection: 1 to also keep records in proportion to D/(1 - D) of the average critic, 0 not to.
+      snapshots: N, evenly spaced over the last quarter of training.
+      rounds: T.
+      candidates: r.
+      count_share: of what the selections leave; the base's own is 0.
+      rejection: whether to keep records in proportion to D/(1 - D) of the average critic.
     """
 
     base: Literal["dp_gan", "dp_auto_gan", "ppem"] = "dp_gan"

@@ -40,23 +40,10 @@ class PpemSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
-      marginal_steps, steps: generator steps of the two phases.
-      energy_steps: private energy steps a generator step.
-      batch: expected records a private step.
-      fakes: generated records a step.
-      marginal_share: of the budget, for the tagged columns.
-      clip_norm: of one record's energy gradient.
-      penalty_clip: of the α-LMDP penalty's gradient, over the clip norm.
-      penalty: its weight λ_α; 0 trains without.
-      alpha: level of its test.
+      alpha: level of the penalty's test.
       margin: m of the margin loss.
-      lipschitz: weight of the Lipschitz penalty.
-      hidden, latent: widths of the generators.
-      energy_hidden: width of the energies' three hidden layers.
-      rate, energy_rate: peak learning rates.
-      box: largest absolute energy weight over the largest at the start; 0 for none.
+      box: 0 for none.
       temperature: of the Gumbel-softmax.
-      count_share: of the budget, for counts that rows are fitted to; the energies take the rest.
       snapshots: of the last phase, kept over its last quarter for boosting.
     """
 

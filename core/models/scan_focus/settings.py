@@ -16,15 +16,10 @@ class ScanFocusSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
-      steps: of the last training, which cost time and never privacy; 0 follows from the width.
-      trainings: how often, at most, these steps are taken: again for as long as the mixture lies
-        farther from the counts than their noise; 0 is three times where steps are automatic.
+      trainings: how often, at most, `steps` are taken: again for as long as the mixture lies
+        farther from the counts than their noise; 0 is three times if steps are automatic.
       preliminary_steps: of the training in between, whose errors say what is counted last.
-      members: mixtures that are trained apart and put together; 0 follows from the width.
-      components: of each mixture.
-      most_together: columns, besides the target, that are looked at together at most.
-      hidden, latent: widths of the network.
-      rate: peak learning rate of Adam.
+      latent: width of what the network starts from.
     """
 
     steps: AutomaticSteps = tunable(

@@ -83,17 +83,9 @@ class GanSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
-      critic_steps: private critic steps a generator step.
-      batch: expected records a private step.
-      fakes: generated records a step.
-      clip_norm: of one record's critic gradient.
-      hidden: width of the generator's layers.
       critic_hidden: width of the critic's first hidden layer; the second is half.
-      rate, critic_rate: peak learning rates.
-      box: largest absolute weight of the critic, as a share of the largest it starts with.
       temperature: of the Gumbel-softmax.
       snapshots: generators and critics kept over the last quarter, for boosting.
-      count_share: of the budget, for counts that rows are fitted to; the critic takes the rest.
     """
 
     steps: int = tunable(2000, "Generator steps", MORE_STEPS, form=(1, 20_000), ge=1, le=100_000)
