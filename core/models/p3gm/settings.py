@@ -21,7 +21,7 @@ class P3gmSettings(Frozen):
     Attributes:
       dimensions: d'; a table that is no wider is not projected, and no budget goes there.
       spread_hidden: width of the spread network's hidden layer; narrow, since it matters less.
-      weight: β.
+      weight: β of the KL term.
       pca_share, em_share: of what `count_share` leaves; the decoder takes the rest.
       target_weight: stretch of the target in the projection.
     """

@@ -17,11 +17,10 @@ WITHOUT_PRIVACY = {"rounds": 1000, "candidates": 1024}
 class PgbSettings(Frozen):
     """Public settings beside those of the base; none depends on data.
 
+    The paper writes N for snapshots, T for rounds and r for candidates.
+
     Attributes:
       base: id of the model that is boosted.
-      snapshots: N, evenly spaced over the last quarter of training.
-      rounds: T.
-      candidates: r.
       count_share: of what the selections leave; the base's own is 0.
       rejection: whether to keep records in proportion to D/(1 - D) of the average critic.
     """
