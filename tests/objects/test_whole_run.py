@@ -60,7 +60,7 @@ def test_a_killed_run_goes_on_elsewhere_with_one_debit(homes, bucket, s3_server)
     with RunStore(Workspace(homes[1])) as store:
         lost = store.run(run_id)
         assert (lost.state, lost.resumable) == (State.LOST, True)
-        assert "resume goes on from there and spends nothing" in lost.message
+        assert "Resuming continues from there and spends nothing more" in lost.message
         launcher = LocalLauncher(store)
         runs.resume(store, launcher, run_id)
         until(lambda: not store.run(run_id).state.live)

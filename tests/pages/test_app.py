@@ -29,8 +29,8 @@ from tests.pages.screen import (
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted((ROOT / "pages").glob("*.py"))
-PAGES = [path.stem for path in FILES if path.stem != "__init__"]
+FILES = sorted((ROOT / "pages").glob("*/page.py"))
+PAGES = [path.parent.name for path in FILES]
 UNSAID = object()  # a claim that the provider leaves out
 
 
@@ -59,7 +59,7 @@ def test_the_main_line_by_buttons_alone(store):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_file_run_alone_shows_nothing(store, name):
-    at = AppTest.from_file(str(ROOT / "pages" / f"{name}.py"), default_timeout=120)
+    at = AppTest.from_file(str(ROOT / "pages" / name / "page.py"), default_timeout=120)
     assert not whole(at.run()).main.children
 
 
@@ -99,7 +99,7 @@ def test_an_address_from_elsewhere_breaks_nothing(table, start, show, name):
         whole(show(name, run=value, table=value))
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p.stem != "__init__"], ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", FILES, ids=PAGES)
 def test_page_files_run_nothing_and_guard_first(path):
     """A server that is started beside them may run one by itself, without its sign-in."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
