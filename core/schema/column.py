@@ -1,7 +1,7 @@
 """Column: one column's kind, its public domain and how to write it back.
 
-A domain leaves the house with every model, a schema never does. So they hold columns of two types:
-`DomainColumn` has the declared fields and no other, `SchemaColumn` also what is for eyes inside.
+A domain leaves the house with every model, a schema never does: `DomainColumn` has the declared
+fields and no other, `SchemaColumn` also what is for eyes inside.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from core.message import Message, ReportedError, Text, joined
+from core.message import Message, ReportedError, Text, joined, to_say
 from core.schema.form import Form
 from core.schema.magnitudes import magnitude_fault
 from core.schema.rounding_up import round_up
@@ -114,7 +114,7 @@ class SchemaError(ReportedError):
 
 
 def changed(model: AnyModel, **fields: object) -> AnyModel:
-    """A value with other fields, checked again."""
+    """A value with other fields, validated again."""
     try:
         return type(model).model_validate({**dict(model), **fields})
     except ValidationError as error:
@@ -140,21 +140,18 @@ class Column(BaseModel):
     """One column: its kind, its public domain and how to write it back; all of it may leave.
 
     Attributes:
-      missing: whether a value may be absent; absent values are modelled as a state of their own.
-      low, high: inclusive bounds for numeric kinds, low < high or equal for a constant. Dates are
-        seconds since 1970-01-01 (naive or UTC).
-      step: resolution of numeric kinds (1 for integers, 0.01 for cents, 86400 for days); 0 means
-        continuous.
-      scale: "linear", or "log" for heavy tails (asinh about `centre`, so both signs work).
+      missing: whether a value may be absent, which is a state of its own.
+      low, high: inclusive bounds of numeric kinds, low ≤ high; dates in seconds since 1970-01-01.
+      step: resolution of numeric kinds (1 for integers, 86400 for days); 0 means continuous.
+      scale: "linear", or "log" for heavy tails (asinh about a centre, so both signs work).
       spikes: values that carry an atom of their own, such as 0 in a zero-inflated column.
-      categories: labels of listed kinds, in order for `ordered`. Labels are text; `dtype` says how
-        to write them back.
-      other: label that stands for values outside `categories`; it must be one of them.
+      categories: labels of listed kinds as text, in order for `ordered`; `dtype` writes them back.
+      other: the one of `categories` that stands for values outside them.
       dtype: pandas dtype of the input ("int64", "float64", "str", "bool", "datetime64[us]", ...).
-      date_format: strptime format when a date column arrived as text, else None.
-      pattern: what made-up values of identifiers and text look like, or None: # stands for a digit,
-        @ for a letter A–Z, a for one of a–z, * for a digit or a letter A–Z, others for themselves.
-      form: how cells are written, see `core.schema.form.Form`; None for plainly.
+      date_format: strptime format when a date column arrived as text.
+      pattern: of made-up values of identifiers and text: # stands for a digit, @ for a letter A–Z,
+        a for one of a–z, * for a digit or a letter A–Z, others for themselves.
+      form: how cells are written; None for plainly.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -185,39 +182,32 @@ class Column(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.low is not None and self.high is not None and self.low > self.high:
-            raise ValueError(
-                Message(
-                    "'{name}': the lower bound {low:g} is above the upper bound {high:g}.",
-                    name=self.name,
-                    low=self.low,
-                    high=self.high,
-                )
+            raise SchemaError(
+                to_say("'{name}': the lower bound {low:g} is above the upper bound {high:g}."),
+                name=self.name,
+                low=self.low,
+                high=self.high,
             )
         if self.categories is not None:
             if len(set(self.categories)) != len(self.categories):
-                raise ValueError(Message("'{name}' lists a category twice.", name=self.name))
+                raise SchemaError(to_say("'{name}' lists a category twice."), name=self.name)
             if len(self.categories) > MAX_CATEGORIES:
-                raise ValueError(
-                    Message(
-                        "'{name}' has more than {most:,} categories. Make it text or an "
-                        "identifier.",
-                        name=self.name,
-                        most=MAX_CATEGORIES,
-                    )
+                raise SchemaError(
+                    to_say(
+                        "'{name}' has more than {most:,} categories. Make it text or an identifier."
+                    ),
+                    name=self.name,
+                    most=MAX_CATEGORIES,
                 )
-        if (
-            self.pattern is not None
-            and is_whole(self.dtype)
-            and not re.fullmatch("#{1,18}", self.pattern)
-        ):
-            raise ValueError(
-                Message(
-                    "'{name}': the pattern of a whole number is 1 to 18 times #.", name=self.name
-                )
+        digits = self.pattern is None or re.fullmatch("#{1,18}", self.pattern)
+        if is_whole(self.dtype) and not digits:
+            raise SchemaError(
+                to_say("'{name}': the pattern of a whole number is 1 to 18 times #."),
+                name=self.name,
             )
         if self.other is not None and self.other not in (self.categories or ()):
-            raise ValueError(
-                Message("'{name}': 'other' must be one of the categories.", name=self.name)
+            raise SchemaError(
+                to_say("'{name}': 'other' must be one of the categories."), name=self.name
             )
         return self
 
@@ -284,11 +274,10 @@ class Purchase(BaseModel):
     @property
     def words(self) -> str:
         """For the certificate and the pages."""
-        epsilon = round_up(self.epsilon, ".4g")
         cost = Message(
             "bought in ledger entry {entry}, which cost ε {epsilon:.4g} in total",
             entry=self.entry,
-            epsilon=epsilon,
+            epsilon=round_up(self.epsilon, ".4g"),
         )
         if not self.known:
             return cost
@@ -309,11 +298,11 @@ class DomainColumn(Column):
     @classmethod
     def of(cls, column: Column) -> DomainColumn:
         """The part of any column that may leave, copied field by field."""
-        if isinstance(column, DomainColumn | SchemaColumn):
-            where = column.provenance
-            purchase = column.purchase if where is Provenance.BOUGHT else None
-            return cls(**column.fields(), provenance=where, purchase=purchase)
-        return cls(**column.fields())
+        if not isinstance(column, DomainColumn | SchemaColumn):
+            return cls(**column.fields())
+        origin = column.provenance
+        purchase = column.purchase if origin is Provenance.BOUGHT else None
+        return cls(**column.fields(), provenance=origin, purchase=purchase)
 
 
 def unpaid(column: DomainColumn | SchemaColumn) -> bool:
@@ -329,9 +318,8 @@ class SchemaColumn(Column):
     """A column of a schema: the declared fields and what is for the steward alone.
 
     Attributes:
-      proposal: digest of the domain as it was proposed from the rows; "none" where nothing was
-        proposed, as in a schema that somebody wrote; None where nobody recorded it. It depends on
-        rows even where the steward set another domain.
+      proposal: digest of the domain as proposed from the rows, which depends on them even where the
+        steward set another; "none" where nothing was proposed, None where nobody recorded it.
       purchase: what the domain was bought with; it counts while the domain is what was bought.
     """
 
@@ -341,7 +329,7 @@ class SchemaColumn(Column):
 
     @property
     def declared(self) -> bool:
-        """Whether everything a model needs to know is stated here, and paid for."""
+        """See `DomainColumn.declared`."""
         return super().declared and not unpaid(self)
 
     @property

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,12 +41,7 @@ class ConditionError(SchemaError):
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """What one column's value must be.
-
-    Attributes:
-      labels: of which it must be one; None for numbers and dates.
-      low, high: ends of the range of a number, both included; dates are seconds since 1970-01-01.
-    """
+    """What one column's value must be: one of `labels`, or in [low, high] (dates in seconds)."""
 
     column: DomainColumn
     text: str
@@ -67,7 +63,7 @@ class Condition:
         return np.asarray((values >= self.low - slack) & (values <= self.high + slack))
 
     def meets(self, other: Condition) -> bool:
-        """Whether one value may keep both, which speak of the same column."""
+        """Whether one value of their column may keep both."""
         if self.missing or other.missing:
             return self.missing and other.missing
         if self.labels is not None and other.labels is not None:
@@ -79,9 +75,8 @@ class Condition:
 class Shares:
     """Shares of rows that a column's values shall have.
 
-    Attributes:
-      parts: conditions on the column that no value keeps two of, each with its share in [0, 1];
-        what is left of 1 goes to all other values, as they are drawn.
+    `parts` are conditions that no value keeps two of, each with its share in [0, 1]; what is left
+    of 1 goes to all other values, as they are drawn.
     """
 
     column: str
@@ -199,11 +194,10 @@ def _condition(column: DomainColumn, value: str, text: str) -> Condition:
     asked = [value] if value in categories else [part.strip() for part in value.split("|")]
     labels = tuple(one if one in categories else plain.get(one.casefold(), "") for one in asked)
     if not all(labels):
-        wrong = asked[labels.index("")]
         listed, more = ", ".join(categories[:LISTED]), len(categories) - LISTED
         raise ConditionError(
             "'{value}' is no declared value of '{name}'. There are: {labels}.",
-            value=wrong,
+            value=asked[labels.index("")],
             name=column.name,
             labels=Message("{names} and {n:d} more", names=listed, n=more) if more > 0 else listed,
         )
@@ -233,11 +227,12 @@ def _range(column: DomainColumn, value: str, text: str) -> Condition:
 
 
 def _number(column: DomainColumn, text: str, absent: float, whole: str) -> float:
-    """A number or date as `to_numbers` gives it; an empty text is an open end."""
+    """As `to_numbers` gives it; an empty text is an open end."""
     text = text.strip()
     if not text:
         return absent
-    if column.kind is Kind.DATETIME:
+    dates = column.kind is Kind.DATETIME
+    if dates:
         one = pd.Series([text], dtype="str")
         for form in (column.date_format, None):
             stamps = parse_dates(one, form)
@@ -245,13 +240,9 @@ def _number(column: DomainColumn, text: str, absent: float, whole: str) -> float
                 seconds = float(stamps.astype("datetime64[us]").astype("int64").iloc[0]) / 1e6
                 return seconds - (0 if OFFSET.search(text) else _ahead(column))
     else:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if math.isfinite(number):
-            return number
-    dates = column.kind is Kind.DATETIME
+        with suppress(ValueError):
+            if math.isfinite(number := float(text)):
+                return number
     raise ConditionError(
         "'{whole}': '{text}' is not {what}. Write {name}=value, or a range as low..high.",
         whole=whole,
@@ -270,9 +261,6 @@ def _written(column: DomainColumn, end: float | None) -> str:
     if end is None:
         return "?"
     if column.kind is Kind.DATETIME:
-        return (
-            str(np.datetime64(int(end) + _ahead(column), "s"))
-            .replace("T", " ")
-            .removesuffix(" 00:00:00")
-        )
+        moment = np.datetime64(int(end) + _ahead(column), "s")
+        return str(moment).replace("T", " ").removesuffix(" 00:00:00")
     return f"{end:.15g}"

@@ -20,8 +20,8 @@ _FINER = rf"(\d\d[.,]\d{{{FRACTION}}})\d+"  # a fraction of more digits
 def parse_dates(labels: Series, date_format: str | None) -> Series:
     """Text as naive UTC datetime64[us] of the years 1 to 9999; NaT for others (format None: ISO).
 
-    Finer fractions are cut off before: one in nanoseconds would have pandas count all others in
-    them too, and there are none before 1677 and after 2262.
+    Finer fractions are cut off before: one in nanoseconds would have pandas count all in them, and
+    there are none before 1677 and after 2262.
     """
     if date_format is None or "%f" in date_format:
         labels = labels.str.replace(_FINER, r"\1", regex=True)
@@ -36,14 +36,10 @@ def parse_dates(labels: Series, date_format: str | None) -> Series:
 
 
 def stamps_as(stamps: Series, dtype: str) -> Series:
-    """Moments in a declared dtype of dates, with its time zone and unit.
+    """Moments (without a time zone: in UTC) in a declared dtype of dates, with its zone and unit.
 
-    Moments within a day of the ends of the years 1 and 9999 are absent where there is a time zone,
-    in which they may lie beyond. Where a dtype in nanoseconds does not reach, they stay in
-    microseconds: what is written and computed of them is the same.
-
-    Args:
-      stamps: dates of any unit and time zone; those without one are in UTC.
+    Within a day of the ends of the years 1 and 9999 they are absent where there is a time zone,
+    beyond which they may lie; where nanoseconds do not reach they stay in microseconds.
     """
     if getattr(stamps.dtype, "tz", None) is not None:
         stamps = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -68,11 +64,7 @@ def offset_seconds(offset: str) -> int:
 
 
 def date_text(stamps: Series, date_format: str, form: Form) -> Series:
-    """Moments as text in a format, with the offset, fraction and padding that the form tells.
-
-    Args:
-      stamps: naive datetime64[us], in UTC where the format has an offset.
-    """
+    """Naive datetime64[us] as text, with the offset, fraction and padding that the form tells."""
     if "%z" in date_format:
         offset = form.offset or "+0000"
         local = stamps + pd.Timedelta(seconds=offset_seconds(offset))

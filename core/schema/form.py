@@ -1,8 +1,7 @@
 """Form: how a column's cells are written in the file, beside what they mean.
 
-A form is public, like a column's name: it says how numbers and gaps are spelled and holds no value
-of any row. It is recognised when a file is read, kept in the schema, and used again when synthetic
-rows are written, so that whatever reads the original reads the synthetic file as well.
+A form is public: it holds no value of any row. It is recognised when a file is read, kept in the
+schema, and used when synthetic rows are written, so that what reads the original reads them too.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from core.message import Message
+from core.message import Message, ReportedError, to_say
 
 Delimiter: TypeAlias = Literal[",", ";", "\t", "|"]
 MOST_CODES = 16  # of a column, for "missing"
@@ -42,14 +41,13 @@ class Form(BaseModel):
     """How one column is written.
 
     Attributes:
-      absent: how a cell without a value is written, such as "", "?" or "N/A".
-      codes: further spellings of "no value", such as "-99", at most 16. In numbers and dates each
-        is a state of its own, learned and written as such; in lists each is a label.
+      absent: a cell without a value, such as "", "?" or "N/A".
+      codes: further spellings of "no value", such as "-99". In numbers and dates each is a state of
+        its own, learned and written as such; in lists each is a label.
       prefix, suffix: unit before or after every number, with its space: "$", " €", "%".
       inner_sign: whether a sign stands after the prefix ($-5) and not before it (-$5).
-      places: decimals that every number has; digits of a second's fraction in dates; None for as
-        many as are needed.
-      trimmed: whether whole numbers are written without decimals where others have some: 22, 0.5.
+      places: decimals of every number, digits of a second's fraction; None for as many as needed.
+      trimmed: whether whole numbers have no decimals where others have some: 22, 0.5.
       offset: of times with an offset, as written: "+02:00", "-0500" or "Z".
       unpadded: directives of a date format whose numbers have no leading zero, such as "dm".
       arrow: type of a Parquet column where its dtype does not tell it, such as "date32[day]".
@@ -92,10 +90,9 @@ class Form(BaseModel):
             raise ValueError(
                 Message("The unit after a number must be a currency or a percent sign.")
             )
-        words = (self.absent, *self.codes)
         if len(set(self.codes)) < len(self.codes) or "" in self.codes:
             raise ValueError(Message("Codes for missing values must not be empty or repeated."))
-        for word in words:
+        for word in (self.absent, *self.codes):
             if word != word.strip() or any(letter in word for letter in "\r\n\t\0"):
                 raise ValueError(
                     Message("A code for a missing value is one line without spaces around it.")
@@ -103,12 +100,12 @@ class Form(BaseModel):
             if len(word) > 64:
                 raise ValueError(Message("A code for a missing value has at most 64 characters."))
             if word.startswith(FORMULA_STARTS) and not _INERT.fullmatch(word):
-                raise ValueError(
-                    Message(
+                raise ReportedError(
+                    to_say(
                         "A spreadsheet would run '{code}' as a formula, so it cannot stand for a "
-                        "missing value.",
-                        code=word,
-                    )
+                        "missing value."
+                    ),
+                    code=word,
                 )
         return self
 
@@ -148,11 +145,7 @@ class Form(BaseModel):
 
 
 class FileForm(BaseModel):
-    """How a file is written.
-
-    Attributes:
-      spaced: whether a space may stand between a delimiter and an opening quote.
-    """
+    """How a file is written; `spaced` when a space may stand between a delimiter and a quote."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,12 +1,8 @@
 """Values to labels or numbers and back: the only place that knows how a dtype is written.
 
-Two pairs of exact inverses, used by inference, the codec and the reports:
-
-- `to_labels` / `from_labels` for listed kinds (and anything else that must become text);
-- `to_numbers` / `from_numbers` for numeric kinds, dates included, exact to the column's step.
-
-Absent values pass through all four. A dtype that cannot hold an absent value (`int64`, `bool`)
-comes back as its nullable twin (`Int64`, `boolean`) when there is one to hold.
+Two pairs of exact inverses: `to_labels` / `from_labels` for listed kinds and all that must become
+text, `to_numbers` / `from_numbers` for numeric kinds, dates included. Absent values pass through
+all four; a dtype that cannot hold one comes back as its nullable twin when there is one to hold.
 """
 
 from __future__ import annotations
@@ -35,10 +31,7 @@ SECOND = 1_000_000  # microseconds; dates travel as datetime64[us]
 
 
 def dtype_of(series: Series) -> str:
-    """The dtype to write in `Column.dtype`: what `from_labels` and `from_numbers` restore.
-
-    Categoricals are described by their categories; object columns are text unless every present
-    value is a bool or an int.
+    """The dtype for `Column.dtype`: of categories their own, of objects text but for bools, ints.
 
     >>> dtype_of(pd.Series(pd.Categorical([1, 2]))), dtype_of(pd.Series(["a"], dtype=object))
     ('int64', 'str')
@@ -55,11 +48,9 @@ def dtype_of(series: Series) -> str:
 
 
 def to_labels(series: Series) -> Series:
-    """Text labels of a column: `1` for integers, `True` for booleans, the text itself for text.
+    """Text labels of a column, absent where the value is: `1` for integers, `True` for booleans.
 
-    Returns:
-      dtype `str`, same index and name, absent where the value is absent. Floats get their shortest
-      exact spelling, dates their ISO one.
+    Floats get their shortest exact spelling, dates their ISO one.
     """
     if isinstance(series.dtype, pd.StringDtype):
         return series.astype("str")
@@ -71,11 +62,9 @@ def to_labels(series: Series) -> Series:
 
 
 def from_labels(labels: Series, column: Column) -> Series:
-    """Labels back to the column's own dtype: the inverse of `to_labels`.
+    """The inverse of `to_labels`: n values of `column.dtype`, or of its nullable twin.
 
-    Returns:
-      n values of `column.dtype`, or of its nullable twin when some are absent. Stays text when a
-      label is no value of that dtype (an `other` label in a column of integers).
+    They stay text where a label is no value of that dtype (an `other` in a column of integers).
     """
     labels = labels.astype("str")
     codes, distinct = pd.factorize(labels)
@@ -90,15 +79,10 @@ def from_labels(labels: Series, column: Column) -> Series:
 def to_numbers(series: Series, column: Column) -> Numbers:
     """Values of a numeric kind as floats.
 
-    Args:
-      series: n values as read from the file.
-      column: a numeric kind; dates that arrived as text carry `date_format`.
-
     Returns:
       float64 [n]; NaN where the value is absent, one of the column's codes for that, beyond ±1e150
-      or does not parse. Dates are seconds
-      since 1970-01-01, in UTC when they carry a time zone; exact to the microsecond from 1834 to
-      2105 and to the second always.
+      or does not parse. Dates are seconds since 1970-01-01, in UTC when they carry a time zone;
+      exact to the microsecond from 1834 to 2105 and to the second always.
     """
     numbers = _as_numbers(series, column) + 0.0  # which makes -0.0 a 0.0, as its label is
     return np.where(code_places(series, column) < 0, numbers, np.nan) if column.codes else numbers
@@ -152,29 +136,20 @@ def is_absent(cells: Series, column: Column) -> npt.NDArray[np.bool_]:
     return np.asarray(empty | (code_places(cells, column) >= 0))
 
 
-def with_codes(cells: Series, column: Column, places: npt.NDArray[np.int64]) -> Series:
-    """Cells with codes for "missing" where `code_places` would find them.
-
-    Args:
-      places: int [n], -1 where a cell stays as it is.
-    """
-    if not (places >= 0).any():
+def with_codes(cells: Series, column: Column, indices: npt.NDArray[np.int64]) -> Series:
+    """Cells with codes for "missing" at these indices, int [n]; -1 where a cell stays as it is."""
+    if not (indices >= 0).any():
         return cells
     labels = to_labels(cells)
-    codes = np.array([*column.codes, None], dtype=object)[places]
-    return from_labels(labels.mask(places >= 0, pd.Series(codes, index=cells.index)), column)
+    codes = np.array([*column.codes, None], dtype=object)[indices]
+    return from_labels(labels.mask(indices >= 0, pd.Series(codes, index=cells.index)), column)
 
 
 def from_numbers(values: npt.ArrayLike, column: Column) -> Series:
-    """Floats back to the column's own dtype, on the column's grid: the inverse of `to_numbers`.
+    """The inverse of `to_numbers`: floats, NaN for absent, to the column's dtype, on its grid.
 
-    Args:
-      values: float [n], NaN for absent; dates in seconds.
-      column: numeric kind; values snap to whole steps from `low` (none when `step` is 0), and to
-        the last one within the bounds where these lie between two.
-
-    Returns:
-      n values of `column.dtype` (or its nullable twin), named after the column.
+    Values snap to whole steps from `low` (none when `step` is 0), and to the last one within the
+    bounds where these lie between two.
     """
     numbers = np.asarray(values, dtype=np.float64)
     origin = _origin(column)
@@ -239,9 +214,8 @@ def snap(values: Numbers, step: float) -> Numbers:
 def _distinct(series: Series) -> tuple[npt.NDArray[np.intp], Any]:
     """Each cell's index among the distinct values, -1 where absent, and these.
 
-    Values that compare as equal are written by the first of them, so those that are written in
-    several ways (0.0 and -0.0; 1, 1.0 and True among objects) are told apart or made one before:
-    what one cell holds must not say how another one reads.
+    Equal values that are written in several ways (0.0 and -0.0; 1, 1.0 and True among objects) are
+    told apart or made one: what one cell holds must not say how another one reads.
     """
     if pd.api.types.is_float_dtype(series.dtype):
         return pd.factorize(series + 0.0)  # which makes -0.0 a 0.0
@@ -259,7 +233,6 @@ def _distinct(series: Series) -> tuple[npt.NDArray[np.intp], Any]:
 
 
 def _spell(values: Series | pd.Index | npt.NDArray[np.generic]) -> list[str]:
-    """One label per value."""
     return [v.isoformat(sep=" ") if isinstance(v, pd.Timestamp) else str(v) for v in values]
 
 
@@ -286,7 +259,6 @@ def _parse(labels: Series, dtype: str) -> Series | None:
 
 
 def _fit(values: Series, dtype: str) -> Series:
-    """Values as `dtype`, or its nullable twin when some are absent and it has no room for them."""
     if dtype in TEXT:
         return values.astype("str")
     if dtype.startswith("datetime64"):
@@ -296,13 +268,11 @@ def _fit(values: Series, dtype: str) -> Series:
 
 def _seconds(series: Series, date_format: str | None) -> Numbers:
     """Dates as seconds since 1970-01-01, NaN where absent or not a date."""
-    if not pd.api.types.is_datetime64_any_dtype(series.dtype):
-        codes, distinct = pd.factorize(to_labels(series))
-        # A text column repeats its dates: parse each spelling once.
-        parsed = parse_dates(pd.Series(distinct, dtype="str"), date_format)
-        stamps = np.append(_stamp_seconds(parsed), np.nan)
-        return np.asarray(stamps[codes], dtype=np.float64)
-    return _stamp_seconds(series)
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        return _stamp_seconds(series)
+    codes, distinct = pd.factorize(to_labels(series))  # a text column repeats its dates
+    parsed = parse_dates(pd.Series(distinct, dtype="str"), date_format)
+    return np.append(_stamp_seconds(parsed), np.nan)[codes]
 
 
 def _stamp_seconds(series: Series) -> Numbers:

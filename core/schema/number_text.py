@@ -32,14 +32,11 @@ _VALUES = pa.array(["0", "1"], pa.large_string())
 
 
 def plain_numbers(text: pa.Array, form: Form) -> pa.Array:
-    """Numbers without unit and groups of digits and with a decimal point; null for what is none.
+    """Trimmed text as numbers without unit and groups and with a decimal point; null for none.
 
-    A unit may stand or be left out, with its space or without, and a sign may stand on either side
-    of it. Digits are grouped by three or not at all; where a comma is the decimal mark and no other
-    mark is declared, points group them. True and False are 1 and 0.
-
-    Args:
-      text: large_string [k], trimmed.
+    A unit may be left out, with its space or without, and a sign may stand on either side of it.
+    Digits are grouped by three or not at all; where a comma is the decimal mark and no other is
+    declared, points group them. True and False are 1 and 0.
     """
     number = pc.match_substring_regex(text, _pattern(form))
     plain = pc.if_else(number, text, pa.scalar(None, text.type))
@@ -61,14 +58,9 @@ def number_values(plain: pa.Array) -> Floats:
 
 
 def numbers_as(plain: pa.Array, dtype: str) -> Series:
-    """Plain numbers in a dtype of numbers or flags, rounded and clipped to it.
+    """Plain numbers in a dtype of numbers or flags or its nullable twin, rounded and clipped to it.
 
     Digits alone are exact however many they are, other spellings as far as a float is.
-
-    Args:
-      plain: large_string [k].
-      dtype: such as "int64", "UInt8", "float32" or "bool"; where some are absent its nullable twin
-        comes back.
     """
     floats = number_values(plain)
     if is_whole(dtype):
@@ -88,11 +80,7 @@ def exact_as(plain: pa.Array, dtype: str) -> Series:
 
 
 def values_as(values: Series, dtype: str) -> Series:
-    """Numbers or flags in a dtype of either, rounded and clipped to it.
-
-    Args:
-      values: [k] of any numeric dtype or of flags, absent or within ±1e150.
-    """
+    """Numbers within ±1e150 or flags in a dtype of either, rounded and clipped to it."""
     absent = values.isna().to_numpy()
     if is_whole(dtype):
         if not pd.api.types.is_integer_dtype(values.dtype):
@@ -133,7 +121,6 @@ def _nearest(floats: Floats, dtype: str) -> NDArray[Any]:
 
 
 def _with_gaps(values: NDArray[Any], absent: Mask, dtype: str) -> Series:
-    """Whole numbers or flags in a dtype, or its nullable twin where some are absent."""
     if dtype.lower() in FLAGS:
         flags = values.astype(np.bool_)
         if not absent.any() and dtype == "bool":

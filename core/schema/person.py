@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from core.message import Message, plural
+from core.message import Message, ReportedError, plural, to_say
 
 MOST_ROWS = 1000  # of one person
 
@@ -16,12 +16,12 @@ class Person(BaseModel):
     """The unit of privacy, where a person may appear in several rows.
 
     Attributes:
-      columns: say together who a row is of; empty where no column does, and then nobody can tell
-        whose rows are whose, so each row counts as a record of its own, protected `rows` deep.
+      columns: say together who a row is of; without any each row counts as a record of its own,
+        protected `rows` deep.
       rows: at most so many rows of one person, ≥ 1. With `columns` more are left out of training;
         without, it is the steward's word.
       constant: columns that hold one value for a person, in every row of theirs.
-      order: a column by which the rows of a person are sorted in the synthetic table, or None.
+      order: a column by which the rows of a person are sorted in the synthetic table.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,12 +43,12 @@ class Person(BaseModel):
         roles = (*self.columns, *self.constant)
         twice = sorted({name for name in roles if roles.count(name) > 1})
         if twice:
-            raise ValueError(
-                Message("Columns have two roles for a person: {names}.", names=", ".join(twice))
+            raise ReportedError(
+                to_say("Columns have two roles for a person: {names}."), names=", ".join(twice)
             )
         if self.order is not None and self.order in roles:
-            raise ValueError(
-                Message("'{name}' cannot sort rows in which it never changes.", name=self.order)
+            raise ReportedError(
+                to_say("'{name}' cannot sort rows in which it never changes."), name=self.order
             )
         return self
 
@@ -82,11 +82,7 @@ class Person(BaseModel):
 
 
 class Unit(BaseModel):
-    """Whom a release protects, as far as it matters to what adds up.
-
-    Attributes:
-      columns: that say together who a row is of, sorted; empty where rows are protected.
-    """
+    """Whom a release protects; `columns`, sorted, are none where rows are protected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -101,10 +97,7 @@ class Unit(BaseModel):
         return cls(columns=tuple(sorted(person.columns)), rows=person.rows)
 
     def same(self, other: Unit) -> bool:
-        """Whether what protects one also protects the other, so that their ε add up.
-
-        However many rows of a person are used, it is the person of that key who is protected.
-        """
+        """Whether what protects one also protects the other, so that their ε add up."""
         return self.columns == other.columns and (bool(self.columns) or self.rows == other.rows)
 
     @property

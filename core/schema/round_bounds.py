@@ -23,10 +23,7 @@ NANOSECONDS = 106_751 * 86_400.0  # whole days that "datetime64[ns]" can hold on
 
 
 def number_step(numbers: NDArray[np.float64]) -> float:
-    """1 for whole numbers, else the coarsest decimal step that keeps all, 0 when finer than 10⁻⁶.
-
-    None is absent.
-    """
+    """1 for whole numbers, else the coarsest decimal step that keeps all, 0 if finer than 10⁻⁶."""
     if np.all(numbers == np.rint(numbers)):
         return 1.0
     for decimals in range(1, MAX_DECIMALS + 1):
@@ -36,10 +33,7 @@ def number_step(numbers: NDArray[np.float64]) -> float:
 
 
 def date_step(seconds: NDArray[np.float64]) -> float:
-    """The coarsest of day, hour, minute, second, 1 ms and 1 µs that keeps every date, in seconds.
-
-    None is absent; they are counted since 1970-01-01.
-    """
+    """The coarsest of day, hour, minute, second, 1 ms, 1 µs that keeps every date, in seconds."""
     steps = (86400.0, 3600.0, 60.0, 1.0, 0.001)
     return next((s for s in steps if np.array_equal(snap(seconds, s), seconds)), 1e-6)
 
@@ -58,15 +52,11 @@ def rung(x: float) -> float:
 def round_bounds(
     low: float, high: float, *, step: float = 0.0, dtype: str = ""
 ) -> tuple[float, float]:
-    """Bounds of a number, outward.
+    """Bounds of a number, outward from its extremes low ≤ high.
 
     A range that reaches zero, comes near it or lies on both sides of it ends at zero or on rungs;
-    one far from zero ends at multiples of the rung that is at least half as wide.
-
-    Args:
-      low, high: the extremes, finite, low ≤ high.
-      step: resolution, 0 for none; multiples of it stay multiples of it where it is a power of ten.
-      dtype: of the column; a small integer type's own limits are not passed.
+    one far from zero ends at multiples of the rung that is at least half as wide. A small integer
+    type's own limits are not passed.
 
     >>> round_bounds(17, 90, step=1), round_bounds(-3.2, 41.0), round_bounds(1951, 2024, step=1)
     ((0.0, 100.0), (-5.0, 50.0), (1950.0, 2050.0))
@@ -92,11 +82,7 @@ def round_bounds(
 
 
 def whole_years(low: float, high: float, *, step: float, dtype: str = "") -> tuple[float, float]:
-    """Bounds of a date, outward: from the first instant of a year to the last step of one.
-
-    Args:
-      low, high: seconds since 1970-01-01.
-      step: resolution in seconds, > 0.
+    """Bounds of a date in seconds, outward: from a year's first instant to the last step of one.
 
     >>> whole_years(86_400.0, 5 * 86_400.0, step=86_400)
     (0.0, 31449600.0)

@@ -8,10 +8,7 @@ _SAME = 1e-12  # of an amount: what adding up floats may leave, and no digit tha
 
 
 def round_up(amount: float, form: str) -> float:
-    """An ε or δ as it may be said in a format: the least number of its digits that is not less.
-
-    Args:
-      amount: ≥ 0, may be inf.
+    """An ε or δ ≥ 0 as it may be said in a format: the least number of its digits that is not less.
 
     >>> round_up(1.0004, ".3g"), round_up(1.0, ".3g"), round_up(0.121, ".2f")
     (1.01, 1.0, 0.13)

@@ -1,8 +1,7 @@
 """Schema and Domain: what may be known about a table without touching its rows.
 
-A `Schema` is what the steward confirms; a `Domain` is the public part of it that leaves the house.
-Both are frozen values with a JSON form, so that a plan, a certificate and a saved model can quote
-exactly what was declared.
+The steward confirms a `Schema`; a `Domain` is the public part of it that leaves the house. Both are
+frozen and have a JSON form, which a plan, a certificate and a saved model can quote.
 """
 
 from __future__ import annotations
@@ -60,9 +59,6 @@ class Schema(BaseModel):
     Attributes:
       sensitive: disjoint groups of columns whose joint distribution must not be revealed.
       holdout: share of records kept out of training, in [0, ½]; see `core.encoding.holdout`.
-
-    Raises (pydantic.ValidationError, a ValueError): duplicate names or rules, or a role naming no
-      column.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -141,9 +137,7 @@ class Schema(BaseModel):
 
         Raises:
           UndeclaredDomainError: bounds or categories are missing; the columns are named.
-          SchemaError: nothing is left to model, a bound is too large to compute with, a column
-            cannot be written as declared, the target or a tagged column is not modelled, or a rule
-            cannot be kept.
+          SchemaError: nothing is left to model, or something cannot be modelled, written or kept.
         """
         remaining = self._remaining
         self._check_declared()
@@ -187,10 +181,7 @@ class Schema(BaseModel):
 
     @property
     def fallen(self) -> dict[str, str]:
-        """By rule or role, why it is not kept although it was declared: see `layout.kept`.
-
-        Empty where `domain` would refuse the schema, which says more.
-        """
+        """By rule or role, why it is not kept; empty where `domain` would refuse the schema."""
         try:
             self._check_declared()
             return self._settled.fallen
@@ -218,7 +209,6 @@ class Schema(BaseModel):
         )
 
     def _check_declared(self) -> None:
-        """Refuse columns whose domain nobody declared or bought; keys need none."""
         unknown = [
             c.name for c in self._remaining if not c.declared and c.name not in self.key_columns
         ]
@@ -230,7 +220,6 @@ class Schema(BaseModel):
             )
 
     def _check_keys(self) -> None:
-        """Refuse to learn what only says whose a row is."""
         tagged = [name for names in self.sensitive.values() for name in names]
         for name in (self._kept_target, *tagged):
             if name in self.key_columns:
@@ -253,11 +242,8 @@ class Schema(BaseModel):
 class Domain(BaseModel):
     """What may be known for free: the kept columns with their declared domains, target and rules.
 
-    `sensitive` names disjoint groups of columns whose joint distribution must not be revealed;
-    `person` and `rules` are the schema's.
-
-    It is built field by field from what is declared, whatever it is given, and so is each saved
-    one that is read: notes and proposals, which depend on rows, stay behind.
+    It is built field by field from what is declared, and so is each saved one that is read: notes
+    and proposals, which depend on rows, stay behind.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -286,10 +272,7 @@ class Domain(BaseModel):
         return tuple(c for c in self.modelled if c.kind.numeric)
 
     def project(self, names: Sequence[str]) -> Domain:
-        """The domain of some columns, in this order; target and tags as far as they are among them.
-
-        Rules and persons are about whole tables and stay behind.
-        """
+        """The domain of some columns, in this order, without rules and persons."""
         by_name = {column.name: column for column in self.columns}
         return Domain(
             columns=tuple(by_name[name] for name in names),

@@ -1,7 +1,6 @@
 """Surrogates: made-up values of identifier and text columns, which no model ever sees.
 
-They come from the declaration alone: the column's name, type and pattern. With a pattern they look
-like the originals; which value comes when is fixed by the column's name, public, and not a count.
+They come from the declaration alone; which value comes when is fixed by the column's name.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ def room(column: Column) -> float:
 def shape_of(labels: Sequence[str], most: int = 0) -> str | None:
     """The pattern that all values have; None where they differ in it, or it has little room.
 
-    A digit stands for any digit, a letter for any of its kind, unless it is the same capital in
-    every value, as in P-004711. So it tells of no value more than what all have in common.
+    A letter stands for any of its kind, unless it is the same capital in every value (P-004711): it
+    tells of no value more than what all have in common.
 
     >>> shape_of(["P-004711", "P-000815"]), shape_of(["4711", "12"])
     ('P-######', None)

@@ -1,8 +1,7 @@
 """Whether cells of a column can be written as it declares, asked before anything is spent.
 
-A schema file may name a type that there is none of, a date format that no calendar knows, or bounds
-that its type cannot hold. Rows are written last, when the budget has been paid, so the ends of each
-domain are written once beforehand.
+A schema file may name a type or a date format that is none, or bounds that a type cannot hold, and
+rows are written last. So the ends of each domain are written once beforehand.
 """
 
 from __future__ import annotations
@@ -20,12 +19,7 @@ A_YEAR = 366 * 86_400.0  # seconds; a format may name no more than years
 
 
 def check_writable(column: Column) -> None:
-    """Refuse a column whose cells could not be written.
-
-    Raises:
-      SchemaError: its type or date format is none, or cannot hold what its domain says; or a spike
-        lies outside its bounds, where values at the nearest bound would be written as the spike.
-    """
+    """Refuse a column that its type or format cannot write, or with a spike out of bounds."""
     if column.kind.numeric and column.low is not None and column.high is not None:
         for spike in column.spikes:
             if not column.low <= spike <= column.high and f"{spike:g}" not in column.codes:

@@ -1,10 +1,9 @@
 """Chains: columns that rules about numbers tie together, and how their values are settled.
 
-One column of a chain is the root. Each relation is entered by a column that is settled already; of
-the others one is modelled and one computed. Rows are settled in two passes. The first goes from the
-far ends to the root and finds, for each row, which values leave room for everything that comes
-after; the second goes back out and puts each value there. So no value that is settled has to move
-again, and every rule and every bound holds, whatever a model draws.
+Each relation is entered by a column that is settled already, the first of them the root; of the
+others one is modelled and one computed. The first pass goes from the far ends to the root and
+finds, for each row, which values leave room for what comes after; the second goes back out and
+puts each value there. So every rule and every bound holds, whatever a model draws.
 """
 
 from __future__ import annotations
@@ -25,12 +24,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Link:
-    """A relation with the way it is walked.
-
-    Attributes:
-      modelled: the column whose value a model gives, itself or as a gap.
-      gap: what models see in place of `modelled`; None where they see the column itself.
-    """
+    """A relation with the way it is walked; models see `modelled` itself, or `gap` in its stead."""
 
     relation: Relation
     entry: str
@@ -60,14 +54,11 @@ class Chain:
         """Values that keep every rule and bound, the nearest to those given, one after the other.
 
         Args:
-          given: float64 [n], NaN for missing, of the root and of each modelled column, or of the
-            gap that stands for it.
-          people: whose each row is [n]; constant columns then stay constant. None where no column
-            is constant.
+          given: float64 [n], NaN for missing, of the root and of each modelled column or its gap.
+          people: whose each row is [n]; constant columns then stay constant.
 
         Returns:
-          Every column, float64 [n]. A computed column is missing where one of those it is computed
-          from is.
+          Every column, float64 [n]; a computed one is missing where one it is computed from is.
         """
         absent = self._absent(given)
         there = [~np.any([absent[name] for name in link.relation.names], 0) for link in self.links]
@@ -155,11 +146,7 @@ def chains_of(
     constant: Collection[str],
     taken: Collection[str],
 ) -> list[Chain]:
-    """The chains that relations make.
-
-    Args:
-      constant: columns that hold one value for a person; they are settled before others.
-    """
+    """The chains that relations make; constant columns are settled before others."""
     results = {relation.result for relation in relations}
 
     def rank(name: str) -> tuple[bool, bool, bool]:
@@ -191,7 +178,6 @@ def _walk(
     constant: Collection[str],
     taken: Collection[str],
 ) -> Iterator[Link]:
-    """The relations from the root outwards; see `chains_of`."""
     settled, left = {root}, list(relations)
     degree = {name: sum(name in r.names for r in relations) for name in columns}
     while left:

@@ -31,9 +31,8 @@ def free_name(name: str, taken: Collection[str]) -> str:
 class Gap:
     """The distance of a column from the one it is entered by, ≥ 0 by the rule or bounded by it.
 
-    Attributes:
-      upwards: whether the column it stands for is the higher one.
-      end: where it is measured from when the entry is missing: the column's own bound.
+    `upwards` when the column is the higher one; `end`, its own bound, is where the distance is
+    measured from when the entry is missing.
     """
 
     column: DomainColumn
@@ -67,10 +66,7 @@ def gap_of(
     *,
     taken: Collection[str],
 ) -> Gap:
-    """The gap of a relation that is entered by its low or its high column.
-
-    Where a column between is declared and the entry is always there, the gap is that column.
-    """
+    """The gap of a relation entered by its low or its high column; that between where it can be."""
     low, high, u = columns[relation.low], columns[relation.high], relation.unit
     upwards = entry == relation.low
     shown = high if upwards else low

@@ -1,8 +1,8 @@
 """What is kept of rules and roles once bounds and lists were bought.
 
-A purchase may find nothing in a column, or bounds and labels that a rule has no room in. Nobody
-can know that beforehand, and what was paid must not be wasted on it: such a rule falls away, and
-it is said. What the steward declared without a purchase is refused as ever, to be mended.
+A purchase may find nothing in a column, or bounds and labels that a rule has no room in. What was
+paid must not be wasted on that: such a rule falls away, and it is said. What the steward declared
+without a purchase is refused as ever.
 """
 
 from __future__ import annotations
@@ -19,11 +19,7 @@ from core.schema.rules.steps import Steps
 
 @dataclass(frozen=True)
 class Kept:
-    """Rules and roles as they can be kept.
-
-    Attributes:
-      fallen: by a rule's text, or a column's role, a sentence on why it is not kept.
-    """
+    """Rules and roles as they can be kept; `fallen` says why not, by a rule's text or a role."""
 
     rules: tuple[Rule, ...]
     target: str | None
@@ -99,12 +95,10 @@ def _why(rule: Rule, lost: Collection[str]) -> str:
 
 
 def _touched(rule: Rule, bought: Collection[str]) -> bool:
-    """Whether something that a rule speaks of was bought."""
     return bool(getattr(rule, "bought", False)) or not set(bought).isdisjoint(rule.columns)
 
 
 def _without(person: Person | None, lost: Collection[str], fallen: dict[str, str]) -> Person | None:
-    """The person without lost columns that stay the same or sort the rows; adds what fell away."""
     if person is None:
         return None
     for name in set(person.constant).intersection(lost):

@@ -31,7 +31,6 @@ def labels_of(series: pd.Series[Any]) -> NDArray[np.object_]:
 
 
 def _series(labels: NDArray[np.object_], column: Column) -> pd.Series[Any]:
-    """Labels as cells of a column; `MISSING` is an absent one unless it is a category."""
     cells = pd.Series(labels, dtype="str")
     if MISSING not in (column.categories or ()):
         cells = cells.mask(cells == MISSING)
@@ -93,11 +92,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Joint:
-    """Several listed columns that models see as one.
-
-    Attributes:
-      allowed: labels [combinations, columns]; see `MISSING`.
-    """
+    """Several listed columns that models see as one; `allowed`: labels [combinations, columns]."""
 
     columns: tuple[Column, ...]
     allowed: NDArray[np.object_]
@@ -130,10 +125,7 @@ class Joint:
         return cls(own, np.array(combinations, dtype=object), column)
 
     def encode(self, frame: pd.DataFrame) -> pd.Series[Any]:
-        """The joint column of real rows; a combination that is not allowed becomes the nearest.
-
-        The nearest has most labels in common, and is the first of those.
-        """
+        """The joint column of real rows; what is not allowed becomes what is most alike."""
         cells = pd.DataFrame(
             {i: labels_of(frame[column.name]) for i, column in enumerate(self.columns)}
         )

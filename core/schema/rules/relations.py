@@ -112,11 +112,7 @@ def inward(interval: Interval, column: Column) -> Interval:
 def breaks(
     rule: AnyRule, values: Sequence[Floats], columns: Mapping[str, Column]
 ) -> NDArray[np.bool_]:
-    """Which rows break a rule about numbers, bool [n]; rows with a gap break none.
-
-    Args:
-      values: of its columns, in its order; dates in seconds.
-    """
+    """Which rows break a rule about numbers, bool [n]; values in its order, dates in seconds."""
     dated = [columns[name].kind is Kind.DATETIME for name in rule.columns]
     unit = DAY if any(dated) else 1.0
     scaled = [x if date else x * unit for x, date in zip(values, dated, strict=True)]
@@ -170,7 +166,6 @@ def _relation(rule: Sum | Difference, columns: Mapping[str, Column]) -> Relation
 
 
 def _check_kinds(rule: AtMost | Sum | Difference, columns: Mapping[str, Column]) -> None:
-    """Refuse text, lists, and sums of dates that mean nothing."""
     names = rule.columns
     if len(set(names)) < len(names):
         raise SchemaError("Rule '{rule}' names a column twice.", rule=rule.text)

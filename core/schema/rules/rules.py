@@ -16,15 +16,12 @@ from core.schema.column import SchemaError
 
 
 class _Rule(BaseModel):
-    """What rules have in common."""
-
     PARTS: ClassVar[tuple[str, ...]] = ()
     TEXT: ClassVar[str] = ""
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it speaks of."""
         return tuple(getattr(self, part) for part in self.PARTS)
 
     @property
@@ -39,11 +36,7 @@ class _Rule(BaseModel):
 
 
 class Determines(_Rule):
-    """One column follows from another: equal sources have equal results.
-
-    Attributes:
-      mapping: result label by source label; None until it is declared or bought.
-    """
+    """Equal sources have equal results; `mapping` is None until it is declared or bought."""
 
     PARTS = ("source", "result")
     TEXT = "{result} <- {source}"
@@ -96,29 +89,21 @@ class Difference(_Rule):
 
 
 class _Together(_Rule):
-    """A rule about two or more columns, whatever their order."""
-
     WORDS: ClassVar[str] = ""
 
     names: tuple[str, ...] = Field(min_length=2)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it speaks of."""
         return self.names
 
     @property
     def text(self) -> str:
-        """As the command line takes it."""
         return f"{self.WORDS} {', '.join(self.names)}"
 
 
 class Combinations(_Together):
-    """Only some combinations of labels occur.
-
-    Attributes:
-      allowed: labels in the order of `names`; None until they are declared or bought.
-    """
+    """Only some combinations of labels occur; `allowed` is None until declared or bought."""
 
     WORDS = "combinations"
 

@@ -53,8 +53,7 @@ Columns = Mapping[str, DomainColumn]
 class Steps:
     """What becomes of the columns of a table that has rules.
 
-    Attributes:
-      together: names of columns that models see and that are missing together; the first decides.
+    `together` names columns that models see and that are missing together; the first decides.
     """
 
     source: tuple[DomainColumn, ...]
@@ -75,11 +74,7 @@ class Steps:
         tagged: Collection[str],
         constant: Collection[str],
     ) -> Steps:
-        """The steps that keep the rules of a table.
-
-        Args:
-          tagged: columns whose distribution is hidden; no rule may speak of them.
-        """
+        """The steps that keep the rules of a table; none may speak of tagged (hidden) columns."""
         by_name = {column.name: column for column in columns if column.modelled}
         names = {column.name for column in columns}
         for rule in rules:
@@ -141,8 +136,7 @@ class Steps:
     def fill(self, frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
         """Synthetic rows in which columns are missing together, as the rules say.
 
-        Where the first of them is present, another that is missing gets a value of another row; if
-        no row has one, all of them are missing everywhere.
+        Where the first is present, another that is missing gets a value of another row.
         """
         by_name = {column.name: column for column in self.columns}
         filled = {name: frame[name] for name in frame.columns}
@@ -211,7 +205,6 @@ def _check_names(rule: Rule, columns: Columns, tagged: Collection[str]) -> None:
 
 
 def _check_codes(rule: Rule, columns: Columns) -> None:
-    """Refuse to compute with a column that says "missing" in several ways."""
     for name in rule.columns:
         if columns[name].codes and isinstance(rule, AtMost | Sum | Difference | MissingTogether):
             raise RuleDomainError(
@@ -225,7 +218,6 @@ def _check_codes(rule: Rule, columns: Columns) -> None:
 
 
 def _check_constant(rule: Rule, names: Sequence[str], constant: Collection[str]) -> None:
-    """Columns that are replaced at once must all hold one value for a person, or none."""
     fixed = [name for name in names if name in constant]
     if fixed and len(fixed) < len(names):
         other = next(name for name in names if name not in constant)
