@@ -1,7 +1,7 @@
 """Bins and groups of bins that columns are drawn and compared in: a matter of declarations alone.
 
 Few cells keep noise low: where marginals are compared, single columns are cut in at most 12 groups
-of neighbouring bins, each column of a pair in at most 5, and "missing" is a group of its own.
+of neighbouring bins, each column of a pair in at most 5; "missing" is a group of its own.
 """
 
 from __future__ import annotations
@@ -26,14 +26,11 @@ MOST_PAIRS = 60
 def edges_of(
     column: Column, low: float, high: float, most: int = MAX_BINS
 ) -> tuple[Floats, Floats]:
-    """Bin edges from low to high, and the atoms drawn as bins of zero width.
+    """Bin edges from low to high (NaN: none), and the atoms drawn as bins of zero width.
 
-    Log-scale columns get edges evenly spaced on the column's own scale, and each declared spike a
-    bin of its own (the edge twice), so that neither the spike nor the tail hides the other. Whole
-    steps are never cut: bins of a stepped column are a whole number of steps wide.
-
-    Args:
-      low, high: the range to cover, low ≤ high; NaN where nothing is known, which gives no bins.
+    Log-scale columns get edges evenly spaced on their own scale, and each declared spike a bin of
+    its own (the edge twice), so that neither hides the other. Bins of a stepped column are a whole
+    number of steps wide.
     """
     if np.isnan(low):
         return np.zeros(0), np.zeros(0)
@@ -75,10 +72,7 @@ def pairs_of(names: Sequence[str], target: str | None = None) -> tuple[tuple[str
 
 
 def groups_of_bins(bins: int, *, missing: bool, groups: int) -> tuple[int, ...]:
-    """For each of a column's bins, the group of neighbouring bins it belongs to.
-
-    Args:
-      missing: whether the last bin is "missing", which gets a group of its own.
+    """For each bin, the group of neighbouring ones it belongs to; a last "missing" has its own.
 
     >>> groups_of_bins(5, missing=True, groups=2)
     (0, 0, 1, 1, 2)

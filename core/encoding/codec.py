@@ -1,13 +1,12 @@
 """Codec: a reversible map between rows and compact codes, made from the public domain alone.
 
-A row becomes one *state* per modelled column and one *value* per numeric column. For a listed
-column the state is the category. For a numeric column the state says which atom the cell sits on
-("a value on the line", one of the declared spikes, or missing) and the value is its position in
-[0, 1] along the declared scale. So a zero-inflated, heavy-tailed amount keeps its spike at zero and
-its tail, and a missing cell is never a made-up number.
+A row becomes one *state* per modelled column and one *value* per numeric column. The state of a
+listed column is the category. That of a numeric one says which atom the cell sits on ("a value on
+the line", a declared spike, or missing), and the value is its position in [0, 1] along the declared
+scale. So a zero-inflated amount keeps its spike and its tail, and a missing cell is never a number.
 
-Nothing here is fitted: two tables with one domain share one codec, and building it reveals nothing.
-What lies outside the domain is moved inside by a fixed rule (see `Codec.encode`).
+Nothing is fitted: building a codec reveals nothing, and what lies outside the domain is moved
+inside by a fixed rule (see `Codec.encode`).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from core.schema.column import Column, DomainColumn, SchemaError
 from core.schema.labels import (
-    code_places,
+    code_indices,
     from_labels,
     from_numbers,
     to_labels,
@@ -45,8 +44,8 @@ LOG_UNITS = 10_000.0  # a continuous log scale is linear below 1/10,000 of the d
 class Line:
     """The monotone map between a numeric column's values and [0, 1].
 
-    "linear" is min–max. "log" is asinh((x - centre) / unit), linear near the centre and
-    logarithmic in the tails; the centre is the first spike, or the bound nearest zero.
+    "linear" is min–max, "log" asinh((x - centre) / unit): linear near the centre, which is the
+    first spike or the bound nearest zero, and logarithmic in the tails.
     """
 
     low: float
@@ -81,8 +80,8 @@ class Line:
         if high == low:
             return np.zeros_like(x)
         bent = self._bend(np.clip(x, self.low, self.high))
-        place: Floats = np.clip((bent - low) / (high - low), 0.0, 1.0)
-        return place
+        position: Floats = np.clip((bent - low) / (high - low), 0.0, 1.0)
+        return position
 
     def value(self, u: Floats) -> Floats:
         """Positions in [0, 1] → values on the step grid within the bounds."""
@@ -115,10 +114,10 @@ class Block:
     """Where one modelled column lives.
 
     Attributes:
-      index: its place among modelled columns (column of `Codes.states`).
-      number: its place among numeric columns (column of `Codes.values`), or None.
-      states: names of its states, in order; a listed column's categories, or "value", the spikes,
-        "missing" and one for each code that stands for missing for a numeric one.
+      index: column of `Codes.states`.
+      number: column of `Codes.values`, or None.
+      states: in order: a listed column's categories, or "value", the spikes, "missing" and one for
+        each code that stands for missing.
     """
 
     column: DomainColumn
@@ -151,9 +150,9 @@ class Block:
             state[snapped == self.line.snap(np.array([spike]))[0]] = i + 1
         return state, np.where(state == 0, self.line.position(x), 0.0)
 
-    def numbers(self, state: NDArray[Any], place: Floats) -> Floats:
+    def numbers(self, state: NDArray[Any], position: Floats) -> Floats:
         """States and positions of a numeric column → its numbers, nan where one is missing."""
-        x = self.line.value(place)
+        x = self.line.value(position)
         for i, spike in enumerate(self.column.spikes):
             x[state == i + 1] = spike
         if self.missing_state is not None:
@@ -196,8 +195,8 @@ class Codes:
 
     def numbers(self, block: Block) -> Floats:
         """The numbers of a numeric column, float64 [n]; nan where one is missing."""
-        place = np.asarray(self.values[:, block.number], dtype=np.float64)
-        return block.numbers(np.asarray(self.states[:, block.index]), place)
+        position = np.asarray(self.values[:, block.number], dtype=np.float64)
+        return block.numbers(np.asarray(self.states[:, block.index]), position)
 
     def to(self, device: str) -> Codes:
         """The same rows as torch tensors (int64, float32) on a device."""
@@ -241,9 +240,9 @@ class Codec:
         """Rows → codes.
 
         What the domain does not hold is moved inside by fixed rules, without an error that could
-        reveal it: numbers are clipped to the bounds; unknown categories become `other`, or missing
-        where that is allowed, or else the first category; missing cells in a column declared
-        complete become the low bound or the first category.
+        reveal it: numbers are clipped; unknown categories become `other`, or missing where that is
+        allowed, or else the first; missing cells in a complete column become the low bound or the
+        first category.
         """
         states = np.zeros((len(rows), len(self.blocks)), dtype=np.int32)
         values = np.zeros((len(rows), self.numbers), dtype=np.float64)
@@ -273,10 +272,7 @@ class Codec:
         return torch.cat(parts, dim=1)
 
     def decode_codes(self, codes: Codes) -> pd.DataFrame:
-        """Codes → rows with the domain's columns, order and dtypes, nothing outside the domain.
-
-        Identifier and text columns come back as made-up values of the same type.
-        """
+        """Codes → rows with the domain's columns, order and dtypes; surrogates are made up."""
         columns: dict[str, pd.Series[Any]] = {}
         for column in self.domain.columns:
             if column.name not in self._by_name:
@@ -325,11 +321,11 @@ def _encode_listed(block: Block, series: pd.Series[Any]) -> NDArray[np.int32]:
 def _encode_numeric(block: Block, series: pd.Series[Any]) -> tuple[NDArray[np.int32], Floats]:
     x = to_numbers(series, block.column)
     absent = np.isnan(x)
-    state, place = block.snapped(np.where(absent, block.line.low, x))
+    state, position = block.snapped(np.where(absent, block.line.low, x))
     state[absent] = block.missing_state or 0
-    code = code_places(series, block.column)
+    code = code_indices(series, block.column)
     state = np.where(code < 0, state, _first_code(block) + code).astype(np.int32)
-    return state, np.where(state == 0, place, 0.0)
+    return state, np.where(state == 0, position, 0.0)
 
 
 def _decode_listed(block: Block, state: NDArray[Any]) -> pd.Series[Any]:

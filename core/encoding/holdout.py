@@ -1,12 +1,11 @@
-"""The holdout: records kept out of training, chosen by their place in the file and nothing else.
+"""The holdout: records kept out of training, chosen by their position in the file and nothing else.
 
-Which places are kept depends on the number of records and the share alone, so the choice reveals
-nothing about anyone. A fixed shuffle of the places, not every k-th one, so that a file sorted or
-written in rounds is split evenly.
+A fixed shuffle that depends on the number of records and the share alone, so that the choice
+reveals nothing and a file that is sorted or written in rounds is split evenly.
 
-Where rows are put together by person, people are kept out with all their rows. Each one's own key
-decides, by a fixed public hash, so that nobody's being there moves anybody else. How many are kept
-out is then the share on average; the number of those trained on is what is public.
+Where rows are put together by person, people are kept out with all their rows, each by a fixed
+public hash of their own key, so that nobody's being there moves anybody else. How many are kept out
+is then the share on average; the number of those trained on is public.
 """
 
 from __future__ import annotations
@@ -42,22 +41,14 @@ def held_out(n: int, share: float) -> NDArray[np.bool_]:
 
 
 def _people_held_out(hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
-    """Which people are kept out of training, bool [n]; never all of them.
-
-    Args:
-      hashes: uint64 [n], n ≥ 1, of their keys, ascending.
-    """
+    """Which people are kept out of training, by their keys' ascending hashes; never all of them."""
     out = hashes.astype(np.float64) < share * 2.0**64
     out[-1] = False
     return out
 
 
 def people_trained_on(batches: Iterable[pd.DataFrame], share: float) -> int:
-    """How many people are trained on, at least one; holds eight bytes a person.
-
-    Args:
-      batches: the columns that say who a row is of, in parts, r ≥ 1 rows together.
-    """
+    """How many people are trained on, at least one; `batches` have the columns that say who."""
     hashes = np.zeros(0, dtype=np.uint64)
     for keys in batches:
         hashes = np.union1d(hashes, number_people(keys)[1])

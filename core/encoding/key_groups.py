@@ -1,14 +1,13 @@
 """Pairs and groups of people, made by each one's own key.
 
-Were people paired in the order of their keys' hashes, one who came in place of another would move
-everybody between the two and re-form all pairs. So the people of a pair or a group come from one
-bucket: the public hash of a person's key, modulo the number of buckets, says which one is theirs,
-and the number of buckets follows from the number of people, which is public. Those with the
-smallest hashes in a bucket form its one group; a bucket of fewer has none. Whoever leaves changes
-one bucket and whoever joins another, and nothing else moves.
+Were people paired in the order of their keys' hashes, one who came in place of another would
+re-form all pairs between. So the people of a group come from one bucket: the public hash of a
+person's key, modulo the number of buckets, which follows from the public number of people. Those
+with the smallest hashes in a bucket form its one group; a bucket of fewer has none. Whoever leaves
+changes one bucket and whoever joins another, and nothing else moves.
 
-Where records are rows, their place in the file is public: one that is replaced keeps it, and pairs
-follow from places alone (`core.encoding.public_order`).
+Where records are rows, one that is replaced keeps its position in the file, which is public, and
+pairs follow from positions alone (`core.encoding.public_order`).
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from numpy.typing import NDArray
 def bucket_count(n: int, size: int) -> int:
     """How many buckets n ≥ 1 people fall into, ≥ 1, so that most of them fill a group.
 
-    Fewer people to a bucket make more buckets, of which fewer are full; their number is the one at
-    which most are full on average, were buckets of a Poisson-distributed size.
+    Most are full on average, were their sizes Poisson-distributed.
 
     >>> bucket_count(1000, 2), bucket_count(32_561, 128), bucket_count(1, 2)
     (555, 219, 1)
@@ -44,25 +42,24 @@ def share_filled(n: int, size: int) -> float:
     return 1.0 if buckets == 1 else _reached(size, n / buckets)
 
 
-def places_by_key(hashes: NDArray[np.uint64], size: int, buckets: int) -> NDArray[np.int64]:
-    """Who stands at which place of which group.
+def positions_by_key(hashes: NDArray[np.uint64], size: int, buckets: int) -> NDArray[np.int64]:
+    """Who stands at which position of which group.
 
     Args:
-      hashes: uint64 [n], n ≥ 1, of people's keys; of equal ones the one that stands first comes
-        first, which people that are sorted by key have from their keys too.
+      hashes: uint64 [n], n ≥ 1, of people's keys, which are sorted by key where they are equal.
 
     Returns:
-      int64 [buckets · size], a group after the other: a position in `hashes`, or -1 where nobody
-      stands. A bucket that has too few is filled from its first place on.
+      int64 [buckets · size], a group after the other: a position in `hashes`, or -1 for nobody. A
+        bucket that has too few is filled from its first position on.
     """
     bucket = (hashes % np.uint64(buckets)).astype(np.int64)
     order = np.lexsort((hashes, bucket))  # stable
     counts = np.bincount(bucket, minlength=buckets)
     within = np.arange(len(hashes)) - np.repeat(np.cumsum(counts) - counts, counts)
     stand = within < size
-    places = np.full(buckets * size, -1, dtype=np.int64)
-    places[bucket[order][stand] * size + within[stand]] = order[stand]
-    return places
+    positions = np.full(buckets * size, -1, dtype=np.int64)
+    positions[bucket[order][stand] * size + within[stand]] = order[stand]
+    return positions
 
 
 @cache

@@ -1,11 +1,10 @@
 """Whose rows are whose: rows put together by person, at most m of each.
 
-A person is all rows with the same values in the columns that say who. Rows in which one of these
-is missing count together as one person: nobody knows whose they are, so they get as much say as
-one. More than m rows of a person are cut to m by a fixed public rule that looks at that person's
-rows alone, and people are held out, paired and grouped by a fixed public function of their own key
-(`core.encoding.key_groups`). So nobody's rows decide anything about another's, and neither does the
-order of the file.
+A person is all rows with the same values in the columns that say who; rows in which one of these is
+missing count together as one person. More than m rows of a person are cut to m by a fixed public
+rule that looks at that person's rows alone, and people are held out, paired and grouped by a fixed
+public function of their own key. So nobody's rows decide anything about another's, and neither does
+the order of the file.
 """
 
 from __future__ import annotations
@@ -31,10 +30,9 @@ class PersonRows:
     """Where each person's rows lie in a table that is sorted by person.
 
     Attributes:
-      offsets: int64 [n + 1], ascending from 0: rows offsets[i] … offsets[i + 1] - 1 are person i's,
-        one at least.
-      hashes: uint64 [n], public hashes of their keys, which pair and group them; None where nothing
-        looks at several people at a time.
+      offsets: int64 [n + 1]: rows offsets[i] … offsets[i + 1] - 1 are person i's, one at least.
+      hashes: uint64 [n], public, of their keys; None where nothing looks at several people at a
+        time.
     """
 
     offsets: Indices
@@ -59,10 +57,7 @@ class PersonRows:
 
     @cached_property
     def weights(self) -> NDArray[np.float32]:
-        """What each row counts for, float32 [rows]: one over its person's rows.
-
-        Rounded down where need be, so that nobody's weights sum to more than one.
-        """
+        """One over its person's rows for each row, float32 [rows]; nobody's sum exceeds one."""
         weight = (1.0 / self.counts).astype(np.float32)
         over = weight.astype(np.float64) * self.counts > 1.0
         weight[over] = np.nextafter(weight[over], np.float32(0.0))
@@ -76,12 +71,9 @@ class PersonRows:
     def padded(self, chosen: Indices) -> tuple[Indices, NDArray[np.float32]]:
         """The rows of some people side by side, as many columns as the longest of them needs.
 
-        Args:
-          chosen: int64 [b], b ≥ 0.
-
         Returns:
           Rows int64 [b, longest], a person's first one where there is no more, and what they count
-          for, float32 [b, longest], 0 there.
+            for, float32 [b, longest], 0 there.
         """
         counts = self.counts[chosen]
         slot = np.arange(max(1, int(counts.max(initial=1))))
@@ -92,11 +84,9 @@ class PersonRows:
 
 
 def number_people(keys: pd.DataFrame) -> tuple[Indices, NDArray[np.uint64]]:
-    """Whose each row is.
+    """Each row's person, int64 [r] below n, and the public hashes of their keys, uint64 [n].
 
-    Returns:
-      A number from 0 to n - 1 for each row, int64 [r], and the public hash of each person's key,
-      uint64 [n], ascending: people are numbered by it, ties by the key itself.
+    People are numbered by ascending hash, ties by the key itself.
     """
     labels = pd.DataFrame(
         {str(i): to_labels(keys.iloc[:, i]).to_numpy(dtype=object) for i in range(keys.shape[1])}
@@ -114,12 +104,11 @@ def number_people(keys: pd.DataFrame) -> tuple[Indices, NDArray[np.uint64]]:
 
 
 def kept_rows(number: Indices, content: pd.DataFrame, most: int) -> tuple[Indices, PersonRows]:
-    """At most so many rows of each person, chosen and ordered by what is in them.
+    """At most m rows of each person, chosen and ordered by what is in them.
 
     Args:
       number: int64 [r], whose each row is, every number from 0 to n - 1 at least once.
       content: what is in the same r rows; equal ones are one as good as the other.
-      most: m ≥ 1.
 
     Returns:
       Positions of the rows that stay, sorted by person, and where each person's lie then.
@@ -129,20 +118,18 @@ def kept_rows(number: Indices, content: pd.DataFrame, most: int) -> tuple[Indice
     order = np.lexsort((*ties, hashes.to_numpy(), number))
     counts = np.bincount(number)
     starts = np.cumsum(counts) - counts
-    place = np.arange(len(order)) - np.repeat(starts, counts)  # of a row among its person's
+    rank = np.arange(len(order)) - np.repeat(starts, counts)  # of a row among its person's
     stay = np.minimum(counts, most)
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(stay)])
-    return order[place < most], PersonRows(offsets)
+    return order[rank < most], PersonRows(offsets)
 
 
 def encoded_records(
     frame: pd.DataFrame, layout: Layout, person: Person | None
 ) -> tuple[Codes, PersonRows | None]:
-    """Rows as models see them, put together where rows of one person are.
+    """Rows as models see them, and where each person's lie, with the hashes of their keys.
 
-    Returns:
-      The codes of the rows that stay, and where each person's lie, with the hashes of their keys;
-      None where a record is a row.
+    The latter is None where a record is a row.
     """
     codec = Codec(layout.domain)
     if person is None or not person.grouped:
@@ -157,8 +144,7 @@ def encoded_records(
 def votes(frame: pd.DataFrame, person: Person | None) -> NDArray[np.float64]:
     """What each row of a synthetic table counts for beside real ones, float64 [rows].
 
-    Rows of one person have one vote together, as they have in whatever was released; one each where
-    rows are not put together, or the table does not say who.
+    Rows of one person have one vote together; one each where the table does not say who.
     """
     if person is None or not person.grouped or not set(person.columns) <= set(frame.columns):
         return np.ones(len(frame))

@@ -1,7 +1,6 @@
 """The order in which records are read: fixed by their number alone, so it reveals nothing.
 
-Consecutive records are then random pairs that were chosen without looking at the data, and the same
-order comes back whenever the same number of records is read again.
+Consecutive records are then random pairs, and the same order comes back on every reading.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ def public_order(n: int) -> NDArray[np.int64]:
     return np.random.Generator(np.random.Philox(key=_KEY)).permutation(n)
 
 
-def places_in_order(n: int) -> NDArray[np.unsignedinteger[Any]]:
+def positions_in_order(n: int) -> NDArray[np.unsignedinteger[Any]]:
     """Where each of n records comes in `public_order`: its inverse, uint32 or uint64 [n]."""
-    places: NDArray[np.unsignedinteger[Any]]
-    places = np.empty(n, dtype=np.uint32 if n <= 2**32 else np.uint64)
-    places[public_order(n)] = np.arange(n, dtype=places.dtype)
-    return places
+    positions: NDArray[np.unsignedinteger[Any]]
+    positions = np.empty(n, dtype=np.uint32 if n <= 2**32 else np.uint64)
+    positions[public_order(n)] = np.arange(n, dtype=positions.dtype)
+    return positions

@@ -1,15 +1,12 @@
 """Codes of more records than memory should hold: a file without a name, in the public order.
 
-Batches of rows come in file order and are dealt out into piles: records whose places in the public
-order lie near each other go to one stretch of the file. Afterwards each stretch is put in order by
-itself, in memory. So everything is written and read in long runs, and no more than a batch and a
-stretch is in memory.
+Batches come in file order and are dealt out into piles: records whose positions in the public order
+are near each other go to one stretch of the file, which is then put in order by itself, in memory.
+So everything is written and read in long runs.
 
-The file holds private rows. It has no name from the start (`tempfile.TemporaryFile`), its owner
-alone could open it, and the operating system frees it when the process ends, however it ends.
-
-Each number is kept as the float32 that statistics see (`Codes.to`), each state in the smallest type
-that holds all of its domain, so what is computed is the same to the last bit as from memory.
+The file holds private rows: it has no name from the start, its owner alone could open it, and the
+system frees it however the process ends. Each number is kept as the float32 that statistics see, so
+what is computed is the same to the last bit as from memory.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Codec, Codes
-from core.encoding.public_order import places_in_order
+from core.encoding.public_order import positions_in_order
 
 PILE_BYTES = 64 * 2**20  # of a stretch of the file that is put in order at once
 KEPT_BYTES = 64 * 2**20  # of the file that stay mapped, as a guess, before pages are given back
@@ -33,10 +30,7 @@ _FAULT = 65_536  # bytes that one look at a random place may map
 
 
 class StoredCodes:
-    """Encoded rows on disk, in the public order; `core.privacy.mechanisms.additive.Rows`.
-
-    Made by `store_codes` alone. Parts of it come as `Codes` in memory.
-    """
+    """Encoded rows on disk in the public order, made by `store_codes`; parts come as `Codes`."""
 
     __slots__ = ("_map", "_mapped", "_rows")
 
@@ -79,10 +73,7 @@ def bytes_needed(codec: Codec, n: int) -> int:
 
 
 def store_codes(parts: Iterable[Codes], codec: Codec, n: int, folder: Path) -> StoredCodes | None:
-    """Write codes to a file without a name, in the public order.
-
-    Returns:
-      None where the parts hold another number of rows.
+    """Write codes to a file without a name, in the public order; None for another number of rows.
 
     Raises:
       OSError: the disk is full; nothing stays on it.
@@ -98,14 +89,14 @@ def store_codes(parts: Iterable[Codes], codec: Codec, n: int, folder: Path) -> S
 
 def _deal(parts: Iterable[Codes], row: np.dtype[Any], n: int, pile: int, file: int) -> bool:
     """Append each row to the pile that it belongs to; whether there are n."""
-    places = places_in_order(n)
+    positions = positions_in_order(n)
     filled = np.zeros(-(-n // pile), dtype=np.int64)
     os.truncate(file, n * row.itemsize)
     done = 0
     for codes in parts:
         if done + len(codes) > n:
             return False
-        at = places[done : done + len(codes)]
+        at = positions[done : done + len(codes)]
         done += len(codes)
         rows = np.empty(len(codes), dtype=row)
         piles = at // pile
@@ -121,7 +112,6 @@ def _deal(parts: Iterable[Codes], row: np.dtype[Any], n: int, pile: int, file: i
 
 
 def _sort(row: np.dtype[Any], n: int, pile: int, file: int) -> None:
-    """Put the rows of each pile in order."""
     for first in range(0, n, pile):
         count = min(pile, n - first)
         read = os.pread(file, count * row.itemsize, first * row.itemsize)
@@ -132,7 +122,6 @@ def _sort(row: np.dtype[Any], n: int, pile: int, file: int) -> None:
 
 
 def _row(codec: Codec) -> np.dtype[Any]:
-    """How a record lies in the file: its place in its pile, its states, its values."""
     most = max((len(block.states) for block in codec.blocks), default=1)
     state = next(kind for kind in (np.uint8, np.uint16, np.int32) if most - 1 <= np.iinfo(kind).max)
     return np.dtype(

@@ -1,8 +1,8 @@
 """Read a table in a process of its own, with limits of memory and time: none hurts the server.
 
-A workbook of five kilobytes can ask for 500 gigabytes, in native code that no exception of ours can
-stop. So whoever serves others never reads a file itself: `core.importing.reading_process` does, and
-leaves a Parquet file of raw cells. It is asked by a pickled request; it never answers by one.
+A workbook of five kilobytes can ask for 500 gigabytes, in native code that no exception stops. So
+whoever serves others asks `core.importing.reading_process` by a pickled request, which leaves a
+Parquet file of raw cells and never answers by a pickle.
 """
 
 from __future__ import annotations
@@ -46,11 +46,9 @@ _turns = threading.BoundedSemaphore(READERS)
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be read: a file, or what lies at an address.
+    """What is to be read: a file, its content handed over, or what lies at an address.
 
-    Attributes:
-      path: of a file; None where its content is handed over, or an address is given.
-      declared: how a text file is written; what is not set of it, or None, is proposed.
+    What is not set in `declared` of how a text file is written is proposed.
     """
 
     path: Path | None = None
@@ -63,12 +61,7 @@ class Request:
 
 @dataclass(frozen=True)
 class ReadBounds:
-    """What reading one file may take.
-
-    Attributes:
-      memory_mb: of the whole process, in MB of 2²⁰ bytes, ≥ 256.
-      seconds: from start to end, > 0.
-    """
+    """What reading one file may take: MB of 2²⁰ bytes of the whole process, ≥ 256, and seconds."""
 
     memory_mb: int = 2048
     seconds: float = 300.0
@@ -133,12 +126,11 @@ def read_apart(
     Args:
       rows: Parquet file that its raw cells go to, in a private folder that is removed afterwards;
         other files lie there too.
-      progress: hears how many rows have passed, and at least every second once there are any; if
-        it raises, the process ends.
+      progress: hears how many rows have passed, at least every second; if it raises, the process
+        ends.
 
     Raises:
-      TableReadError: one plain line that quotes no value: what is wrong with the table, or that
-        reading it takes more than the bounds allow. No rows are kept.
+      TableReadError: one plain line that quotes no value; no rows are kept.
     """
     bounds = bounds or ReadBounds.from_environment()
     if content is not None:

@@ -18,8 +18,8 @@ from core.message import Text
 from core.proposing.profile import Profile
 from core.proposing.propose import Counts, propose_table
 from core.reading.cells import TableReadError
+from core.reading.raw_cells import Source
 from core.reading.row_groups import raw_batches
-from core.reading.sources import Source
 from core.reading.typed_cells import typed_rows
 from core.schema.form import FileForm
 from core.schema.schema import Schema
@@ -32,12 +32,10 @@ SET_FIELDS = partial(FileForm.model_dump, mode="json", exclude_unset=True)
 
 @dataclass(frozen=True, kw_only=True)
 class RawTable:
-    """A table whose raw cells were kept.
+    """A table whose raw cells were kept; its form's delimiter is set of text files alone.
 
-    Attributes:
-      form: how it is written; its delimiter is set of text files alone.
-      drawn: Parquet file of a random part of the rows in random order; None where all are few
-        enough to be compared with other tables.
+    `drawn` is a Parquet file of a random part of the rows in random order; None where all are few
+    enough to be compared with other tables.
     """
 
     path: Path

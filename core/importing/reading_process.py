@@ -1,8 +1,7 @@
 """The process that reads one table and nothing else: `core.importing.apart` starts it.
 
-Its input is the request, pickled by the process that it trusts. That may hold a password, so it is
-on no command line and in no environment. It answers with a line of JSON for each batch and one at
-the end: a table, or one sentence, whatever happens.
+Its request may hold a password, so it is on no command line and in no environment. It answers with
+a line of JSON for each batch and one at the end: a table, or one sentence, whatever happens.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from core.importing.raw_table import TABLE, Progress, RawTable, keep_rows
 from core.message import Message, to_json, to_say
 from core.reading.cells import ReadLimits, TableReadError
 from core.reading.opening import open_address, open_path
-from core.reading.sources import Source
+from core.reading.raw_cells import Source
 from core.schema.column import SchemaError
 
 MIB = 1024**2
@@ -39,7 +38,7 @@ def restrict(memory_mb: int, seconds: float | None) -> None:
 
     Args:
       seconds: of processor time, for who reads one file: addresses may then be 1,024 MB more than
-        the memory, and a file that is written no larger than it; None for who asks others.
+        the memory, and a file no larger than it; None for who asks others.
     """
     most = {resource.RLIMIT_DATA: memory_mb * MIB}
     most[resource.RLIMIT_CORE] = 0  # a crash must not leave rows on the disk

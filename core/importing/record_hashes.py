@@ -1,13 +1,11 @@
 """Records as keyed hashes of their values, and a bounded random sample of a table's records.
 
-Two tables about the same people are recognised by the rows they share
-(`core.importing.record_overlap`), also after the older one is gone. What stays of it is a
-`RecordSample`: of at most `ROWS` rows drawn at random, one keyed hash a cell. Whoever holds the key
-and a guess of a row can check the guess, so sample and key stay where the rows themselves are.
+Two tables about the same people are recognised by the rows they share, also after the older one is
+gone: what stays of it is a `RecordSample`, of at most `ROWS` rows one keyed hash a cell. Whoever
+holds the key and a guess of a row can check the guess, so both stay where the rows are.
 
-Values are hashed in one spelling: 7, 7.0, "7" and " 7.00 " are one value, and so are "Male" and
-"MALE". Columns are compared by what they hold, so their names and order play a part only where
-values alone leave a doubt.
+7, 7.0, "7" and " 7.00 " are one value, and so are "Male" and "MALE". Columns are compared by what
+they hold; names and order play a part only where values alone leave a doubt.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ class HashedColumn:
 
     Attributes:
       distinct: uint64 [k], each different value's hash; absent is a value of its own.
-      codes: int64 [n], the place in `distinct` of each row's value.
+      codes: int64 [n], the index in `distinct` of each row's value.
       density: of integers that hardly repeat: how densely they fill their range, in (0, 1]. Two
         tables numbered 1, 2, 3, … share numbers and nobody. 0 for all other columns.
     """
@@ -59,7 +57,7 @@ class HashedColumn:
     def _index(self) -> pd.Index:
         return pd.Index(self.distinct)
 
-    def places_of(self, hashes: Hashes) -> NDArray[np.intp]:
+    def positions_of(self, hashes: Hashes) -> NDArray[np.intp]:
         """Where in `distinct` hashes are, intp [len(hashes)]; -1 for those that are not there."""
         return self._index.get_indexer(pd.Index(hashes))
 
@@ -124,12 +122,7 @@ class RecordSample:
 
 
 def sample_records(frame: pd.DataFrame, hashed: HashedTable, key: bytes) -> RecordSample:
-    """Draw rows of a table.
-
-    Args:
-      frame: n ≥ 1 rows; all of them, also those that will be kept out of training.
-      key: secret bytes of the workspace; they also fix which rows are drawn.
-    """
+    """Draw rows of a table, also of those that will be kept out; the key fixes which."""
     n, most = len(frame), _most(frame.shape[1])
     if n <= most:
         return RecordSample(n, hashed)
@@ -150,7 +143,6 @@ def sample_of_drawn(drawn: pd.DataFrame, n: int, key: bytes) -> RecordSample:
 
 
 def _most(columns: int) -> int:
-    """Rows of a sample of so many columns."""
     return min(ROWS, max(FEWEST, CELLS // max(1, columns)))
 
 
@@ -169,7 +161,6 @@ def same_rows(one: HashedTable, other: HashedTable) -> bool:
 
 
 def _rows_in_any_order(table: HashedTable) -> Hashes:
-    """Each row's hash by its values alone, wherever in the row they stand, uint64 [n]."""
     total = np.zeros(table.n, dtype=np.uint64)
     for column in table.columns:
         total += splitmix(column.distinct, 0)[column.codes]
@@ -179,18 +170,18 @@ def _rows_in_any_order(table: HashedTable) -> Hashes:
 def row_hashes(columns: Sequence[HashedColumn], n: int) -> Hashes:
     """Each row's hash, uint64 [n]: the sum of its values' terms, which wraps around on purpose."""
     total = np.zeros(n, dtype=np.uint64)
-    for place, column in enumerate(columns):
-        total += splitmix(column.distinct, place)[column.codes]
+    for position, column in enumerate(columns):
+        total += splitmix(column.distinct, position)[column.codes]
     return total
 
 
-def splitmix(hashes: Hashes, place: int) -> Hashes:
-    """Hashes of values to terms of a row's hash: as random for each place in the row.
+def splitmix(hashes: Hashes, position: int) -> Hashes:
+    """Hashes of values to terms of a row's hash: as random for each position in the row.
 
     Source: the finaliser of SplitMix64, Steele et al., "Fast splittable pseudorandom number
     generators", 2014.
     """
-    x = hashes + np.uint64((0x9E3779B97F4A7C15 * (place + 1)) % 2**64)
+    x = hashes + np.uint64((0x9E3779B97F4A7C15 * (position + 1)) % 2**64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -214,10 +205,7 @@ def _hashed(name: str, series: pd.Series[Any], key: bytes) -> HashedColumn:
 
 
 def _spelled(values: pd.Series[Any]) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
-    """One spelling for equal values, as bytes or text, and what of them are numbers.
-
-    Absent values are empty text in some files, so empty text is absent.
-    """
+    """One spelling for equal values, "" for absent ones, and what of them are numbers."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype(values.cat.categories.dtype)
     if pd.api.types.is_bool_dtype(values.dtype) or not pd.api.types.is_numeric_dtype(values.dtype):

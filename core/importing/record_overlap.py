@@ -1,16 +1,15 @@
 """How many rows of a table are also in an earlier one, beyond what chance would bring.
 
-Columns are matched first, by the values they share and how often; names decide only where two
-columns hold the same values equally often. Then rows are compared on the matched columns, all at
-once and with each one left out in turn (one column may have been rounded or recoded).
+Columns are matched first, by the values they share and how often; names decide only in doubt. Then
+rows are compared on the matched columns, all at once and with each one left out in turn (one column
+may have been rounded or recoded).
 
-Tables of different people share rows too, when their columns take few values. So only rows that
-are single in the earlier table count (in the new one, where the earlier one repeats its rows), and
-they are judged against the larger of two estimates of how often strangers would meet them: the one
-that columns would give if they were independent, and the one that equal rows within either table
-give. For the latter Good and Turing's count of rows that occur twice where others occur once ("The
-population frequencies of species", 1953) is good for large tables, and the share of pairs of rows
-that are equal for small ones; the smaller is taken.
+Tables of different people share rows too, when their columns take few values. So only rows that are
+single in the earlier table count (in the new one, where the earlier one repeats its rows), and they
+are judged against the larger of two estimates of how often strangers would meet them: as if columns
+were independent, and by equal rows within either table. For the latter the smaller is taken of Good
+and Turing's count of rows that occur twice ("The population frequencies of species", 1953), good
+for large tables, and the share of equal pairs, for small ones.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ class Overlap:
     """What two tables share.
 
     Attributes:
-      of_new: estimated share of the new table's rows that are in the earlier one, [0, 1].
-      of_old: estimated share of the earlier table's rows that are in the new one, [0, 1].
+      of_new, of_old: estimated share of either table's rows that are in the other one, [0, 1].
       shared: single rows of the earlier table's sample that were met.
       p_value: chance that strangers share as many.
     """
@@ -88,13 +86,11 @@ def estimate_overlap(
 
 
 def _singles(table: HashedTable) -> int:
-    """How many rows of a table have no equal."""
     counts = np.unique(row_hashes(table.columns, table.n), return_counts=True)[1]
     return int((counts == 1).sum())
 
 
 def _one_way(new: HashedTable, old: RecordSample, *, n: int | None) -> Overlap | None:
-    """The overlap by rows that are single in the earlier table; see `estimate_overlap`."""
     part = 1.0 if n is None else new.n / n
     pairs = _matched(new, old.sample)
     if not pairs:
@@ -145,11 +141,11 @@ def _matched(new: HashedTable, old: HashedTable) -> list[tuple[HashedColumn, Has
 def _alike(old: HashedColumn, new: HashedColumn) -> float:
     """How much alike two columns' values are, in [0, 1]; 0 for no match."""
     keys = old.key_like and new.key_like
-    if len(old.distinct) > LOOK and (new.places_of(old.distinct[:LOOK]) < 0).all():
+    if len(old.distinct) > LOOK and (new.positions_of(old.distinct[:LOOK]) < 0).all():
         return 0.0
-    places = new.places_of(old.distinct)
-    known = places >= 0
-    of_old, of_new = old.shares[known], new.shares[places[known]]
+    indices = new.positions_of(old.distinct)
+    known = indices >= 0
+    of_old, of_new = old.shares[known], new.shares[indices[known]]
     contained = max(float(of_old.sum()), float(of_new.sum()))
     if contained < (CONTAINED_KEY if keys else CONTAINED):
         return 0.0
@@ -176,8 +172,8 @@ class _Rows:
         singles, twice = int(single.sum()), int((counts == 2).sum())
         if not singles:
             return None
-        places = pd.Index(distinct).get_indexer(pd.Index(self._now))
-        met = np.bincount(places[places >= 0], minlength=len(distinct)) > 0
+        indices = pd.Index(distinct).get_indexer(pd.Index(self._now))
+        met = np.bincount(indices[indices >= 0], minlength=len(distinct)) > 0
         shared = int(met[single].sum())
         drawn = self._old.sample.n
         again = 2.0 * (twice + 1) / singles / drawn * self._n  # meetings with a single row
@@ -207,8 +203,8 @@ class _Rows:
             if density:
                 logs += np.log(density / self._n)
                 continue
-            places = new.places_of(old.distinct)
-            there = np.where(places >= 0, new.shares[places], 0.0)
+            indices = new.positions_of(old.distinct)
+            there = np.where(indices >= 0, new.shares[indices], 0.0)
             logs += np.log(np.maximum(there, old.shares))[old.codes[rows]]
         expected: NDArray[np.float64] = np.exp(np.minimum(logs, 50.0))
         return expected

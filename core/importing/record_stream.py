@@ -1,8 +1,4 @@
-"""What a table's people are recognised by, taken from raw rows that pass by and are not kept.
-
-Of a table of many rows a bounded random part stays, and sums of row hashes that equal tables share
-in whatever order their rows are.
-"""
+"""What a table's people are recognised by, taken from raw rows that pass by and are not kept."""
 
 from __future__ import annotations
 
@@ -81,8 +77,8 @@ class DrawnRows:
 def _row_hashes(rows: pa.Table) -> NDArray[np.uint64]:
     """Each row's hash by its raw cells, uint64 [n]."""
     total = np.zeros(len(rows), dtype=np.uint64)
-    for place, column in enumerate(rows.itercolumns()):
-        total += splitmix(_cell_hashes(column), place)
+    for position, column in enumerate(rows.itercolumns()):
+        total += splitmix(_cell_hashes(column), position)
     return total
 
 
@@ -101,5 +97,5 @@ def _cell_hashes(cells: pa.ChunkedArray) -> NDArray[np.uint64]:
     coded = cells.combine_chunks().dictionary_encode()
     spelled = coded.dictionary.cast(pa.string()).to_numpy(zero_copy_only=False)
     values = pd.util.hash_array(spelled, categorize=False)
-    places = np.asarray(coded.indices.fill_null(len(values)), dtype=np.int64)
-    return np.append(values, np.uint64(_ABSENT))[places]
+    indices = np.asarray(coded.indices.fill_null(len(values)), dtype=np.int64)
+    return np.append(values, np.uint64(_ABSENT))[indices]

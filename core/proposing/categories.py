@@ -17,11 +17,7 @@ from core.schema.labels import to_labels
 def count_labels(
     batches: Iterable[pd.DataFrame], name: str, people: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """How many rows and people hold each label of a column, the commonest first; inside only.
-
-    Returns:
-      One row a label: `label`, `rows` ≥ 1, `people` ≥ 1.
-    """
+    """How many rows and people hold each label of a column, the commonest first; inside only."""
     rows = pd.Series(dtype="int64")
     pairs = pd.DataFrame({"label": pd.Series(dtype="str"), "who": pd.Series(dtype="uint64")})
     for batch in batches:
@@ -47,8 +43,8 @@ def falling(counts: pd.DataFrame, fewer: int) -> tuple[int, int]:
 def merged_below(column: SchemaColumn, counts: pd.DataFrame, fewer: int) -> SchemaColumn:
     """The column with every label listed that at least so many rows hold, the rest as "OTHER".
 
-    Labels that were declared and no row holds stay. A list that was proposed from the rows still
-    is: a threshold is not the steward's own knowledge.
+    Labels that were declared and no row holds stay. A proposed list still is one: a threshold is
+    not the steward's own knowledge.
     """
     rows = dict(zip(counts["label"], counts["rows"], strict=True))
     before = [label for label in column.categories or () if label != column.other]

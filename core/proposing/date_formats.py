@@ -43,15 +43,10 @@ class DateGuess:
 
 
 def guess_date_format(labels: Series) -> DateGuess | None:
-    """The format every label follows.
+    """The format that every one of the distinct labels follows; None when this is no date column.
 
-    Args:
-      labels: distinct present text values, k ≥ 1.
-
-    Returns:
-      The format with a note where day and month could be swapped or an offset is lost; no format
-      but a note when at least 90 % of the first values are dates and others are not; None when
-      this is no date column.
+    A note comes where day and month could be swapped or an offset is lost, or alone, without a
+    format, when at least 90 % of the first values are dates and others are not.
     """
     head = labels.iloc[:FIRST_LOOK]
     if head.str.count(r"\d").mean() < 3 or head.str.len().max() > 40:
@@ -76,10 +71,7 @@ def guess_date_format(labels: Series) -> DateGuess | None:
 
 
 def is_iso(labels: Series) -> bool:
-    """Whether values are dates in ISO's order that no one format fits.
-
-    Some have a time and some have none, as in a workbook at midnight, or some have a fraction.
-    """
+    """Whether values are dates in ISO's order, some with a time or a fraction and some without."""
     times, fractions = labels.str.contains(":"), labels.str.contains(".", regex=False)
     if times.nunique() + fractions.nunique() == 2 or not labels.str.fullmatch(MOMENT).all():
         return False
@@ -87,11 +79,7 @@ def is_iso(labels: Series) -> bool:
 
 
 def date_form(labels: Series, date_format: str) -> Form | None:
-    """How dates of a format are written, beyond what it says: offset, fraction, leading zeros.
-
-    Args:
-      labels: distinct present text values, k ≥ 1, all in the format.
-    """
+    """How dates of a format are written, beyond what it says: offset, fraction, leading zeros."""
     form = Form(offset=_offset(labels) if "%z" in date_format else "")
     if "%f" in date_format:
         digits = labels.str.extract(r"\.(\d+)")[0].str.len().unique()
@@ -114,7 +102,6 @@ def _offset(labels: Series) -> str:
 
 
 def _candidates(sample: str) -> list[str]:
-    """Formats worth trying, the day before the month, dates alone before dates with times."""
     dates = [*DAYS, *DAY_FIRST, *MONTH_FIRST, *NAMED]
     if ":" not in sample:
         return [*dates, *MONTHS]
@@ -127,7 +114,6 @@ def _share(labels: Series, date_format: str) -> float:
 
 
 def _doubt(labels: Series, date_format: str) -> str:
-    """What a person should check about the format."""
     if "%f" in date_format and (finer := int(labels.str.contains(FINER).sum())):
         return plural(
             finer,

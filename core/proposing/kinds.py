@@ -1,12 +1,10 @@
 """A column's different values to a proposed kind and domain, with every doubt in plain words.
 
-Nothing here is private by itself, and nothing here is public either: bounds and category lists are
-read from the rows, so the schema is only *proposed*. The steward, who may see the rows, attests
-that the bounds and lists are public or changes them; until then no model uses them.
-
-A proposal never names one row's value where it can help it: bounds are rounded outward
-(`core.schema.round_bounds`), spikes are zero, a bound or a usual code for "unknown", and values
-that fewer than ten rows hold are merged into "OTHER" (`core.proposing.rare`).
+Bounds and category lists are read from the rows, so the schema is only *proposed*: the steward, who
+may see the rows, attests that they are public or changes them; until then no model uses them. A
+proposal never names one row's value where it can help it: bounds are rounded outward, spikes are
+zero, a bound or a usual code for "unknown", and values that fewer than ten rows hold are merged
+into "OTHER".
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from core.proposing.sentinels import SENTINELS, code_note, sentinel_note, withou
 from core.reading.tally import Tally, quantile
 from core.schema.column import BOOLEAN_PAIRS, MAX_CATEGORIES, DomainSource, Kind, SchemaColumn
 from core.schema.form import Form
-from core.schema.labels import code_places, to_labels, to_numbers
+from core.schema.labels import code_indices, to_labels, to_numbers
 from core.schema.magnitudes import LARGEST
 from core.schema.round_bounds import date_step, number_step, round_bounds, whole_years
 from core.schema.surrogates import shape_of
@@ -108,7 +106,7 @@ def infer_tally(tally: Tally, name: str, form: Form | None = None) -> SchemaColu
 def _coded(tally: Tally, name: str, form: Form) -> SchemaColumn | None:
     """Numbers or dates among which codes say that there is none; None where these are labels."""
     column = SchemaColumn(name=name, kind=Kind.NUMBER, dtype=tally.dtype, form=form)
-    rest = tally.where(code_places(tally.values, column) < 0)
+    rest = tally.where(code_indices(tally.values, column) < 0)
     if not len(rest.rows):
         return None
     if column.dtype == "str":
@@ -155,7 +153,6 @@ def _listed(base: SchemaColumn, kind: Kind, labels: list[str], note: str = "") -
 
 
 def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
-    """A numeric column that varies: date, identifier, scale of few steps, integer or number."""
     whole = base.model_copy(update={"kind": Kind.NUMBER})
     numbers = tally.numbers(whole)
     distinct, counts = numbers.values.to_numpy(np.float64), numbers.rows
@@ -275,7 +272,6 @@ def _dates(
 
 
 def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
-    """A text column that varies: date, identifier, prose, ordered or plain categories."""
     counts = tally.labels()
     labels = pd.Series(counts.index, dtype="str")
     n, distinct = tally.known, len(counts) if tally.exact else tally.distinct
@@ -317,7 +313,6 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
 def _categories(
     base: SchemaColumn, labels: list[str], common: list[str] | None, note: str
 ) -> SchemaColumn:
-    """A list of all labels, or of the common ones and "OTHER" for the rest."""
     if common is None or len(common) == len(labels):
         return _listed(base, Kind.CATEGORY, labels, note)
     merged = plural(len(labels) - len(common), ONE_MERGED, MANY_MERGED, label=OTHER)

@@ -1,7 +1,7 @@
 """Cells that a declared domain cannot hold: what encoding would change, counted and said.
 
-The codec moves such cells inside by fixed rules, without a word, since a word could reveal them
-outside. So they are counted before, inside, for the steward alone.
+The codec moves such cells inside without a word, since a word could reveal them outside. So they
+are counted before, inside, for the steward alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from core.encoding.codec import Line
 from core.message import Message, joined, plural, to_say
 from core.reading.tally import Tally
 from core.schema.column import Column
-from core.schema.labels import code_places, to_labels, to_numbers
+from core.schema.labels import code_indices, to_labels, to_numbers
 
 INSIDE, MISSING, OTHER = "inside", "missing", "other"  # what becomes of a cell: a value, or none
 _BECOME = {
@@ -38,7 +38,7 @@ def misfits(tally: Tally, column: Column, unreadable: int = 0) -> int:
     else:
         numbers = to_numbers(values, column)
         line = Line.of(column)
-        coded = code_places(values, column) >= 0
+        coded = code_indices(values, column) >= 0
         unread = int(tally.rows[np.isnan(numbers) & ~coded].sum())
         filled = np.where(np.isnan(numbers), line.low, numbers)
         near = max(GRID_SHARE * column.step, 1e-12 * max(abs(line.low), abs(line.high)))

@@ -1,7 +1,6 @@
 """A table's picture for its steward: counts, shares and a preview, made once at import.
 
-Pages only read it, so that no interaction ever walks the rows again. It is computed from the real
-rows and belongs to the inside view: never export it.
+It is computed from the real rows and belongs to the inside view: never export it.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ class ColumnProfile(BaseModel):
 
     Attributes:
       missing: share of absent values, in [0, 1].
-      low, median, high: numeric kinds; dates in seconds since 1970-01-01. None when all missing.
+      low, median, high: of numeric kinds, dates in seconds; None when all are missing.
       edges: b + 1 bin edges on the column's scale (even steps of asinh when it is "log").
-      labels: up to 12 most frequent labels (all, in order, for ordered columns of at most 24);
-        for identifiers and text, how many values appear once and more often.
+      labels: up to 12 most frequent labels (all, in order, for ordered columns of at most 24); for
+        identifiers and text, how many values appear once and more often.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -69,11 +68,7 @@ class ColumnProfile(BaseModel):
 
 
 class Profile(BaseModel):
-    """A table's picture.
-
-    Attributes:
-      preview: the first rows, at most 200, as JSON values; dates as text, long text cut.
-    """
+    """A table's picture; `preview` has the first rows, at most 200, as JSON values."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -107,10 +102,7 @@ def _json(value: Any) -> Json:
 
 
 class Picture:
-    """One column's picture; where its tally lacks values, drawn as rows pass by.
-
-    `ends` are the least and the greatest number, where the tally may lack these.
-    """
+    """One column's picture, drawn as rows pass by where its tally lacks values or `ends`."""
 
     def __init__(
         self, tally: Tally, column: Column, ends: tuple[float, float] | None = None

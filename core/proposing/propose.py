@@ -1,9 +1,8 @@
 """Proposing a schema from all rows, and picturing them under one; rows pass by in batches.
 
 A first walk over the rows counts each column's different raw cells (`core.reading.tally`) and takes
-nothing else. What is proposed are declarations by which cells are then read one by one, see
-`core.reading.typed_cells`. Of columns with more different cells than are kept, further walks count
-again what has to be exact.
+nothing else. Of columns with more different cells than are kept, further walks count again what has
+to be exact.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from core.reading.tally import VALUES, Tally, TallyBuilder, count_cells
 from core.reading.typed_cells import typed_column, typed_rows, typed_tally
 from core.schema.column import Column, DomainSource, Kind, SchemaColumn, is_whole, nullable_dtype
 from core.schema.form import FileForm, Form
-from core.schema.labels import code_places, dtype_of, to_numbers
+from core.schema.labels import code_indices, dtype_of, to_numbers
 from core.schema.magnitudes import LARGEST
 from core.schema.round_bounds import date_step, number_step, round_bounds, whole_years
 from core.schema.schema import Schema
@@ -42,11 +41,7 @@ FEWEST, CELLS = 1_000, 5_000_000  # different cells that are kept, of a column a
 
 
 class Counts:
-    """Counts every column of batches that pass by.
-
-    Attributes:
-      scales: of columns with an order of their own, all their labels in it.
-    """
+    """Counts every column of batches; `scales` has all labels of ordered columns."""
 
     def __init__(self) -> None:
         self.n, self.head = 0, pa.table({})
@@ -105,13 +100,8 @@ def propose(
 ) -> tuple[Schema, tuple[str, ...]]:
     """A proposed schema, and what was decided in doubt, a sentence each.
 
-    Args:
-      reread: reads rows again, where not every value is kept.
-
-    Returns:
-      One column per column, in order, every modelled one with bounds or a list of categories
-      proposed from the rows (see `core.proposing.kinds` on privacy). Columns without a single
-      value are dropped.
+    Every modelled column has bounds or a list of categories proposed from the rows; columns without
+    a single value are dropped. `reread` reads rows again, where not every value is kept.
     """
     return _propose(counts, reread, form)[:2]
 
@@ -268,7 +258,7 @@ def _extents(tallies: Mapping[str, Tally], columns: Iterable[Column], reread: Re
                 min(least, float(np.min(numbers, where=~none, initial=np.inf))),
                 max(greatest, float(np.max(numbers, where=~none, initial=-np.inf))),
                 min(step, (date_step if dates else number_step)(numbers[~none])),
-                gaps or bool((none & (code_places(cells, exact) < 0)).any()),
+                gaps or bool((none & (code_indices(cells, exact) < 0)).any()),
             )
     return found
 

@@ -1,10 +1,9 @@
 """How a column of text is written, as all its different cells say: its dtype and form; a proposal.
 
 Text becomes numbers only where writing it out again would give the same values, so `007`, `+47` and
-twenty-digit codes stay text. Units and groups of digits are only taken off where nothing else could
-be meant: `1,234` alone may be a thousand or a fraction and stays text; `1,234,567`, `1 234`,
-`$1,234` and `12,5 %` are numbers beyond doubt. Dates stay text: `core.proposing.kinds` finds their
-format.
+twenty-digit codes stay text. Units and groups are only taken off where nothing else could be meant:
+`1,234` alone may be a thousand or a fraction and stays text; `1,234,567`, `1 234`, `$1,234` and
+`12,5 %` are numbers beyond doubt. Dates stay text: `core.proposing.kinds` finds their format.
 """
 
 from __future__ import annotations
@@ -53,8 +52,7 @@ class _Text:
     """A written column's different values, trimmed.
 
     Attributes:
-      values: text [k], of the present ones.
-      rows: int64 [k].
+      values, rows: text and int64 [k], of the present ones.
       gaps: rows by how they say that there is no value, "" for blank cells.
       kept: words such as NA that are values here.
     """
@@ -66,7 +64,6 @@ class _Text:
 
     @classmethod
     def of(cls, tally: Tally) -> _Text:
-        """Of a written column's cells."""
         trimmed = pc.utf8_trim_whitespace(pa.array(tally.values))
         one = tally.mapped(trimmed.to_pandas())
         values = pa.array(one.values, pa.large_string())
@@ -82,15 +79,12 @@ class _Text:
         )
 
     def all(self, pattern: str) -> bool:
-        """Whether every value matches; there is one at least."""
         return bool(pc.all(pc.match_substring_regex(self.values, pattern)).as_py())
 
     def any(self, pattern: str) -> bool:
-        """Whether some value matches."""
         return bool(pc.any(pc.match_substring_regex(self.values, pattern)).as_py())
 
     def without(self, pattern: str, other: str = "") -> _Text:
-        """These with all that matches replaced."""
         return replace(self, values=pc.replace_substring_regex(self.values, pattern, other))
 
 
@@ -108,8 +102,7 @@ def written_columns(tallies: Mapping[str, Tally]) -> tuple[dict[str, SchemaColum
     """How to read columns of text, and what was decided in doubt, a sentence each.
 
     Where a column says in several ways that a value is absent, the commonest is its form's
-    `absent`, and the others (of ten rows or more) its codes. The columns are of kind number,
-    boolean, date, category (where words such as NA are values) or text, without a domain.
+    `absent`, and the others (of ten rows or more) its codes. The columns have no domain.
     """
     texts = {name: _Text.of(tally) for name, tally in tallies.items()}
     plain = {name: _without_groups(*_without_units(text)) for name, text in texts.items()}
@@ -143,7 +136,6 @@ def _written_column(
 
 
 def _with_gaps(form: Form, gaps: Mapping[str, int]) -> Form:
-    """The form with the spellings of "absent"."""
     spelled = sorted(gaps, key=lambda word: (-gaps[word], word))
     if not spelled:
         return form
@@ -201,7 +193,6 @@ def _differ(values: pa.Array) -> bool:
 
 
 def _number_form(plain: _Text, form: Form, decimal: str, *, fractions: bool) -> Form:
-    """Marks and places of a column that became numbers, with fractions or whole."""
     update: dict[str, object] = {}
     if decimal == "," and plain.any(",") and plain.all(COMMA_DECIMAL):
         update = {"decimal": ",", "thousands": "." if plain.any(r"\.") else form.thousands}
@@ -242,8 +233,7 @@ def _marker_doubts(gaps: Mapping[str, Mapping[str, int]]) -> list[str]:
 def _decimal_mark(columns: Mapping[str, _Text]) -> tuple[str, list[str]]:
     """The decimal mark of the whole table, "." or ",", with doubts.
 
-    A comma counts as decimal mark when some column is made of such numbers and at least one of them
-    cannot be thousands (`0,5` or `12,75`, not `1,234`).
+    A comma is it when some column is made of such numbers and one at least cannot be thousands.
     """
     clear, unclear, doubts = list[str](), list[str](), list[str]()
     for name, text in columns.items():
@@ -335,7 +325,6 @@ def _finite(values: pa.Array) -> pa.Array:
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """Text as numbers, or None where a value does not fit."""
     try:
         return values.cast(kind)
     except pa.ArrowInvalid:

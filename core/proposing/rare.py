@@ -1,7 +1,7 @@
 """Values that few rows hold: what a list of categories would publish, and a list without them.
 
-A category list is public once it is declared. A value that one row holds is then known to be in the
-table, whatever ε is. Counts made here depend on rows: they are for the steward alone.
+A value that one row holds is known to be in the table once the list is declared, whatever ε is.
+Counts made here are for the steward alone.
 """
 
 from __future__ import annotations
@@ -24,12 +24,7 @@ MOST_RARE = 0.5  # share of rows that may be merged
 
 @dataclass(frozen=True)
 class RareCounts:
-    """Of a column's listed categories (without the one that stands for all others).
-
-    Attributes:
-      rare: how many of them 1 to 9 rows hold.
-      single: how many exactly one row holds.
-    """
+    """How many listed categories 1 to 9 rows hold, and exactly one, without `other`."""
 
     listed: int
     rare: int

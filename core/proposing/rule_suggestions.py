@@ -60,7 +60,6 @@ def _words(column: Column) -> list[str]:
 
 
 def _partner(columns: Sequence[Column], words: list[str], old: str, new: str) -> Column | None:
-    """The column that is called the same but for one word."""
     wanted = [new if word == old else word for word in words]
     return next((column for column in columns if _words(column) == wanted), None)
 

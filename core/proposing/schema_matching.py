@@ -1,9 +1,8 @@
 """Schema matching: next month's file gets last month's declarations, by the columns' names.
 
-A column is declared as it was, and how its cells are written with it: the new file's cells are read
-by that. Delimiter, encoding and doubts are the new file's. A domain that was accepted as it was
-proposed from earlier rows stays marked so, and one that was bought has to be bought by the people
-who are in the new file.
+How cells are written belongs to them; delimiter, encoding and doubts are the new file's. A domain
+that was accepted as proposed from earlier rows stays marked so, and one that was bought has to be
+bought by the people who are in the new file.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ Key = TypeVar("Key")
 class Comparison:
     """How a table's columns differ from those of a saved schema.
 
-    Attributes:
-      changed: names in both that are declared otherwise, and what of each: fields of the column, or
-        "spelling" for its type, its date format and the marks of its numbers.
+    `changed` says what is declared otherwise: fields of the column, or "spelling" for its type, its
+    date format and the marks of its numbers.
     """
 
     same: tuple[str, ...]
@@ -96,8 +94,7 @@ def best_match(schema: Schema, saved: Iterable[tuple[Key, Schema]]) -> Key | Non
 def adopted(proposed: Schema, saved: Schema) -> Schema:
     """A new table's schema with the declarations of a saved one, for the steward to confirm.
 
-    Columns that only the new table has stay as proposed. Target, persons, rules and tags come from
-    the saved schema as far as their columns are there.
+    Target, persons, rules and tags come from the saved schema as far as their columns are there.
     """
     earlier = {column.name: column for column in saved.columns}
     names = set(proposed.names)
@@ -118,7 +115,6 @@ def adopted(proposed: Schema, saved: Schema) -> Schema:
 
 
 def _adopted(column: SchemaColumn, earlier: SchemaColumn) -> SchemaColumn:
-    """A new column as it was declared earlier, with where that came from."""
     origin = earlier.provenance
     note = column.note if column.kind is earlier.kind else ""
     taken = earlier.model_copy(update={"note": note, "purchase": None})
@@ -131,7 +127,6 @@ def _adopted(column: SchemaColumn, earlier: SchemaColumn) -> SchemaColumn:
 
 
 def _changes(column: SchemaColumn, earlier: SchemaColumn) -> tuple[str, ...]:
-    """What is declared otherwise, see `Comparison.changed`."""
     fields = [name for name in SEEN if getattr(column, name) != getattr(earlier, name)]
     return (*fields, "spelling") if _spelling(column) != _spelling(earlier) else tuple(fields)
 

@@ -1,12 +1,11 @@
 """Addresses: a path, a database or an object store, told apart, and who may open which.
 
-An address may hold a password or a token. Only `words_of` is ever shown or stored, and it leaves
-out user, password, query and fragment. Errors never repeat an address.
+An address may hold a password or a token. Only `Address.words` is ever shown or stored; errors
+never repeat an address.
 
-Opening an address makes this machine reach for it: a file that only the server's account may read,
-a database that only its network reaches. Whoever sits at the machine may do that anyway. Where
-people sign in from elsewhere only what `FACSIMILE_SOURCES` names can be opened, links are followed
-before that is asked, and web addresses never.
+Opening an address makes this machine reach for it: for a file that only the server's account may
+read, a database that only its network reaches. Where people sign in from elsewhere only what
+`FACSIMILE_SOURCES` names can be opened, links followed first, and web addresses never.
 """
 
 from __future__ import annotations
@@ -44,11 +43,7 @@ def is_url(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a table lies.
-
-    Attributes:
-      path: of a file or folder of this machine, links followed; also of an SQLite file.
-    """
+    """Where a table lies; `path` is of a file or folder of this machine, links followed."""
 
     kind: str
     path: Path | None = None
@@ -193,11 +188,7 @@ def _credentials(scheme: str, user: str, secret: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Allowed:
-    """Which addresses may be opened.
-
-    Attributes:
-      entries: folders, and beginnings of addresses; None where everything may.
-    """
+    """Which addresses may be opened: folders, and beginnings of addresses; None for all."""
 
     entries: tuple[str, ...] | None
     forbidden: Path
@@ -207,11 +198,7 @@ class Allowed:
     def here(
         cls, *, signed_in: bool, forbidden: Path, environment: Mapping[str, str] = os.environ
     ) -> Self:
-        """What this server allows.
-
-        Args:
-          signed_in: whether people sign in; then nothing is allowed that is not named.
-        """
+        """What this server allows; where people sign in, nothing that is not named."""
         named, storage = environment.get(SOURCES), environment.get(STORAGE, "")
         entries: tuple[str, ...] | None = () if signed_in else None
         if named is not None:
@@ -255,12 +242,11 @@ class Allowed:
 
     @staticmethod
     def _begins(reach: str, entry: str) -> bool:
-        """Whether an address begins with an entry, which ends at a slash or with the address."""
+        """An entry ends at a slash or with the address."""
         beginning = entry.rstrip("/")
         return reach == beginning or reach.startswith(f"{beginning}/")
 
 
 def _bare(store: str) -> str:
-    """Bucket and path of an object store's address, without scheme and user."""
     parts = urlsplit(store)
     return f"{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")

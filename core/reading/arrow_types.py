@@ -1,7 +1,7 @@
 """Types of Parquet columns: what a file had, and what a synthetic file is given.
 
-A date becomes a date and a list of labels a dictionary, also where the original was text in a CSV
-file; a column of a Parquet file gets its own type back.
+A date becomes a date and a list of labels a dictionary, also where the original was text; a column
+of a Parquet file gets its own type back.
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ def arrow_table(frame: pd.DataFrame, columns: tuple[Column, ...]) -> pa.Table:
 
 
 def _typed(series: Series, plain: pa.Array, column: Column) -> pa.Array:
-    """One column in the type it had, or in the one that its kind calls for."""
     stored = "" if column.form is None else column.form.arrow
     if column.kind.surrogate:
         return plain.cast(pa.string()) if stored in ("string", DICTIONARY) else plain
@@ -99,11 +98,11 @@ def _cast(plain: pa.Array, stored: str) -> pa.Array:
     if not stored:
         return plain
     if decimal := _DECIMAL.fullmatch(stored):
-        digits, places = int(decimal[1]), int(decimal[2])
+        digits, decimals = int(decimal[1]), int(decimal[2])
         try:
-            return plain.cast(pa.decimal128(min(digits, WIDEST), places))
+            return plain.cast(pa.decimal128(min(digits, WIDEST), decimals))
         except pa.ArrowInvalid:  # bounds are rounded outward, maybe by a digit
-            return plain.cast(pa.decimal128(WIDEST, places))
+            return plain.cast(pa.decimal128(WIDEST, decimals))
     if stored.startswith("duration["):
         kind = pa.type_for_alias(stored)
         seconds = np.asarray(plain.cast(pa.float64()).fill_null(np.nan))

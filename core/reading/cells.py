@@ -15,11 +15,7 @@ class TableReadError(ReportedError):
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """What is too big to read.
-
-    Attributes:
-      max_bytes: of the file, and of what it expands to when compressed.
-    """
+    """What is too big to read; bytes are of the file and of what it expands to."""
 
     max_bytes: int = 2 * 1024**3
     max_rows: int = 50_000_000
@@ -45,6 +41,15 @@ def too_many_rows(rows: int, limits: ReadLimits) -> TableReadError:
         rows=rows,
         most=limits.max_rows,
     )
+
+
+def is_float(word: str) -> bool:
+    """Whether Python reads a word as a number, or as "nan" or "inf"."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def cells_counted(cells: int) -> str:

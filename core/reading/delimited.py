@@ -1,8 +1,8 @@
 """Delimited text (CSV, TSV and kin) as batches of raw cells, with every doubt named by its line.
 
-How the file is split is declared, or proposed from its beginning; after that, what stands in one
-record says nothing of how others are read. Arrow splits the text; what it would take in silence, a
-quote that swallows the lines after it, is found by checking every quote's neighbours.
+How the file is split is declared, or proposed from its beginning; what stands in one record says
+nothing of how others are read. Arrow splits the text; what it would take in silence, a quote that
+swallows the lines after it, is found by checking every quote's neighbours.
 """
 
 from __future__ import annotations
@@ -52,9 +52,8 @@ UNSPLIT = Message(
 class DelimitedFile:
     """A `Source`: a file of delimited text, of any length.
 
-    Attributes:
-      declared: how it is written; what is not set in it is proposed.
-      tabbed: whether the file's name promises tabs; decides only where the text leaves a doubt.
+    What is not set in `declared` is proposed; `tabbed`, when the name promises tabs, decides
+    doubts.
     """
 
     path: Path
@@ -155,7 +154,6 @@ class DelimitedFile:
             )
 
     def _blocks(self, utf8: Utf8) -> Iterator[pa.Table]:
-        """The cells as arrow splits them, a block of text at a time."""
         quotes = QuoteCheck(self.form.delimiter)
 
         def seen(block: pa.Buffer) -> bytes:
@@ -191,7 +189,6 @@ class DelimitedFile:
             yield pa.Table.from_arrays(columns, self._names)
 
     def _records(self, utf8: Utf8) -> Iterator[list[str]]:
-        """Every record, split strictly."""
         width = len(self._names)
         with self._lines_of_text(utf8) as lines:
             for _ in islice(lines, self._lines):
@@ -211,10 +208,9 @@ class DelimitedFile:
 class QuoteCheck:
     """Whether quotes open and close as the standard of CSV has it (RFC 4180).
 
-    If every second quote begins at the beginning of a cell, and every other one stands at its end
-    or before another quote, then quotes that open and close cells are exactly those; else only a
-    slower reader, quote by quote, can tell. Arrow would take a value with text after its closing
-    quote, or one that is never closed, and whatever stands between.
+    If every second quote begins a cell, and every other one ends it or stands before another quote,
+    then quotes that open and close cells are exactly those; else only a slower reader can tell.
+    Arrow would take a value with text after its closing quote, or one that is never closed.
     """
 
     def __init__(self, delimiter: str) -> None:
@@ -242,7 +238,6 @@ class QuoteCheck:
 
 
 def _filled(blocks: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The same rows in tables of so many rows, or fewer where they hold many bytes."""
     held: list[pa.Table] = []
     for block in blocks:
         table = pa.concat_tables([*held, block])
@@ -254,7 +249,6 @@ def _filled(blocks: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
 
 
 def _refuse_endless(stream: BinaryIO) -> None:
-    """Raise where the first line, which goes on behind the prefix, is longer than a block."""
     rest = stream.read(BLOCK_BYTES - PREFIX_BYTES)
     if len(rest) == BLOCK_BYTES - PREFIX_BYTES and b"\n" not in rest and b"\r" not in rest:
         raise TableReadError(

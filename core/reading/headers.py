@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from core.message import Message
-from core.reading.cells import ReadLimits, TableReadError
+from core.message import Message, to_say
+from core.reading.cells import ReadLimits, TableReadError, is_float
 
 
 def unique_names(header: Sequence[str], limits: ReadLimits) -> tuple[list[str], list[str]]:
@@ -37,14 +37,10 @@ def unique_names(header: Sequence[str], limits: ReadLimits) -> tuple[list[str], 
         )
     unique = _renamed(names)
     new = [f"'{name}'" for name, old in zip(unique, names, strict=True) if name != old]
-    if not new:
-        return unique, []
-    return unique, [
-        Message(
-            "Columns without a name or with the name of an earlier column are now called {names}.",
-            names=", ".join(new),
-        )
-    ]
+    words = to_say(
+        "Columns without a name or with the name of an earlier column are now called {names}."
+    )
+    return unique, [Message(words, names=", ".join(new))] if new else []
 
 
 def _renamed(names: Sequence[str]) -> list[str]:
@@ -67,19 +63,10 @@ def _renamed(names: Sequence[str]) -> list[str]:
 
 def header_doubts(header: Sequence[str]) -> list[str]:
     """A sentence where the names look like values; none otherwise."""
-    if 2 * sum(map(_is_numeric, header)) > len(header):
-        return [
-            Message(
-                "The first line was taken as the header, but it looks like values. If the file "
-                "has no header, add one."
-            )
-        ]
-    return []
-
-
-def _is_numeric(name: str) -> bool:
-    try:
-        float(name.replace(",", "."))
-    except ValueError:
-        return False
-    return True
+    if 2 * sum(is_float(name.replace(",", ".")) for name in header) <= len(header):
+        return []
+    words = to_say(
+        "The first line was taken as the header, but it looks like values. If the file "
+        "has no header, add one."
+    )
+    return [Message(words)]

@@ -21,9 +21,9 @@ MICROSECOND = 1_000  # in ns
 
 
 def plain_cells(cells: Cells) -> pa.Array:
-    """Cells as one array: text of any kind as large_string, dictionaries as their values.
+    """Cells as one array: text or nothing but nulls as large_string, dictionaries as their values.
 
-    Decimals are floats, times of day text. Columns of nothing but nulls are text.
+    Decimals are floats, times of day text.
     """
     kind = cells.type
     if pa.types.is_dictionary(kind):

@@ -1,7 +1,6 @@
 """A path or an address to a source: whatever lies there, as rows that come in batches.
 
-The format is told from the content, not the name, so a renamed file is either read rightly or
-refused with a reason.
+The format is told from the content, not the name.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from core.reading.address import Address, Allowed
 from core.reading.cells import ReadLimits, TableReadError, too_big
 from core.reading.delimited import DelimitedFile
 from core.reading.parquet import PARQUET_MAGIC, ParquetParts
-from core.reading.sources import Source
+from core.reading.raw_cells import Source
 from core.reading.sql import EXTRAS, query_rows
 from core.reading.workbook import Workbook
 from core.schema.form import FileForm
@@ -77,9 +76,8 @@ def open_path(
 ) -> Source:
     """The source that a file is, by its content.
 
-    Args:
-      limits: bytes that it may be unpacked to and that a workbook may take, rows of a workbook,
-        and columns; what is read in batches may have any number of rows and bytes.
+    `limits` are of bytes that it may be unpacked to and a workbook may take, of a workbook's rows,
+    and of columns; what is read in batches may have any number of rows and bytes.
     """
     limits, label = limits or ReadLimits(), (name or path.name).lower()
     begins, label = _beginning(path, label)
@@ -192,7 +190,6 @@ def _damaged(method: str) -> Message:
 
 
 def _refuse(begins: bytes, label: str) -> None:
-    """Raise for content that is no text table, naming it where it is known."""
     for magic, what in REFUSED.items():
         if begins.startswith(magic):
             raise TableReadError(
@@ -244,7 +241,6 @@ def open_address(
 
 
 def _stored(address: Address) -> tuple[Any, str, list[str]]:
-    """An object store's file system, the path in it, and the files below that."""
     try:  # the file system is not kept, since it knows the password
         system, where = fsspec.core.url_to_fs(
             address.store, skip_instance_cache=True, **address.options

@@ -1,7 +1,7 @@
 """Parquet files that are one table, read some rows at a time from a disk or a store.
 
-The files' footers say what their columns are, so types are settled before any row is read: whole
-numbers in one part and fractions in another are numbers, anything else that differs is refused.
+Footers settle the types before any row is read: whole numbers in one part and fractions in another
+are numbers, anything else that differs is refused.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ class ParquetParts:
                     yield self._plain(batch, indices)
 
     def _plain(self, batch: pa.RecordBatch, indices: dict[str, int]) -> pa.Table:
-        """The batch in the settled types, by the indices of its columns in this file."""
         columns = []
         for one in self._schema:
             cells = batch.column(indices[one.name])

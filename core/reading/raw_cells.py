@@ -1,18 +1,19 @@
 """Raw cells: a table's rows as they stand in their source, before anything is decided of them.
 
-A text file and a workbook give text, a Parquet file, a database and a frame give values of their
-own types. What a cell means is said by its column's declaration and nothing else, see
-`core.reading.typed_cells`; a proposal of that declaration may look at all cells, see
-`core.proposing.propose`. What is stored, counted and read again is always the raw cells.
+A text file and a workbook give text, others values of their own types. What a cell means is said by
+its column's declaration alone (`core.reading.typed_cells`); a proposal of that may look at all
+cells (`core.proposing.propose`). Stored, counted and read again are always the raw cells.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any, Protocol, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
 
+from core.schema.form import FileForm
 from core.schema.labels import to_labels
 
 Series: TypeAlias = "pd.Series[Any]"
@@ -20,6 +21,16 @@ Series: TypeAlias = "pd.Series[Any]"
 BATCH_ROWS, BATCH_CELLS = 131_072, 8_000_000  # rows of a batch, fewer where there are many columns
 BATCH_BYTES = 8 * BATCH_CELLS  # of a batch: what the most cells take where all are numbers
 _KEY, _WRITTEN = b"facsimile.cells", b"written"
+
+
+class Source(Protocol):
+    """A table's rows as raw cells, in batches of one Arrow schema."""
+
+    form: FileForm
+    doubts: tuple[str, ...]
+
+    def batches(self) -> Iterator[pa.Table]:
+        """The rows in order, from the beginning each time, at most `batch_rows` at once."""
 
 
 def batch_rows(columns: int) -> int:

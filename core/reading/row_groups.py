@@ -1,7 +1,7 @@
 """Rows of a Parquet file, some at a time, in the memory of a few of its groups of rows.
 
-A few bytes can stand for gigabytes here, by run lengths and dictionaries. So a batch has fewer rows
-where cells are long, and text that repeats itself is measured before it is spread out.
+A few bytes can stand for gigabytes here. So a batch has fewer rows where cells are long, and text
+that repeats itself is measured before it is spread out.
 """
 
 from __future__ import annotations
@@ -35,11 +35,7 @@ def raw_batches(file: Path | BinaryIO, columns: Sequence[str] | None = None) -> 
 
 @contextmanager
 def parquet_file(file: Path | BinaryIO, *, local: bool = True) -> Iterator[pq.ParquetFile]:
-    """A Parquet file, text that repeats itself read as dictionaries.
-
-    Args:
-      local: whether many small reads are quick; else each is of a column's whole group of rows.
-    """
+    """A Parquet file, repetitive text read as dictionaries; `local` when small reads are quick."""
     footer = pq.read_metadata(file)
     with pq.ParquetFile(
         file,
@@ -56,19 +52,19 @@ def arrow_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some columns or of all, as many at a time as memory holds easily.
 
-    A reader of `parquet_file` keeps memory of every group of rows that it has passed until it ends,
-    so each few groups get a reader of their own.
+    A reader keeps memory of every group of rows that it has passed, so each few groups get their
+    own.
     """
     most, waiting = _fitting(file.metadata), 0
     readers: list[list[int]] = []  # each one's groups
-    for place, group in enumerate(_groups(file.metadata)):
+    for index, group in enumerate(_groups(file.metadata)):
         waiting += group.num_rows
         if not readers or waiting > most:
             readers.append([])
             waiting = group.num_rows
-        readers[-1].append(place)
-    for places in readers:
-        for batch in file.iter_batches(most, row_groups=places, columns=names):
+        readers[-1].append(index)
+    for indices in readers:
+        for batch in file.iter_batches(most, row_groups=indices, columns=names):
             yield from _pieces(batch)
 
 
@@ -76,8 +72,8 @@ def columns_with_gaps(footer: pq.FileMetaData) -> set[str]:
     """Columns with absent cells, as a footer says; where it does not say there may be some."""
     gaps = set()
     for group in _groups(footer):
-        for place in range(footer.num_columns if group.num_rows else 0):
-            chunk = group.column(place)
+        for index in range(footer.num_columns if group.num_rows else 0):
+            chunk = group.column(index)
             counted = chunk.statistics
             if counted is None or not counted.has_null_count or counted.null_count:
                 gaps.add(chunk.path_in_schema)
@@ -103,12 +99,12 @@ def _fitting(footer: pq.FileMetaData) -> int:
 
 def _repetitive(footer: pq.FileMetaData) -> list[int]:
     """Columns of text that are read as dictionaries: quick where values repeat, slow elsewhere."""
-    groups, places = _groups(footer), []
-    for place in range(footer.num_columns):
-        if footer.schema.column(place).logical_type.type == "STRING":
-            size = sum(group.column(place).total_uncompressed_size for group in groups)
-            places += [place] * (size < REPETITIVE * footer.num_rows)
-    return places
+    groups, indices = _groups(footer), []
+    for index in range(footer.num_columns):
+        if footer.schema.column(index).logical_type.type == "STRING":
+            size = sum(group.column(index).total_uncompressed_size for group in groups)
+            indices += [index] * (size < REPETITIVE * footer.num_rows)
+    return indices
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

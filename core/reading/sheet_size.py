@@ -28,14 +28,10 @@ SMALL_PART = 1 << 24  # bytes; lists of sheets are never larger
 
 
 def check_sheet(path: Path, name: str, limits: ReadLimits) -> int:
-    """Refuse a sheet that would not fit, before the reader makes room for it.
+    """Refuse a sheet of an xlsx file that would not fit, before the reader makes room for it.
 
-    Args:
-      path: of an xlsx file; any other workbook passes, as does one whose parts cannot be found:
-        the reader will say what is wrong with it.
-
-    Returns:
-      How many cells hold an error such as #REF!, which the reader takes for empty.
+    Returns how many cells hold an error such as #REF!, which the reader takes for empty. What is no
+    such file, or damaged, passes: the reader will say what is wrong with it.
     """
     try:
         archive = zipfile.ZipFile(path)

@@ -1,11 +1,9 @@
 """Rows of a database query, some at a time, over a cursor that stays on the server.
 
-The query is run to read: in a transaction that is read-only and never kept, and in SQLite by a
-connection that may neither write nor attach other files. What a database says of a failure may
-quote rows, the query and the password, so none of its words are repeated.
-
-The rows are fetched once and lie in a folder of the table until it is brought in: each batch as a
-file of the types that its values have, and `ParquetParts` settles what type all have.
+The transaction is read-only and never kept; in SQLite the connection may neither write nor attach
+other files. What a database says of a failure may quote rows, the query and the password, so none
+of it is repeated. Each batch lies in the table's folder as a file of the types that its values have
+until `ParquetParts` settles what type all have.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from core.message import Message
+from core.message import Message, to_say
 from core.reading.cells import ReadLimits, TableReadError
 from core.reading.headers import unique_names
 from core.reading.parquet import ParquetParts, check_kind
@@ -69,17 +67,9 @@ def query_rows(url: URL, query: str, folder: Path) -> ParquetParts:
     if not files:
         raise TableReadError("The query returns no rows. Nothing was kept. Change the query.")
     source = ParquetParts(files)
-    source.doubts = (
-        *doubts,
-        *(
-            Message(
-                "'{name}' holds exact decimals; they were read as floating-point numbers.",
-                name=name,
-            )
-            for name in sorted(exact)
-        ),
-        *source.doubts,
-    )
+    words = to_say("'{name}' holds exact decimals; they were read as floating-point numbers.")
+    rounded = [Message(words, name=name) for name in sorted(exact)]
+    source.doubts = (*doubts, *rounded, *source.doubts)
     return source
 
 
@@ -151,5 +141,4 @@ def _engine(url: URL) -> Engine:
 
 
 def _judge(action: int, *_names: str | None) -> int:
-    """What a query may do in SQLite: read, and no more."""
     return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY

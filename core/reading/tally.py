@@ -1,15 +1,12 @@
 """A column as its different values and the number of rows that hold each.
 
-What is proposed of a column, and its picture, depend on nothing else. So a column is counted some
-rows at a time, however many there are.
-
-Of a column with very many different values not all are kept. Those whose hash is small are, with
-every row of theirs, so that they are a random sample of the values whatever the order of the rows;
-beside them the common ones are, and the first and last in order: of numbers and dates the smallest
-and largest, whose counts are exact, of text those that begin oddly. How many rows there are, the
-finest step and both ends of the range of numbers stay exact; how many values there are is
-estimated. The hash is fixed and public: what is sampled is proposed and shown inside, and counted
-again where it has to be exact.
+What is proposed of a column, and its picture, depend on nothing else, so a column is counted some
+rows at a time. Of very many different values those whose hash is small are kept, with every row of
+theirs: a random sample of the values whatever the order of the rows. Beside them the common ones
+are, and the first and last in order, whose counts are exact. How many rows there are, the finest
+step and both ends of the range of numbers stay exact; how many values there are is estimated. The
+hash is fixed and public: what is sampled is shown inside, and counted again where it has to be
+exact.
 
 The sample: Gibbons, "Distinct sampling for highly-accurate answers to distinct values queries",
 2001.

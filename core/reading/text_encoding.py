@@ -32,9 +32,8 @@ MARKS = {  # byte order marks, the longer first where one begins another
 def encoding_of(prefix: bytes, declared: str | None) -> str:
     """The encoding that a byte order mark tells, else the declared one, else the likeliest.
 
-    Args:
-      prefix: the file's beginning. No single line of it decides: the likeliest is the one in which
-        most lines with letters outside ASCII are sound.
+    No single line of the file's beginning decides: it is the one in which most lines with letters
+    outside ASCII are sound.
     """
     mark = next((m for m in MARKS if prefix.startswith(m)), None)
     if mark is not None:
@@ -68,11 +67,7 @@ def refuse_binary(text: str) -> None:
 
 
 class Utf8:
-    """Blocks of a file as UTF-8, where "\ufffd" stands for what is not in the encoding.
-
-    Attributes:
-      replaced: how many characters so far are "\ufffd", or NUL, which is shown as that.
-    """
+    """Blocks of a file as UTF-8; `replaced` counts U+FFFD, for NUL and what cannot be read."""
 
     def __init__(self, encoding: str) -> None:
         self._decoder = codecs.getincrementaldecoder(encoding)("replace")
@@ -117,8 +112,8 @@ def _wide_encoding(prefix: bytes) -> str | None:
 def _legacy_encoding(lines: Sequence[bytes]) -> str:
     """The likeliest encoding of text that is not Unicode.
 
-    Western encodings differ in a few letters only, too few for statistics on a short file, so
-    cp1252 is taken unless the text is full of other letters.
+    Western ones differ in a few letters, too few for statistics, so cp1252 is taken unless the text
+    is full of other letters.
     """
     sample = b"\n".join(lines)[:SAMPLE_BYTES]
     letters = sum(byte > 127 or chr(byte).isalpha() for byte in sample)

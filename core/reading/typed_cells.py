@@ -1,8 +1,7 @@
 """What raw cells mean under a declaration: a pure function of one cell and its column.
 
-How a cell reads follows from the cell and the declared column alone: its kind, dtype, form and
-list. Which dtype a batch comes back in may depend on the batch, as one label that is no number
-makes all of them text there; labels and numbers of a cell, and so its codes, never do.
+Which dtype a batch comes back in may depend on the batch, as one label that is no number makes all
+of them text there; labels and numbers of a cell, and so its codes, never do.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.reading.arrow_types import is_text
-from core.reading.cells import MISSING_MARKERS
+from core.reading.cells import MISSING_MARKERS, is_float
 from core.reading.native_cells import native_values, plain_cells, text_series
 from core.reading.raw_cells import is_written
 from core.reading.tally import Tally
 from core.schema.column import Column, Kind, is_whole
 from core.schema.date_text import date_text, parse_dates, stamps_as
 from core.schema.form import Form
-from core.schema.labels import code_places, to_labels, to_numbers
+from core.schema.labels import code_indices, to_labels, to_numbers
 from core.schema.number_text import (
     FLAGS,
     exact_as,
@@ -61,41 +60,37 @@ def typed_rows(rows: pa.Table, columns: Iterable[Column]) -> pd.DataFrame:
 
 
 def typed_column(cells: Cells, column: Column, *, written: bool) -> Series:
-    """One column's raw cells as it is declared.
+    """One column's raw cells as it is declared, n values of its dtype or its nullable twin.
 
     In a column of numbers, cells that are none are absent, and so are cells that are no dates where
     the dtype is one of dates. Other cells that are nothing of the dtype stay text, as do codes for
-    "missing" that are no number.
+    "missing" that are no number, and then so does the batch.
 
     Args:
       written: whether they are text as somebody wrote it, in which words such as NA are no values.
-
-    Returns:
-      n values of the column's dtype, or of its nullable twin where some are absent; labels where a
-      cell of the batch is no such value.
     """
     raw = plain_cells(cells)
     if not is_text(raw.type):
         return _from_values(native_values(raw), column).rename(column.name)
     typed = _from_digits(raw, column, written=written)
     if typed is None:
-        text, places = _distinct(raw)
+        text, indices = _distinct(raw)
         typed = _from_text(text, column, written=written)
-        typed = typed if places is None else typed.take(places).reset_index(drop=True)
+        typed = typed if indices is None else typed.take(indices).reset_index(drop=True)
     return typed.rename(column.name)
 
 
 def typed_tally(tally: Tally, column: Column) -> tuple[Tally, int]:
     """A tally of raw values as one of typed values, and how many cells do not read as declared.
 
-    Those say something that is no number or date where one is declared: they are absent, or text
-    that is no date. Where the tally leaves values out, their number is estimated.
+    Those say something that is no number or date where one is declared. Where the tally leaves
+    values out, their number is estimated.
     """
     cells = pa.array(tally.values)
     typed = typed_column(cells, column, written=tally.written)
     unread = np.zeros(len(typed), dtype=np.bool_)
     if column.kind.numeric:
-        unread = np.isnan(to_numbers(typed, column)) & (code_places(typed, column) < 0)
+        unread = np.isnan(to_numbers(typed, column)) & (code_indices(typed, column) < 0)
         unread &= ~says_nothing(cells, column, written=tally.written)
     return tally.mapped(typed), round(float(tally.weights[unread].sum()))
 
@@ -127,22 +122,19 @@ def _own(column: Column) -> tuple[str, ...]:
 
 
 def _distinct(raw: pa.Array) -> tuple[pa.Array, NDArray[np.int32] | None]:
-    """Different cells and each cell's place among them; all cells and None where most differ."""
+    """Different cells and each cell's index among them; all cells and None where most differ."""
     head = raw.slice(0, _PROBE)
     if 2 * pc.count_distinct(head).as_py() > len(head):
         return raw, None
     encoded = raw.dictionary_encode()
-    text, places = encoded.dictionary, encoded.indices
-    if places.null_count:
-        text, places = pa.concat_arrays([text, pa.nulls(1, _TEXT)]), places.fill_null(len(text))
-    return text, np.asarray(places)
+    text, indices = encoded.dictionary, encoded.indices
+    if indices.null_count:
+        text, indices = pa.concat_arrays([text, pa.nulls(1, _TEXT)]), indices.fill_null(len(text))
+    return text, np.asarray(indices)
 
 
 def _from_digits(raw: pa.Array, column: Column, *, written: bool) -> Series | None:
-    """Numbers where a batch has nothing but plain ones, at once; None where it has others.
-
-    No cell is read otherwise than `_from_text` reads it.
-    """
+    """Numbers where a batch has nothing but plain ones, as `_from_text` reads them; else None."""
     form, dtype = column.form or Form(), column.dtype
     marked = form.prefix or form.suffix or form.thousands or form.decimal != "."
     whole = is_whole(dtype)
@@ -151,7 +143,7 @@ def _from_digits(raw: pa.Array, column: Column, *, written: bool) -> Series | No
     words = pa.array([*column.codes, form.absent], _TEXT)
     values = numbers_as(plain_numbers(words, Form()), dtype)
     for word, same in zip(words.to_pylist(), _same_numbers(values, words), strict=True):
-        if _is_float(word) and (word == form.absent or not same):
+        if is_float(word) and (word == form.absent or not same):
             return None
     kind = pa.int64() if whole else pa.float64()
     try:
@@ -167,7 +159,6 @@ def _from_digits(raw: pa.Array, column: Column, *, written: bool) -> Series | No
 
 
 def _from_text(text: pa.Array, column: Column, *, written: bool) -> Series:
-    """Text as declared, each cell for itself."""
     text, form, dtype = _present(text, column, written=written), column.form or Form(), column.dtype
     own = np.array(pc.is_in(text, value_set=pa.array(_own(column), _TEXT)))
     if column.kind in _NUMBERS:
@@ -200,7 +191,6 @@ def _from_text(text: pa.Array, column: Column, *, written: bool) -> Series:
 
 
 def _from_values(values: Series, column: Column) -> Series:
-    """Cells that are no text in their source, as declared."""
     dtype, numbers = column.dtype, _holds_numbers(column.dtype)
     if column.kind in _NUMBERS:
         if numbers and pd.api.types.is_numeric_dtype(values.dtype):
@@ -255,11 +245,3 @@ def _same_numbers(values: Series, text: pa.Array) -> Mask:
 
 def _holds_numbers(dtype: str) -> bool:
     return is_whole(dtype) or dtype.lower().startswith(("float", *FLAGS))
-
-
-def _is_float(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

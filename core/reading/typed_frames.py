@@ -15,7 +15,7 @@ import pyarrow as pa
 from core.reading.raw_cells import raw_frame
 from core.reading.typed_cells import typed_column, typed_rows
 from core.schema.column import Column
-from core.schema.labels import code_places, from_labels, to_labels, to_numbers
+from core.schema.labels import code_indices, from_labels, to_labels, to_numbers
 
 Series: TypeAlias = "pd.Series[Any]"
 UNREAD = "facsimile.unread"  # in `attrs`: by column, how many cells do not read as declared
@@ -24,8 +24,8 @@ UNREAD = "facsimile.unread"  # in `attrs`: by column, how many cells do not read
 def frame_as_declared(frame: pd.DataFrame, columns: Iterable[Column]) -> pd.DataFrame:
     """A frame's rows as their columns are declared, each cell read by the type that it has.
 
-    Raw cells have one type for a column (`raw_frame`), so that numbers beside a word become text
-    there: 0.5 is then no number of a column with decimal commas, nor a date one of 31.12.2020.
+    Raw cells have one type for a column, so that numbers beside a word become text there: 0.5 is
+    then no number of a column with decimal commas, nor a date one of 31.12.2020.
     """
     there = [column for column in columns if column.name in frame.columns]
     frame = frame.reset_index(drop=True)
@@ -36,10 +36,9 @@ def frame_as_declared(frame: pd.DataFrame, columns: Iterable[Column]) -> pd.Data
 
 
 def _unread(cells: Series, typed: Series, column: Column) -> int:
-    """How many cells say something that is no number or date where one is declared."""
     if not column.kind.numeric:
         return 0
-    silent = np.isnan(to_numbers(typed, column)) & (code_places(typed, column) < 0)
+    silent = np.isnan(to_numbers(typed, column)) & (code_indices(typed, column) < 0)
     return int((silent & cells.notna().to_numpy()).sum())
 
 
@@ -56,7 +55,6 @@ def _typed(series: Series, column: Column) -> Series:
 
 
 def _of_one_type(cells: Series, kind: str, column: Column) -> Series:
-    """Cells of the type that they have themselves, as declared."""
     if kind == "text":
         raw = pa.array(to_labels(cells), pa.large_string())
     elif kind.startswith("timestamp"):

@@ -98,7 +98,6 @@ class Workbook:
 def _doubts(
     name: str, visible: bool, listed: list[tuple[str, bool]], left: int, errors: int
 ) -> Iterator[str]:
-    """What was decided in doubt of a workbook whose sheet of that name is read."""
     if not visible:
         yield Message(
             "The sheet '{name}' is hidden; no other has cells, so it was read.", name=name
@@ -119,27 +118,20 @@ def _doubts(
 
 @contextmanager
 def _refusing_damage() -> Iterator[None]:
-    """Turn all that the reader raises on a bad file into one sentence."""
     try:
         yield
-    except (CalamineError, OSError, ValueError, OverflowError):
-        raise _refused() from None
     except BaseException as error:
         # A panic of native code derives from BaseException alone, and its type has no public name.
-        if type(error).__name__ != "PanicException":
+        damage = isinstance(error, CalamineError | OSError | ValueError | OverflowError)
+        if not damage and type(error).__name__ != "PanicException":
             raise
-        raise _refused() from None
-
-
-def _refused() -> TableReadError:
-    return TableReadError(
-        "The file is not an Excel or OpenDocument workbook, is damaged, or is protected by a "
-        "password. Open it in a spreadsheet and save it again without one."
-    )
+        raise TableReadError(
+            "The file is not an Excel or OpenDocument workbook, is damaged, or is protected by a "
+            "password. Open it in a spreadsheet and save it again without one."
+        ) from None
 
 
 def _text(rows: Iterator[list[Cell]], width: int) -> pa.Table:
-    """Rows of a sheet as text, those without a cell left out."""
     schema = pa.schema([(str(index), pa.string()) for index in range(width)])
     tables = [schema.empty_table()]
     while some := list(islice(rows, batch_rows(width))):

@@ -85,7 +85,7 @@ def to_numbers(series: Series, column: Column) -> Numbers:
       exact to the microsecond from 1834 to 2105 and to the second always.
     """
     numbers = _as_numbers(series, column) + 0.0  # which makes -0.0 a 0.0, as its label is
-    return np.where(code_places(series, column) < 0, numbers, np.nan) if column.codes else numbers
+    return np.where(code_indices(series, column) < 0, numbers, np.nan) if column.codes else numbers
 
 
 def _as_numbers(series: Series, column: Column) -> Numbers:
@@ -99,7 +99,7 @@ def _as_numbers(series: Series, column: Column) -> Numbers:
     return np.where(np.abs(out) <= LARGEST, out, np.nan)
 
 
-def code_places(series: Series, column: Column) -> npt.NDArray[np.int64]:
+def code_indices(series: Series, column: Column) -> npt.NDArray[np.int64]:
     """Which of the column's codes for "missing" each cell holds, int [n]; -1 for none."""
     found = np.full(len(series), -1, dtype=np.int64)
     if not column.codes:
@@ -133,7 +133,7 @@ def is_absent(cells: Series, column: Column) -> npt.NDArray[np.bool_]:
     empty = cells.isna().to_numpy()
     if column.kind.listed and column.form is not None and column.form.codes:
         return np.asarray(empty | to_labels(cells).isin(column.form.codes).to_numpy())
-    return np.asarray(empty | (code_places(cells, column) >= 0))
+    return np.asarray(empty | (code_indices(cells, column) >= 0))
 
 
 def with_codes(cells: Series, column: Column, indices: npt.NDArray[np.int64]) -> Series:

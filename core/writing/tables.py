@@ -35,13 +35,10 @@ def write_csv_parts(
     schema: Schema | None = None,
     escape_formulas: bool = False,
 ) -> None:
-    """Write UTF-8 text with a header, cells written as the original's are.
+    """Write UTF-8 text with a header, cells written as the original's are by its schema.
 
-    Args:
-      schema: says how cells are written and what stands between them; without one that is commas,
-        "." decimals and empty cells for absent values.
-      escape_formulas: put an apostrophe before text a spreadsheet would run as a formula; the
-        file then no longer reads back as it was.
+    `escape_formulas` puts an apostrophe before text that a spreadsheet would run; the file then no
+    longer reads back as it was.
     """
     with replacing(path) as file:
         for number, part in enumerate(parts):
@@ -73,7 +70,6 @@ def as_written(frame: pd.DataFrame, schema: Schema, headers: Sequence[str] = ())
 
 
 def _written(cells: Series, column: Column, form: Form) -> Series:
-    """One column as text; each different value is spelled once."""
     numbers = form.spells_numbers and column.kind is not Kind.DATETIME
     if not numbers and not (form.absent and cells.isna().any()):
         return cells
@@ -133,7 +129,6 @@ def escape_formulas(text: Series) -> Series:
 
 
 def _escaped(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with text cells and headers made inert; numbers keep their sign."""
     out = frame.copy(deep=False)
     for name in out.columns:
         dtype = out[name].dtype

@@ -14,8 +14,7 @@ from typing import BinaryIO
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A new file, for its owner alone, that takes the place of `path` when the block ends well.
 
-    The bytes go to a temporary file in the same folder, are flushed to disk and renamed over
-    `path`, so that a reader sees the old file or the new one and never half of one.
+    It is flushed to disk and renamed over `path`: a reader sees the old file or the new one.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     temporary = Path(name)

@@ -19,7 +19,7 @@ from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from core.reading import opening, raw_cells, typed_cells
 from core.reading.address import Address, Allowed
 from core.reading.cells import ReadLimits
-from core.reading.sources import Source
+from core.reading.raw_cells import Source
 from core.reading.typed_frames import frame_as_declared
 from core.schema.form import DELIMITERS, FileForm
 from core.schema.schema import Schema

@@ -24,7 +24,7 @@ from core.encoding.person_rows import encoded_records, number_people
 from core.proposing.propose import Counts, propose
 from core.reading import opening, raw_cells, typed_cells
 from core.reading.cells import ReadLimits
-from core.reading.sources import Source
+from core.reading.raw_cells import Source
 from core.schema.column import Column, Kind
 from core.schema.form import FileForm, Form
 from core.schema.person import Person

@@ -16,7 +16,7 @@ import pytest
 from core.encoding import stored_codes
 from core.encoding.codec import Codec, Codes
 from core.encoding.holdout import split_rows, training_batches
-from core.encoding.public_order import places_in_order, public_order
+from core.encoding.public_order import positions_in_order, public_order
 from core.encoding.stored_codes import StoredCodes, bytes_needed, store_codes
 from core.schema.column import Column, Kind
 from core.schema.schema import Domain, Schema
@@ -88,7 +88,7 @@ def test_states_are_kept_whole_however_many_there_are(tmp_path: Path, labels: in
 
 
 def test_places_are_the_inverse_of_the_order() -> None:
-    assert (places_in_order(N)[public_order(N)] == np.arange(N)).all()
+    assert (positions_in_order(N)[public_order(N)] == np.arange(N)).all()
     assert (public_order(N) != np.arange(N)).any()
 
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.encoding.key_groups import places_by_key
+from core.encoding.key_groups import positions_by_key
 from core.lmdp.certificate import GroupTest, RejectionCount
 from core.lmdp.level import GROUP, GROUP_LEVEL, chance, full_groups, groups_of, threshold
 from core.lmdp.two_sample import rbf
@@ -87,7 +87,7 @@ def test_groups_that_are_not_full_keep_the_level():
         groups, filled = groups_of(n, people=True), 0
         for _ in range(50):
             hashes = np.sort(rng.integers(0, 2**64, n, dtype=np.uint64))
-            members = places_by_key(hashes, GROUP, groups).reshape(groups, GROUP)
+            members = positions_by_key(hashes, GROUP, groups).reshape(groups, GROUP)
             filled += (members >= 0).all(axis=1).sum() / groups / 50
         assert filled == pytest.approx(full_groups(n, people=True), abs=0.03)
         assert filled > 0.9

@@ -80,7 +80,7 @@ def test_another_order_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     honest = distances(codes)
     assert torch.equal(honest, distances(stored(codes, plan, tmp_path)))
     in_file_order = np.arange(1000, dtype=np.uint32)
-    monkeypatch.setattr(stored_codes, "places_in_order", lambda n: in_file_order[:n])
+    monkeypatch.setattr(stored_codes, "positions_in_order", lambda n: in_file_order[:n])
     assert not torch.allclose(honest, distances(stored(codes, plan, tmp_path)), rtol=1e-3)
 
 

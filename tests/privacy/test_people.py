@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.encoding.key_groups import bucket_count, places_by_key
+from core.encoding.key_groups import bucket_count, positions_by_key
 from core.encoding.person_rows import PersonRows
 from core.models.pearl.characteristic_function import Embedding, Frequencies
 from core.models.pearl.design import Design
@@ -70,7 +70,7 @@ class OmittingPeople(PrivateTable):
             here, rest = without(codes, people, np.array(present))
             if group_size > 1:
                 buckets = bucket_count(people.n, group_size)  # n is public and stays
-                members = places_by_key(rest.hashes, group_size, buckets)
+                members = positions_by_key(rest.hashes, group_size, buckets)
                 placed = Records(here, rest.n, rest).placed(members)
                 return statistic(placed.codes, torch.from_numpy(placed.present).float())
             return statistic(here, torch.from_numpy(rest.weights))

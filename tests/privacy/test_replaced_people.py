@@ -158,7 +158,7 @@ def swap_that_shifts_all_ranks(size):
 def test_people_by_rank_are_caught(mechanism, size, monkeypatch):
     frame, last, first = swap_that_shifts_all_ranks(size)
     check_replaced(frame, mechanism, last, first, values=(1.0, 1.0))
-    monkeypatch.setattr(guarded, "places_by_key", by_rank)
+    monkeypatch.setattr(guarded, "positions_by_key", by_rank)
     with pytest.raises(Caught, match="moves the statistic by"):
         check_replaced(frame, mechanism, last, first, values=(1.0, 1.0))
 

@@ -21,8 +21,7 @@ from core.reading import sql
 from core.reading.address import Address, Allowed
 from core.reading.cells import TableReadError
 from core.reading.opening import open_address
-from core.reading.raw_cells import is_written, raw_frame
-from core.reading.sources import Source
+from core.reading.raw_cells import Source, is_written, raw_frame
 from tests.postgres_server import postgres_server as postgres_server
 from tests.postgres_server import postgres_url as postgres_url
 

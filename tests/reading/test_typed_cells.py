@@ -21,7 +21,7 @@ from core.reading.typed_cells import says_nothing, typed_column, typed_rows, typ
 from core.reading.typed_frames import frame_as_declared
 from core.schema.column import Column, DomainColumn, Kind
 from core.schema.form import Form
-from core.schema.labels import code_places, is_absent, to_labels, to_numbers
+from core.schema.labels import code_indices, is_absent, to_labels, to_numbers
 from core.schema.schema import Domain
 from tests.reading.spellings import CELLS, COLUMNS
 
@@ -38,7 +38,7 @@ READINGS = settings(
 
 def readings(cells: Series, column: DomainColumn) -> list[tuple[object, ...]]:
     """All that is ever computed of each cell: label, number, code, absence, state and position."""
-    found = [to_labels(cells).fillna("\0absent"), code_places(cells, column)]
+    found = [to_labels(cells).fillna("\0absent"), code_indices(cells, column)]
     found.append(is_absent(cells, column))
     if column.kind.numeric:
         found.append(np.nan_to_num(to_numbers(cells, column), nan=np.inf))

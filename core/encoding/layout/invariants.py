@@ -1,8 +1,7 @@
 """Invariants: what holds in every row of a table and would not by chance; for eyes inside only.
 
 One column may follow from another, two may be in order, one may be the sum of two, or the days
-between two dates. A rule counts only if many rows would break it were its columns shuffled, so that
-what holds by chance, or of columns whose ranges do not touch, is none.
+between two dates. A rule counts only if many rows would break it were its columns shuffled.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def _followed(few: pd.DataFrame, columns: Sequence[Column]) -> Iterator[Determin
     codes = {c.name: pd.factorize(labels_of(few[c.name]))[0] for c in columns if _short(c, few)}
     listed = {column.name for column in columns if column.kind.listed}
     counts = {name: len(np.unique(code)) for name, code in codes.items()}
-    order = {name: place for place, name in enumerate(codes)}
+    order = {name: rank for rank, name in enumerate(codes)}
     for source, result in permutations(list(codes)[:MOST_COLUMNS], 2):
         if result not in listed or counts[result] < 2:
             continue

@@ -1,8 +1,7 @@
 """Layout: which columns models see, made from the public domain alone, and the way back.
 
-A table without rules whose rows are people of their own is laid out as it is. Otherwise columns
-that follow from others are left out or replaced, columns that say whose a row is too, and a column
-is added that says how many rows a person has. On the way back every rule holds in every row.
+Columns that follow from others by rules are left out or replaced, those that say whose a row is
+too, and one is added that says how many rows a person has. On the way back every rule holds.
 """
 
 from __future__ import annotations
@@ -74,8 +73,8 @@ class Layout:
         """Real rows as models see them; what breaks a rule is moved inside by fixed rules.
 
         Args:
-          rows_of_person: how many rows the person of each row has, ≥ 1, int [rows]; needed where
-            people may have several.
+          rows_of_person: of the person of each row, int [rows]; needed where people may have
+            several.
         """
         if self.same:
             return frame
@@ -97,8 +96,7 @@ class Layout:
     ) -> pd.DataFrame:
         """A model's rows as rows of the table: its columns, order and dtypes, every rule kept.
 
-        Args:
-          seed: of what is drawn here, data-free; None draws one.
+        `seed` is of what is drawn here, data-free; None draws one.
         """
         if self.same:
             return frame

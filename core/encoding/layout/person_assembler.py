@@ -1,8 +1,7 @@
 """PersonAssembler: rows that come out as people.
 
-Models see rows that count each person once, and beside each how many rows its person has. So a row
-that a model draws stands for a person; a person of r rows takes r of them that have the same count
-and are alike in what is constant.
+A row that a model draws stands for a person and has a count of rows beside it; a person of r rows
+takes r of those that have the same count and are alike in what is constant.
 """
 
 from __future__ import annotations
@@ -31,11 +30,7 @@ _SPREAD = 7  # public: where in a bin a count lies depends on a candidate's plac
 
 @dataclass(frozen=True)
 class PersonAssembler:
-    """How people are put together.
-
-    Attributes:
-      bins: first and last number of rows of each of its labels.
-    """
+    """How people are put together; `bins` are the first and last number of rows of each label."""
 
     column: DomainColumn
     bins: tuple[tuple[int, int], ...]
@@ -78,12 +73,9 @@ class PersonAssembler:
     ) -> tuple[Indices, Indices]:
         """People of as many rows as candidates say, until there are enough; the last may be cut.
 
-        Args:
-          frame: candidates, ≥ 1; where they do not suffice some are used again.
-
         Returns:
-          Which candidate each row is, and whose it is (0, 1, …), int [rows] each. People come in
-          the order in which they were drawn.
+          Which candidate each row is, and whose it is (0, 1, …), int [rows] each, in the order in
+            which people were drawn. Where candidates do not suffice some are used again.
         """
         bins, sizes, people = self._people(frame, rows)
         starts = np.cumsum(sizes) - sizes
@@ -94,8 +86,8 @@ class PersonAssembler:
             needed = int(sizes[who].sum())
             drawn = np.flatnonzero(bins == one)[:needed]
             alike = drawn[np.argsort(order[drawn], kind="stable")]
-            place = np.repeat(starts[who], sizes[who]) + _within(sizes[who])
-            chosen[place] = np.resize(alike, needed)
+            rows_of_bin = np.repeat(starts[who], sizes[who]) + _within(sizes[who])
+            chosen[rows_of_bin] = np.resize(alike, needed)
         return chosen, np.repeat(np.arange(len(sizes)), sizes)
 
     def _people(self, frame: pd.DataFrame, rows: int) -> tuple[Indices, Indices, Indices]:
@@ -103,8 +95,8 @@ class PersonAssembler:
         labels = pd.Index(to_labels(frame[self.column.name]))
         bins = np.maximum(pd.Index(self.column.categories or ()).get_indexer(labels), 0)
         first, last = np.array(self.bins).T
-        place = np.random.default_rng(_SPREAD).random(len(frame))
-        sizes = first[bins] + np.floor(place * (last - first + 1)[bins]).astype(np.intp)
+        spread = np.random.default_rng(_SPREAD).random(len(frame))
+        sizes = first[bins] + np.floor(spread * (last - first + 1)[bins]).astype(np.intp)
         people = np.arange(len(frame))
         if sizes.sum() < rows:
             times = math.ceil(rows / sizes.sum())

@@ -25,8 +25,7 @@ def count_violations(frame: pd.DataFrame, domain: Domain) -> dict[str, int]:
 def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
     """The rule with what rows say of values where nothing is declared; to be declared public.
 
-    Each source gets its most common result, the first by alphabet of those that are; combinations
-    are all that occur.
+    Each source gets its most common result, ties by alphabet; combinations are all that occur.
     """
     if rule.settled:
         return rule

@@ -26,7 +26,7 @@ _FEW = (2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 45.0, 63.0, 128.0)
 
 
 def event_of(part: AccountedPhase) -> dp_event.DpEvent:
-    """What the accounting library calls a phase; the only index that says so."""
+    """What the accounting library calls a phase; the only place that says so."""
     kind, noise, rate, count, _ = part
     single: dp_event.DpEvent
     if noise == 0.0:

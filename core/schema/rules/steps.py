@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from core.message import to_say
 from core.schema.column import DomainColumn, RuleDomainError, SchemaError
 from core.schema.labels import (
-    code_places,
+    code_indices,
     from_labels,
     from_numbers,
     to_labels,
@@ -179,7 +179,7 @@ def _rewritten(
     cells: pd.Series[Any], column: DomainColumn, *, absent: NDArray[np.bool_]
 ) -> pd.Series[Any]:
     if column.kind.numeric:
-        code = np.where(absent, -1, code_places(cells, column))
+        code = np.where(absent, -1, code_indices(cells, column))
         numbers = np.where(absent, np.nan, to_numbers(cells, column))
         return with_codes(from_numbers(numbers, column), column, code)
     return from_labels(to_labels(cells).mask(absent), column)
