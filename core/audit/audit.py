@@ -1,10 +1,9 @@
 """An audit: a lower bound on a model's ε, found by attacking its own code on a table made by code.
 
-Four attacks share the error that the confidence leaves evenly, so that the largest of their bounds
-holds with the confidence. An audit that stays below the claim proves nothing. One that passes it
-refutes the claim, but for the chance that the confidence states. So that nobody takes an attack
-that sees nothing for a good sign, the same attacks are played on the same mechanism with a tenth of
-its noise (`Audit.power`): what they find there is what they are able to see.
+Four attacks share the error that the confidence leaves evenly. An audit that stays below the claim
+proves nothing; one that passes it refutes the claim, but for the chance that the confidence states.
+The same attacks are played with a tenth of the noise (`Audit.power`): what they find there is what
+they are able to see.
 """
 
 from __future__ import annotations
@@ -76,8 +75,7 @@ class Sizes:
 
     Attributes:
       canaries: m, coins of the one run; half of them are guessed.
-      records: n of the leave-one-out; what others draw hides or shows more where they are many.
-      repeats: R, of every release in each world.
+      records: n of the leave-one-out; repeats: R, of every release in each world.
       rows: equal rows of each record; more than one attacks what is claimed per person.
     """
 
@@ -123,8 +121,7 @@ class Audit:
 
     Attributes:
       claimed: ε that the plans state; every attack had a plan of its own for the same claim.
-      power: the bound that the same attacks get where a tenth of the noise is added; None where it
-        was not measured.
+      power: the bound that the same attacks get where a tenth of the noise is added, if measured.
     """
 
     model: str
@@ -150,12 +147,7 @@ class Audit:
 
 
 class Trial:
-    """The attacks on one model at one claim; plans and preparations are made once.
-
-    Attributes:
-      counted: whether the model's rows are fitted to counts. All but the long one run leave those
-        out: they are attacked with scan and focus, which makes the same.
-    """
+    """The attacks on one model at one claim; plans and preparations are made once."""
 
     def __init__(
         self,

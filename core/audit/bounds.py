@@ -25,13 +25,7 @@ _THRESHOLDS = 128  # tried on the first half of the draws
 
 @dataclass(frozen=True)
 class Guesses:
-    """What an auditor of one run said.
-
-    Attributes:
-      canaries: m, records that a fair coin each put in or left out.
-      guessed: r ≤ m, how many it dared to guess.
-      right: v ≤ r.
-    """
+    """What an auditor of one run said: of m canaries it dared to guess r ≤ m and was right in v ≤ r."""
 
     canaries: int
     guessed: int
@@ -45,8 +39,7 @@ class Rates:
     Attributes:
       hits, trials: how often it said "in", of runs with the record.
       alarms, controls: how often it said "in", of runs without it.
-      swapped: whether "in" and "out" trade places, that is: said "out", of runs without the record
-        (hits), and of those with it (alarms).
+      swapped: it said "out" instead, of runs without the record (hits) and with it (alarms).
     """
 
     hits: int
@@ -61,7 +54,6 @@ def chance_of_guesses(guesses: Guesses, *, epsilon: float, delta: float) -> floa
 
     P[B ≥ v] + 2mδ · max_{i ≤ v} P[v > B ≥ v - i]/i, where B is binomial: r trials that succeed with
     probability e^ε/(1 + e^ε).
-
 
     >>> ten_of_ten = Guesses(canaries=10, guessed=10, right=10)
     >>> chance_of_guesses(ten_of_ten, epsilon=0.0, delta=0.0) == 2.0**-10
@@ -90,13 +82,7 @@ def bound_from_guesses(guesses: Guesses, *, delta: float, confidence: float) -> 
 
 
 def guess(scores: Floats, present: NDArray[np.bool_], guessed: int) -> Guesses:
-    """Say "in" of the highest scores and "out" of the lowest, half each; abstain from the rest.
-
-    Args:
-      scores: float [m], higher where a canary looks present.
-      present: bool [m], what the coins said.
-      guessed: r ≤ m, even, chosen beforehand.
-    """
+    """Say "in" of the highest scores [m] and "out" of the lowest, half each; abstain from the rest."""
     half = guessed // 2
     order = np.argsort(scores, kind="stable")
     lowest, highest = order[:half], order[len(order) - half :]

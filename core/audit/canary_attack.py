@@ -1,8 +1,8 @@
 """Two attacks on a model's private phases, by somebody who sees every release.
 
-What the attacker knows: both tables, the code, the plan and the user's seed. What he sees: every
-noisy gradient and every noisy sum, since the claim covers all of them, not just the trained model.
-What he does not see: who was in which batch, the noise, and what is drawn for records.
+He knows both tables, the code, the plan and the user's seed, and sees every noisy gradient and sum,
+since the claim covers all of them. He does not see who was in which batch, the noise, and what is
+drawn for records.
 
 `one_run`: one fit of a table whose canaries were each put in by a fair coin; all coins are guessed.
 `prepare_leave_one_out`: one record is left out; each release is repeated in both worlds, and told
@@ -53,11 +53,7 @@ PRIOR = 4.0  # inverse variance of a fair coin
 
 @dataclass(frozen=True)
 class AuditTable:
-    """A table made by code.
-
-    Attributes:
-      rows: how many equal rows each record has; more than one where a record is a person.
-    """
+    """A table made by code, with so many equal rows of each record."""
 
     domain: Domain
     codes: Codes
@@ -100,7 +96,6 @@ def _go_on(_: FitEvent) -> Signal:
 
 
 def _fit(table: WatchedTable, plan: Plan, seed: int) -> None:
-    """The model's own fit of a watched table; what it has learned is not looked at."""
     with tempfile.TemporaryDirectory(prefix="audit-") as folder:
         context = FitContext(on_event=_go_on, folder=Path(folder), seed=seed)
         synthesizer(plan.model).fit(table, plan, context)
@@ -109,12 +104,9 @@ def _fit(table: WatchedTable, plan: Plan, seed: int) -> None:
 def one_run(
     plan: Plan, attacked: AuditTable, *, seed: int, noise: float = 1.0, guessed: int, every: int = 1
 ) -> Guesses:
-    """Guess the coins of all canaries from one fit.
+    """Guess so many of the coins of all canaries from one fit.
 
-    Args:
-      noise: what the table really adds, over what the plan says.
-      guessed: how many coins to guess; the others are abstained from.
-      every: releases of which one is scored; all of them run.
+    `noise` is what is really added, over the plan's; `every` so many releases one is scored.
     """
     coins = np.array([secrets.randbits(1) for _ in range(attacked.canaries)], dtype=bool)
     present = np.concatenate([coins, np.ones(len(attacked.codes) - attacked.canaries, dtype=bool)])
@@ -181,17 +173,13 @@ class _Whitened:
         self._variance = std**2
 
     def __call__(self, with_x: Tensor, of_g: Tensor) -> Tensor:
-        """Products of all records with x [b, c], and of some with all [a, b] → [a, c].
-
-        The first a records are those whose products come out.
-        """
+        """Products of all records with x [b, c], and of the first a with all [a, b] → [a, c]."""
         pulled = torch.linalg.solve(self._inner, self._root * with_x)  # [b, c]
         left: Tensor = with_x[: len(of_g)] - (of_g * self._root.T) @ pulled
         return left / self._variance
 
 
 def _assumed_std(plan: Plan, observed: ObservedRelease) -> float:
-    """The noise that the attacker reckons with: less than the plan's, and never none."""
     noise = plan.phase(observed.phase.name).noise_multiplier
     return ASSUMED_NOISE * noise * float(observed.mechanism.sensitivity)
 
@@ -268,14 +256,11 @@ class LeaveOneOut:
 def prepare_leave_one_out(
     plan: Plan, attacked: AuditTable, *, seed: int, repeats: int, alone: bool = False
 ) -> LeaveOneOut:
-    """Find out, without noise, how the two worlds differ at each release.
+    """Find out, without noise, how the two worlds differ at each release; the first record goes.
 
     Where every record takes part, the code is run twice at the same seed. If it does the same both
-    times, then whatever it draws can be predicted, and the difference of the worlds is known to the
-    last digit, other records' shares included. Else the record's own share is looked for.
-
-    Args:
-      attacked: its first record is the one that is left out.
+    times, whatever it draws can be predicted, and the difference of the worlds is known to the last
+    digit. Else the record's own share is looked for.
     """
     attack = LeaveOneOut(plan, attacked, seed, repeats, alone)
     variances: dict[int, float] = {}

@@ -1,10 +1,9 @@
 """WatchedTable: a `PrivateTable` whose releases an auditor sees, each as often as wanted.
 
-The rows, the charge, the batch, the sum and the noise are those of `PrivateTable`; nothing is
-computed here. A release can be repeated at one and the same state of the model: the auditor sees
-every repetition, and the fit goes on from a value that was laid down beforehand, so that two worlds
-stay in step. That is an adversary that the claim must stand: phases compose adaptively, whatever
-chose the state they start from.
+Nothing is computed here. A release can be repeated at one and the same state of the model: the
+auditor sees every repetition, and the fit goes on from a value that was laid down beforehand, so
+that two worlds stay in step. The claim must stand that: phases compose adaptively, whatever chose
+the state they start from.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ class ObservedRelease:
     Attributes:
       mechanism: as it was when it was asked; holds the model's state.
       view: rows as the mechanism takes them; None for a release over all rows.
-      released: float [k], the sum with its noise, flat; for gradients without the count of clipped
-        records. Its memory may be used again.
+      released: float [k], the noisy sum, flat; of gradients without the count of clipped records.
+        Its memory may be used again.
       call: how many releases the model had asked for before.
     """
 
@@ -75,13 +74,9 @@ class FixedReleases:
 
 
 class WatchedTable(PrivateTable):
-    """See the module.
+    """See the module; `plan` must allow for repeats of every release but selections.
 
-    Args:
-      codes, domain, plan, people, present: as for `PrivateTable`; the plan's counts must allow for
-        repeats.
-      repeats: of every release but selections, ≥ 1.
-      fixed: what the model is handed; None hands it the release itself.
+    `fixed` is what the model is handed; None hands it the release itself.
     """
 
     __slots__ = ("_calls", "_fixed", "_repeats", "_repetition", "_watch")

@@ -1,12 +1,12 @@
-"""PrivateTable: the only way to private rows.
+"""PrivateTable: the only way to private rows, which a model is handed and nothing else.
 
-A model is handed this object and nothing else. Rows can be read only inside a release that the plan
-holds, that is charged before it computes, and whose result carries the planned noise.
+Rows can be read only inside a release that the plan holds, that is charged before it computes, and
+whose result carries the planned noise.
 
 Where the plan puts rows together by person, a record is a person: the summand of a sum is the mean
 over that person's rows, what looks at pairs or groups of records sees one row of each, and batches
 draw people. So every sensitivity holds per person, and n people is the divisor. Pairs and groups of
-people follow from each one's own key (`core.encoding.key_groups`), those of rows from their places.
+people follow from each one's own key (`core.encoding.key_groups`), of rows from their positions.
 """
 
 from __future__ import annotations
@@ -50,20 +50,19 @@ class PrivateTable:
     the order of `people`.
 
     Args:
-      codes: the encoded rows; n of them, as the plan says, or those of n people. Of many, they are
-        `core.encoding.stored_codes.StoredCodes`, which do not lie in memory.
+      codes: the encoded rows of n records or people; of many, `StoredCodes`, not in memory.
       people: where each person's rows lie in `codes`, and the hashes of their keys; needed where
         the plan puts together more than one row, or looks at pairs or groups of people.
       chunk_rows: rows read at once; even, so that pairs stay together, and a multiple of the group
         size of whatever looks at groups.
-      present: bool [n] in the order of `codes`, False where a record is ⊥: it keeps its place, and
-        no statistic and no batch sees it. None when all records are there. The claim compares a
-        table with one where a record is ⊥; audits and tests make that one here.
+      present: bool [n] in the order of `codes`, False where a record is ⊥: it keeps its position,
+        and no statistic and no batch sees it. The claim compares a table with one where a record is
+        ⊥; audits and tests make that one here.
       shuffle: False keeps the order in which codes lie (only for statistics that do not pair rows
         up); `StoredCodes` lie in the public order anyway, people in theirs.
       noise_source: for tests; a source that is not private voids every claim of the meter.
-      summation: who computes statistics over all rows; this process when None. It is handed the
-        rows, and its sums before noise.
+      summation: who computes statistics over all rows; it is handed the rows, and its sums before
+        noise.
 
     Raises:
       ValueError: the plan is for another number of records, a private plan holds a phase without

@@ -1,11 +1,10 @@
 """Sums over all records, by blocks that are added in one fixed order, whoever computes them.
 
-Addition of floating-point numbers depends on the order in which it is done. So the order is fixed
-by public numbers alone: records are read in chunks, `BLOCK_CHUNKS` chunks are added one after the
-other to the sum of a block, and blocks are added one after the other. Processes, threads or
-machines that share the blocks therefore come to the same statistic, to the last bit, as one process
-alone. A table of one block is summed as if there were none. Only a graphics card that runs out of
-memory adds in another order: see `ChunkedStatistic`.
+Addition of floating-point numbers depends on its order. So that is fixed by public numbers alone:
+records are read in chunks, `BLOCK_CHUNKS` chunks are added one after the other to the sum of a
+block, and blocks one after the other. Processes, threads or machines that share the blocks come to
+the same statistic, to the last bit. Only a graphics card that runs out of memory adds in another
+order: see `ChunkedStatistic`.
 
 Source: fixed reduction trees, as in Demmel and Nguyen, "Fast reproducible floating-point
 summation", 2013, §I.
@@ -75,7 +74,7 @@ class ChunkedStatistic:
     """A statistic over all records, and how it is cut up.
 
     Attributes:
-      records: what is read. Only what adds noise to the sum may be handed this.
+      records: only what adds noise to the sum may be handed this.
       step: records of a chunk, ≥ 1; a multiple of the statistic's group size.
       checked: whether its parts were compared already, for these records.
     """
@@ -118,8 +117,7 @@ class ChunkedStatistic:
     def _sum(self, start: int, stop: int, device: str) -> Tensor:
         """Over some records at once; in halves where a graphics card has no memory for them all.
 
-        Few records that still have no room are summed on the processor. How many records a card
-        takes at once is no secret: it depends on their number and width alone. Nothing was released
+        How many a card takes at once depends on their number and width alone. Nothing was released
         yet, so nothing is charged again; the sum is the same but for rounding.
         """
         import torch  # pages import this module, and compute nothing
@@ -161,11 +159,7 @@ class InOneProcess:
 
 @dataclass(frozen=True)
 class InThreads:
-    """Blocks shared by as many threads as torch computes on, each on one processor.
-
-    Threads that meet only at the end of a block wait for each other less than those of one matrix
-    product do.
-    """
+    """Blocks shared by as many threads as torch computes on, each on one processor."""
 
     def total(self, work: ChunkedStatistic, tick: Tick) -> Tensor:
         """See `Summation`."""
@@ -183,10 +177,7 @@ class InThreads:
 
 
 def in_threads(work: Callable[[int], Result], count: int) -> Generator[Result, None, None]:
-    """Results of work(0) … work(count - 1), in this order, computed by several threads.
-
-    There are as many threads as torch computes on, and no more results wait than there are threads.
-    """
+    """Results of work(0) … work(count - 1), in this order, by torch's number of threads."""
     import torch  # pages import this module, and compute nothing
 
     threads = torch.get_num_threads()

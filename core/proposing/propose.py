@@ -91,24 +91,18 @@ def propose_table(
     counts: Counts, reread: Reread, form: FileForm | None = None, doubts: Sequence[str] = ()
 ) -> tuple[Schema, Profile]:
     """A proposed schema, and the table's picture under it; see `propose`."""
-    schema, more, extents = _propose(counts, reread, form)
+    schema, more, extents = propose(counts, reread, form)
     return schema, profile_rows(counts, schema, reread, (*doubts, *more), extents)
 
 
 def propose(
     counts: Counts, reread: Reread, form: FileForm | None = None
-) -> tuple[Schema, tuple[str, ...]]:
-    """A proposed schema, and what was decided in doubt, a sentence each.
+) -> tuple[Schema, tuple[str, ...], Extents]:
+    """A proposed schema, what was decided in doubt, a sentence each, and what was reread.
 
     Every modelled column has bounds or a list of categories proposed from the rows; columns without
     a single value are dropped. `reread` reads rows again, where not every value is kept.
     """
-    return _propose(counts, reread, form)[:2]
-
-
-def _propose(
-    counts: Counts, reread: Reread, form: FileForm | None
-) -> tuple[Schema, tuple[str, ...], Extents]:
     form, tallies, columns = form or FileForm(), counts.tallies(), {}
     reading, doubts = written_columns({n: tally for n, tally in tallies.items() if tally.written})
     for name, tally in tallies.items():

@@ -1,8 +1,7 @@
 """One reading of a table for every metric: common labels, real ranges, missing as its own state.
 
-All metrics compare tables through `Features`, fitted on the real table: a listed column becomes
-integer codes into one list of labels shared by all tables, a numeric column becomes floats with the
-real range beside them. Surrogate columns (identifiers, text) and dropped ones are left out.
+`Features` are fitted on the real table: a listed column becomes integer codes into one list of
+labels shared by all tables, a numeric column floats with the real range. Surrogates are left out.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ class Feature:
     """One modelled column as metrics see it.
 
     Attributes:
-      labels: listed kinds: the real table's labels by falling share, then labels that only other
-        tables hold. Empty for numeric kinds.
-      low, high: numeric kinds: the real table's range (NaN when every real value is missing).
+      labels: the real table's by falling share, then those that only other tables hold; none of
+        numbers.
+      low, high: of numbers, the real table's range; NaN when every real value is missing.
     """
 
     column: Column
@@ -74,8 +73,8 @@ class Feature:
     def bins(self, values: NDArray[np.generic], count: int = BINS) -> tuple[Ints, int]:
         """Codes for a marginal, and how many codes there are.
 
-        Numbers: 0 … count - 1 are equal-width bins over the real range, then "below the range",
-        "above the range" and "missing". Labels: their index, then "missing".
+        Of numbers, `count` equal-width bins over the real range, then "below", "above" and
+        "missing"; of labels, their index, then "missing".
         """
         if not self.numeric:
             codes = values.astype(np.int64)
@@ -115,9 +114,7 @@ class Feature:
 class AlignedTable:
     """A table read through `Features`.
 
-    Attributes:
-      values: by column: float64 [n] with NaN for missing (numeric), or int64 [n] label codes with
-        -1 for missing (listed).
+    `values` are by column, float64 [n] with NaN for missing, or int64 [n] label codes with -1.
     """
 
     features: Features
@@ -158,11 +155,7 @@ class AlignedTable:
 
 
 class Features:
-    """The columns all metrics compare, with labels and ranges common to the given tables.
-
-    Attributes:
-      items: one `Feature` per modelled column that the real table holds, in file order.
-    """
+    """The columns all metrics compare, with labels and ranges common to the given tables."""
 
     def __init__(self, items: Sequence[Feature]):
         self.items = tuple(items)
@@ -173,8 +166,7 @@ class Features:
     ) -> tuple[Features, list[AlignedTable]]:
         """Features of the real table, and it and each other table read through them.
 
-        A column that another table lacks counts as missing throughout there. Every table is
-        expanded once, one column at a time.
+        A column that another table lacks counts as missing throughout there.
         """
         frames = (real, *others)
         items: list[Feature] = []

@@ -1,8 +1,4 @@
-"""Comparison: the tables that a report compares, opened once.
-
-Tables are subsampled to a fixed size, and heavy measures draw smaller samples still, so that time
-and memory stay bounded whatever the tables' length.
-"""
+"""Comparison: the tables that a report compares, opened once, subsampled to a fixed size."""
 
 from __future__ import annotations
 
@@ -32,16 +28,14 @@ class Comparison:
 
     Attributes:
       frames: the real and the synthetic table as they were given, all rows.
-      features: of the columns that are compared.
       real, synthetic: at most 500,000 rows each.
       train, test: real rows to learn from and to test on; `test` is the holdout where there is one.
-      holdout: real rows that the synthesizer never saw; None when none were given.
-      one_each: of `real` and of `holdout`, which rows to take for one of each person; None where
-        rows are not put together by person, or there is no holdout.
+      holdout: real rows that the synthesizer never saw.
+      one_each: of `real` and of `holdout`, rows to take for one of each person; None where rows are
+        not put together by person, or there is no holdout.
       before: what would have been released before boosting, if anything.
       target: the column to learn; None when there is none among the features.
       notes: how the tables were read, a sentence each, where a reader must know it.
-      seed: of subsamples and learners.
       alpha: level of the tests of tagged columns, in (0, 1/2).
     """
 
@@ -159,7 +153,6 @@ def _one_each(
 
 
 def _split(real: AlignedTable) -> tuple[AlignedTable, AlignedTable]:
-    """Three quarters to learn from and every fourth row to test on; nothing to test when tiny."""
     rows = np.arange(real.n)
     last = rows % TEST_EVERY == TEST_EVERY - 1
     if real.n < LEAST_ROWS:

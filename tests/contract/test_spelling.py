@@ -54,7 +54,7 @@ def proposed(kind: Spelled, random: Random, folder: Path) -> Schema:
         batches, form = list(source.batches()), source.form
     else:
         batches, form = kind.batches(rows, folder, None), FileForm()
-    schema, _ = propose(
+    schema, *_ = propose(
         Counts.of(batches), lambda names: [b.select(list(names)) for b in batches], form
     )
     return schema

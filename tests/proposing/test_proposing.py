@@ -37,7 +37,7 @@ def proposed(**columns: Sequence[str]) -> tuple[Schema, Profile, pd.DataFrame, t
     """Proposal, picture, typed rows and doubts of written columns."""
     rows = as_written(pa.table({n: pa.array(list(c), pa.string()) for n, c in columns.items()}))
     counts = Counts.of([rows])
-    schema, doubts = propose(counts, lambda names: [rows.select(list(names))])
+    schema, doubts, _ = propose(counts, lambda names: [rows.select(list(names))])
     picture = profile_rows(counts, schema, lambda names: [rows.select(list(names))])
     return schema, picture, typed_rows(rows, schema.columns), doubts
 
@@ -101,7 +101,7 @@ def test_what_one_row_of_a_large_table_holds_is_counted(
     monkeypatch.setattr("core.proposing.propose.VALUES", 2_500)
     counts = Counts.of(batches)
     assert late not in set(counts.tallies()["x"].values)
-    schema, _ = propose(counts, lambda names: batches)
+    schema, *_ = propose(counts, lambda names: batches)
     picture = profile_rows(counts, schema, lambda names: batches)
     word = late.endswith("kg")
     assert (schema["x"].kind, schema["x"].dtype, schema["x"].missing) == (
@@ -121,6 +121,6 @@ def test_a_late_cell_that_is_no_date_makes_room_for_absent_ones(
     monkeypatch.setattr("core.proposing.propose.VALUES", 2_500)
     counts = Counts.of(batches)
     assert not set(days[[8, 9]]) & set(counts.tallies()["x"].values)
-    schema, _ = propose(counts, lambda names: batches)
+    schema, *_ = propose(counts, lambda names: batches)
     assert (schema["x"].kind, schema["x"].missing) == (Kind.DATETIME, True)
     assert profile_rows(counts, schema, lambda names: batches)["x"].unreadable == 2

@@ -2,23 +2,23 @@
 
 All phases are composed as one event. Gaussians on all rows alone have an exact ε. Everything else
 gets the lesser of a Rényi (RDP) and a privacy-loss-distribution (PLD) bound: the phases are fixed
-before data is touched, and each bound holds by itself, so their minimum does. Blocks known only to
-be ρ-zCDP enter the PLD through a dominating curve (`core.privacy.accounting.curves`).
+before data is touched, and each bound holds by itself. Blocks known only to be ρ-zCDP enter the PLD
+through a dominating curve (`core.privacy.accounting.curves`).
 
 Two neighbouring relations:
   zero-out: one record becomes ⊥ and contributes nothing; n is public. This is the claim.
-  replace-one: one record becomes any other, and n and the places of all others stay: a row keeps
-    its place, a person stands where their own key puts them, trained on as whom they replace. It is
-    two zero-outs with ⊥ in the middle, so every sensitivity at most doubles: σ → σ/2, Laplace
-    scale → scale/2, ρ → 4ρ (zCDP for groups of two).
-    A sampled Gaussian takes the bound of `curves.replaced_sampled_profile`; it has no RDP bound
-    here, so plans that hold one use the PLD alone, and those with batches of groups the RDP alone.
+  replace-one: one record becomes any other, and n and the positions of all others stay: a row
+    keeps its own, a person stands where their own key puts them, trained on as whom they replace.
+    It is two zero-outs with ⊥ in the middle, so every sensitivity at most doubles: σ → σ/2,
+    Laplace scale → scale/2, ρ → 4ρ (zCDP for groups of two). A sampled Gaussian takes the bound of
+    `curves.replaced_sampled_profile`; it has no RDP bound here, so plans that hold one use the PLD
+    alone, and those with batches of groups the RDP alone.
 
 Where a person may have `rows` = m > 1 records that nobody can put together, "one record" is m of
 them throughout (`core.privacy.accounting.accounted_phase`, `groups`).
 
-A phase that fails with some probability (a threshold lets through what one person alone holds) is
-a Gaussian without the failure: ε is taken at what is left of δ when all failures are subtracted,
+A phase that fails with some probability (a threshold lets through what one person alone holds) is a
+Gaussian without the failure: ε is taken at what is left of δ when all failures are subtracted,
 under replace-one twice each, since both persons may hold such a thing.
 """
 
@@ -61,14 +61,9 @@ def epsilon(
     rows: int = 1,
     quick: bool = False,
 ) -> tuple[float, str]:
-    """ε at δ of all phases together, and how it was found.
+    """ε ≥ 0 at δ in (0, 1) of all phases together, inf when one has no noise; and how it was found.
 
-    Args:
-      delta: in (0, 1).
-      quick: whether it may come out larger by about one part in 10⁵, for a search.
-
-    Returns:
-      (ε ≥ 0, method): inf and "no differential privacy" when a phase has no noise.
+    `quick` lets it come out larger by about one part in 10⁵, for a search.
     """
     if not 0.0 < delta < 1.0:
         raise ValueError(f"δ must lie strictly between 0 and 1, got {delta}.")
@@ -118,8 +113,7 @@ def _exact_gaussian(parts: tuple[AccountedPhase, ...], delta: float) -> float:
 def renyi(phases: Sequence[Phase], order: float, *, rows: int = 1) -> float:
     """The phases' Rényi divergence bound at one order > 1, under zero-out; inf without noise.
 
-    Divergences grow with the order, so the next whole order may stand in where a fractional one
-    cannot be computed.
+    The next whole order may stand in where a fractional one cannot be computed.
     """
     parts = accounted_phases(phases, rows)
     if any(part.noise == 0.0 for part in parts):
@@ -173,14 +167,9 @@ def _interval(parts: tuple[AccountedPhase, ...], near: float) -> float:
 
 
 def grid_error(phases: Sequence[Phase], value: float, *, rows: int = 1) -> float:
-    """By how much the grid of privacy losses may have raised an ε, for who compares it.
+    """By how much the grid of privacy losses may have raised an ε of Gaussians.
 
-    Args:
-      phases: Gaussians, on batches or on all rows.
-      value: what `epsilon` found for them, ≥ 0.
-
-    Returns:
-      Twice what `_interval` says that the grid adds.
+    It is twice what `_interval` says that the grid adds.
     """
     if value == 0.0:
         return 0.0  # δ covers all there is, and no grid raised that
@@ -212,7 +201,6 @@ class _TooLargeError(ArithmeticError):
 
 
 def _curve_pld(profile: Callable[[Any], Any], interval: float) -> Any:
-    """The dominating PLD of a profile, followed until it falls below the tail mass."""
     top = 1.0
     while float(profile(np.array([top]))[0]) > _TAIL:
         top *= 1.5
@@ -250,11 +238,7 @@ def guarantee(
 
 
 def check_budget(budget: Budget, n: int) -> None:
-    """Refuse a δ that would permit publishing whole records, and an ε that promises nothing.
-
-    Raises:
-      ValueError: the budget is private and δ ≥ 1/n or ε > 100.
-    """
+    """Refuse a δ that would permit publishing whole records, and an ε that promises nothing."""
     if budget.private and budget.epsilon > LARGEST_EPSILON:
         raise ValueError(
             Message(
@@ -279,18 +263,18 @@ def check_budget(budget: Budget, n: int) -> None:
 def calibrate(
     budget: Budget, make_phases: Callable[[float], tuple[Phase, ...]], *, rows: int = 1
 ) -> float:
-    """The smallest noise scale s ≥ 0 whose phases meet the budget.
+    """The smallest noise scale s ≥ 0 whose phases meet the budget; 0 when no privacy is claimed.
 
     Args:
       make_phases: phases for a scale s > 0; their ε must not rise with s. Multiply every noise
         multiplier by s and divide every ρ by s².
 
     Returns:
-      s such that `epsilon(make_phases(s), δ)` ≤ ε, quick or not; the smallest to about
-      one part in 10⁹ for Gaussians on all rows and 10⁵ otherwise. 0 when no privacy is claimed.
+      s such that `epsilon(make_phases(s), δ)` ≤ ε, quick or not; the smallest to about one part in
+        10⁹ for Gaussians on all rows and 10⁵ otherwise.
 
     Raises:
-      ValueError: no noise of noise meets the budget.
+      ValueError: no amount of noise meets the budget.
     """
     if not budget.private:
         return 0.0

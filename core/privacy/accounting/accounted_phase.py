@@ -15,8 +15,7 @@ class AccountedPhase(NamedTuple):
     """A phase, hashable.
 
     Attributes:
-      noise: noise multiplier, or ρ of zCDP; of a group's batches that of one record, else
-        of all of it.
+      noise: noise multiplier, or ρ of zCDP; of a group's batches that of one record, else of all.
       rate: Poisson rate of one record; 1 when all take part.
       rows: records that may come into a batch for one; 1 where all take part.
     """
@@ -34,11 +33,7 @@ class AccountedPhase(NamedTuple):
 
 
 def accounted_phase(phase: Phase, rows: int = 1) -> AccountedPhase:
-    """A phase as it counts for `rows` ≥ 1 records that are one person's.
-
-    Raises:
-      ValueError: a kind of noise that is not accounted for on batches.
-    """
+    """A phase as it counts for `rows` ≥ 1 records that are one person's."""
     if phase.mechanism == "zcdp":
         assert phase.rho is not None
         return AccountedPhase("zcdp", phase.rho * rows**2, 1.0, phase.count)

@@ -8,10 +8,8 @@ import math
 def attacker_best_guess(epsilon: float, delta: float) -> float:
     """The best chance of telling whether one person took part, starting from 50:50.
 
-    Among all (ε, δ)-private releases, the most revealing one shows the answer outright with
-    probability δ and otherwise answers truthfully with odds e^ε : 1, so the attacker is right with
-    probability δ + (1 - δ) e^ε / (1 + e^ε). Nothing an attacker knows or computes can beat it.
-
+    The most revealing (ε, δ)-private release shows the answer outright with probability δ and
+    otherwise answers truthfully with odds e^ε : 1: δ + (1 - δ) e^ε / (1 + e^ε).
 
     >>> round(attacker_best_guess(1.0, 1e-6), 3)
     0.731

@@ -61,22 +61,17 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 def replaced_sampled_profile(eps: Floats, sigma: float, rate: float) -> Floats:
-    """A bound on h(ε) at ε ≥ 0 for a Poisson-sampled Gaussian when one record is replaced.
+    """A bound on h(ε) at ε ≥ 0 for a Poisson-sampled Gaussian (rate q) when one record is replaced.
 
     With M₀ the output without the record and M₁, M₁' the outputs with either version, the two
-    outputs are (1-q)M₀ + qM₁ and (1-q)M₀ + qM₁'. Balle, Barthe & Gaboardi (2018, Theorem 2) give
-    h = q · H_γ(M₁ ‖ (1-β)M₀ + βM₁') with γ = 1 + (e^ε - 1)/q and β = e^ε/γ. Splitting M₁ into parts
-    λ and 1-λ and using (a + b)₊ ≤ a₊ + b₊,
+    outputs are (1-q)M₀ + qM₁ and (1-q)M₀ + qM₁'. Balle, Barthe & Gaboardi (2018, Theorem 2) give h
+    = q · H_γ(M₁ ‖ (1-β)M₀ + βM₁') with γ = 1 + (e^ε - 1)/q and β = e^ε/γ. Splitting M₁ into parts λ
+    and 1-λ and using (a + b)₊ ≤ a₊ + b₊,
 
       H_γ(M₁ ‖ …) ≤ λ H_{γ(1-β)/λ}(M₁‖M₀) + (1-λ) H_{γβ/(1-λ)}(M₁‖M₁'),
 
     where M₁ and M₀ are at most Δ apart and M₁ and M₁' at most 2Δ. Every λ in [0, 1] is sound; the
     least over a grid is taken. At q = 1 this is the exact profile at distance 2Δ.
-
-    Args:
-      eps: float64 [m], ≥ 0.
-      sigma: noise over Δ, > 0.
-      rate: q in (0, 1].
     """
     other = gaussian_profile(eps, 2.0 / sigma)  # λ = 0: γβ = e^ε
     best = other
@@ -99,11 +94,9 @@ _SPLITS = tuple(1.0 / (1.0 + math.exp(-x)) for x in np.linspace(-9.0, 9.0, 37))
 
 
 def dominating_pld(eps: Floats, bound: Floats, interval: float) -> PrivacyLossDistribution:
-    """The PLD of a pair that dominates everything with profile ≤ `bound` at `eps`.
+    """The PLD of a pair that dominates everything with profile ≤ `bound`, in [0, 1], at `eps`.
 
-    Args:
-      eps: 0, interval, 2·interval, … (float64 [m], m ≥ 2).
-      bound: h at most this, [m], in [0, 1]; holds in both directions.
+    `eps` are 0, interval, 2·interval, …; the bound holds in both directions.
     """
     steps = np.arange(len(eps))
     mirrored = -np.expm1(-eps[1:]) + np.exp(-eps[1:]) * bound[1:]  # h(-ε)
@@ -117,7 +110,6 @@ def dominating_pld(eps: Floats, bound: Floats, interval: float) -> PrivacyLossDi
 
 
 def _lower_hull(x: Floats, y: Floats) -> NDArray[np.int64]:
-    """Positions of the corners of the lower convex hull of points with increasing x."""
     hull: list[int] = []
     xs, ys = x.tolist(), y.tolist()
     for i in range(len(xs)):

@@ -1,9 +1,8 @@
 """The library's privacy losses of Gaussian noise, with all points of a grid looked at together.
 
-The library inverts the loss point by point in Python, a hundred thousand times a distribution,
-which is most of the time that a plan takes. Where no record is sampled its inverse is a straight
-line, which takes an array as well: the same numbers pass through the same functions of the library,
-and what comes out is its distribution to the last bit.
+The library inverts the loss point by point in Python, which is most of the time that a plan takes.
+Where no record is sampled its inverse is a straight line, which takes an array as well: the same
+numbers pass through the library's functions, and its distribution comes out to the last bit.
 """
 
 from __future__ import annotations
@@ -21,11 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def gaussian_pld(sigma: float, *, interval: float) -> Any:
-    """The distribution of one Gaussian, that of the library's `from_gaussian_mechanism`.
-
-    Args:
-      sigma: noise over sensitivity, > 0.
-    """
+    """The distribution of one Gaussian, that of the library's `from_gaussian_mechanism`."""
     loss = _GridLosses(sigma)
     bounds = loss.connect_dots_bounds()
     upper = math.ceil(bounds.epsilon_upper / interval)

@@ -56,11 +56,8 @@ def mixture_renyi(orders: Sequence[float], sigma: float, rate: float, rows: int)
     """Rényi divergences of one batch, the greater of both directions; float64 [orders].
 
     With P the mixture and Q = N(0, σ²), ln ∫ P^α Q^(1-α) / (α - 1) and the same with P and Q
-    exchanged, by the trapezoid rule. The integrand is analytic where |Im x| < π Δ, so a step of
-    Δ/5 errs by a share of about e^(-10π²), far below rounding.
-
-    Args:
-      orders: each > 1; one that would need too wide a grid counts as infinite.
+    exchanged, by the trapezoid rule. The integrand is analytic where |Im x| < π Δ, so a step of Δ/5
+    errs by a share of about e^(-10π²). An order that needs too wide a grid counts as infinite.
     """
     shifts, chance = _shifts(rate, rows)
     far = rows / sigma  # of the outermost Gaussian, in standard deviations
@@ -96,6 +93,6 @@ def replaced_renyi(orders: Sequence[float], sigma: float, rate: float, rows: int
 
 
 def _log_sum(x: Floats) -> float:
-    """Ln Σ e^x, without the checks of the library's, which cost more than the sum."""
+    """Without the checks of the library's, which cost more than the sum."""
     top = float(x.max())
     return top + math.log(float(np.exp(x - top).sum()))

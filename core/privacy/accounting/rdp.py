@@ -1,8 +1,8 @@
 """Rényi bounds of composed phases, at as few orders as show which is best.
 
-Every order bounds ε by itself, so any choice of orders is sound. The bound falls and then rises
-with the order: a few whole ones, which are quick, say where the least lies, and only the library's
-orders about it are computed (fractional ones of sampled Gaussians take a hundred times longer).
+Every order bounds ε by itself. The bound falls and then rises with the order: a few whole ones say
+where the least lies, and only the library's orders about it are computed (fractional ones of
+sampled Gaussians take a hundred times longer).
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ def rdp_epsilon(
 def _best(
     parts: Sequence[AccountedPhase], orders: Sequence[float], delta: float, two_sided: bool
 ) -> tuple[float, float]:
-    """The least ε of these orders, and whose it is."""
     divergences = rdp_divergences(parts, orders, two_sided=two_sided)
     epsilon, order = compute_epsilon(orders, divergences.tolist(), delta)
     return float(epsilon), float(order)
@@ -73,8 +72,7 @@ def rdp_divergences(
 ) -> NDArray[np.float64]:
     """Rényi divergence bounds of all parts together, under zero-out; float64 [orders].
 
-    Orders that cannot be computed count as infinite, which is sound, so the library's warnings
-    about them are not passed on.
+    Orders that cannot be computed count as infinite; the library's warnings are not passed on.
     """
     accountant: Any = RdpAccountant(orders, NeighboringRelation.REPLACE_SPECIAL)
     logger = logging.getLogger("absl")

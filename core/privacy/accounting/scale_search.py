@@ -1,7 +1,7 @@
 """The least noise scale that meets a budget: a bracketed secant search in ln s.
 
-A library's root finder ends on either side of the root; here the side is what matters, so the
-search returns only scales whose excess was evaluated and is not positive.
+A library's root finder ends on either side of the root; this returns only scales that were
+evaluated and whose excess is not positive.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ _SCALES = (1e-6, 1e9)  # where the search looks
 def smallest_scale(
     excess: Callable[[float], float], tolerance: float, *, near: float = 1.0
 ) -> float:
-    """The least s with excess(s) ≤ 0, to a relative tolerance; the returned s was evaluated.
+    """The least s with excess(s) ≤ 0, to a relative tolerance > 0; the returned s was evaluated.
 
     Args:
       excess: of a scale s > 0, such as ln(ε(s)/ε); falls with s, may be infinite.
-      tolerance: relative, > 0.
 
     Raises:
       ValueError: no s up to 10⁹ has excess(s) ≤ 0.
@@ -40,7 +39,7 @@ def _bracket(
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Two scales around the answer, each with its excess.
 
-    Steps as far as a straight line in ln s says and a little further, at most a factor of two.
+    Steps go a little further than a straight line in ln s, at most a factor of two.
     """
     scale, value = near, excess(near)
     slope = 1.0  # of -excess in ln s
@@ -67,8 +66,7 @@ def _bracket(
 def _secant(low: float, above: float, high: float, below: float, tolerance: float) -> float:
     """A scale strictly inside (e^low, e^high): near the straight line's root, nudged to bracket.
 
-    ε falls about like 1/s, so ln ε is almost straight in ln s and the root is found in a few steps.
-    Falls back to the middle when a value is infinite.
+    ε falls about like 1/s, so ln ε is almost straight in ln s; the middle when a value is infinite.
     """
     width = high - low
     if not (math.isfinite(above) and math.isfinite(below)):

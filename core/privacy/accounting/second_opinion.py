@@ -1,14 +1,12 @@
 """Opacus's accountants as a second opinion on ε, for the phases that they can express.
 
 Opacus holds a history of (σ, q, steps): Gaussian noise on Poisson batches, or on all records where
-q = 1. It counts adding or removing a record. Such a record adds at most Δ to a sum to which it
-otherwise adds nothing, as under zero-out, so both compare (1 - q) N(0, σ²) + q N(Δ, σ²) with
-N(0, σ²), and their ε may be held against each other. Under replace-one they may not.
+q = 1. Adding a record, as it counts, adds at most Δ to a sum to which it otherwise adds nothing, as
+under zero-out, so their ε may be held against each other. Under replace-one they may not.
 
-The history is made from the phases as they stand and not from `accounted_phase`, so that a
-mistake there shows. Two accountants are asked, for a bound from above (RDP) and an interval (PRV).
-The third is not: GDP is a limit for many steps and no bound (.7045 for a run whose ε is at least
-.7204).
+The history is made from the phases as they stand and not from `accounted_phase`, so that a mistake
+there shows. Asked are a bound from above (RDP) and an interval (PRV); not GDP, which is a limit for
+many steps and no bound (.7045 for a run whose ε is at least .7204).
 
 Source: Gopi, Lee & Wutschitz, "Numerical composition of differential privacy", 2021.
 """
@@ -87,10 +85,8 @@ class SecondOpinion:
 def second_opinion(phases: Sequence[Phase], delta: float, *, rows: int = 1) -> SecondOpinion:
     """Opacus's ε beside ours, by phase and for all phases together that Opacus can express.
 
-    Imports Opacus, which brings torch along whatever part of it is asked for: for workers.
-
-    Raises:
-      Exception: whatever Opacus raises; a run that was paid for must outlive it.
+    Imports Opacus, which brings torch along, for workers. It may raise anything: a run that was
+    paid for must outlive it.
     """
     from opacus import __version__  # brings torch along: 1.5 s and 120 MB beside it
 
@@ -137,7 +133,6 @@ def _compare(phases: Sequence[Phase], delta: float, rows: int) -> Comparison:
 def _of_opacus(
     history: tuple[tuple[float, float, int], ...], delta: float
 ) -> tuple[float, tuple[float, float] | None]:
-    """Opacus's RDP bound, and the interval of its PRV accountant."""
     with warnings.catch_warnings():  # of logarithms of 0 at q = 1, and of orders at the end
         warnings.simplefilter("ignore")
         rdp = _rdp(list(history), delta)

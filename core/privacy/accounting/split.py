@@ -1,9 +1,9 @@
 """Splitting one budget over phases of different kinds, before one scale is calibrated for all.
 
 A Gaussian on all rows, run k times, has precision k/σ². A Poisson-sampled one behaves after many
-runs like a single Gaussian of precision q²k(e^(1/σ²) - 1) (Bu et al., "Deep learning with Gaussian
-differential privacy", 2020). Precisions add, so a share of the budget is a share of precision.
-This only decides how a budget is divided; what is claimed always comes from the accountant.
+runs like a single one of precision q²k(e^(1/σ²) - 1) (Bu et al., "Deep learning with Gaussian
+differential privacy", 2020). A share of the budget is a share of precision; what is claimed always
+comes from the accountant.
 """
 
 from __future__ import annotations

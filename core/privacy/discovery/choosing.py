@@ -34,9 +34,7 @@ class FirstLook:
 
     Attributes:
       low, high: of the cells that were found, low ≤ high.
-      atoms: values with a cell of their own that were found.
-      often: those that are atoms of the column.
-      missing: whether cells are missing.
+      atoms: values with a cell of their own that were found; `often` those that are the column's.
       heavy: whether most of the range is a thin tail.
       outside: estimated share of the records outside, in [0, 1], and its standard error.
     """
@@ -55,10 +53,6 @@ def first_look(column: Column, counts: Counts, levels: Levels, n: int) -> FirstL
 
     Bins above `levels.cell` are found, and from the outermost ones on their neighbours above
     `levels.neighbour`; whatever lies between two found ones is inside.
-
-    Args:
-      column: what is bought; its kind has the grid.
-      counts: float64 [grid size], noisy.
     """
     grid = grid_of(column)
     bins, atom_counts = counts[1 : grid.bins + 1], counts[grid.bins + 2 : -1]
@@ -120,12 +114,7 @@ def _heavy(
 def bounded(
     column: SchemaColumn, look: FirstLook, fine: Counts | None, levels: Levels, n: int
 ) -> SchemaColumn:
-    """The column with its bounds, atoms and scale.
-
-    Args:
-      look: what the first one showed, with low < high or one value.
-      fine: float64 [bins] of a second look from low to high, noisy; None without one.
-    """
+    """The column with its bounds, atoms and scale; `fine` are the counts of a second look."""
     low, high = _rounded(column, look.low, look.high)
     if fine is not None and look.low < look.high:
         inner = _narrowed(look, fine, levels, step=column.step)
@@ -158,7 +147,6 @@ def bounded(
 
 
 def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, float]:
-    """Bounds outward as people write them: from zero where it is near, in whole years."""
     if column.kind is Kind.DATETIME:
         last = max(low, high - max(column.step, 1.0))  # an edge is the first instant after
         return whole_years(low, last, step=column.step, dtype=column.dtype)
@@ -189,9 +177,7 @@ def listed(
 ) -> SchemaColumn:
     """The column with its list, sorted; dropped where no label was found or known.
 
-    Args:
-      keys: every label that occurs, the known ones first.
-      counts: float64 [keys + 1], noisy; the last is of missing cells.
+    `keys` are every label that occurs, the known ones first; the last count is of missing cells.
     """
     known = len(known_labels(column))
     missing = bool(counts[-1] > levels.missing[LISTS])
@@ -247,9 +233,7 @@ def settled_rule(
 ) -> Determines | Combinations:
     """The rule with the mapping or the combinations that enough records hold.
 
-    Args:
-      keys: every combination that occurs, labels in the order of the rule's columns.
-      counts: float64 [keys + 1], noisy.
+    `keys` are every combination that occurs, labels in the order of the rule's columns.
     """
     passed = [i for i in range(len(keys)) if counts[i] > levels.label]
     if isinstance(rule, Combinations):

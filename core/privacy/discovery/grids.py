@@ -27,12 +27,8 @@ _YEARS = (
 class PublicGrid:
     """Cells of one numeric column; every row lies in exactly one.
 
-    They are, in order: below the first edge, a bin between each two edges (left end included),
-    from the last edge on, one cell for each atom, missing.
-
-    Attributes:
-      edges: ascending, two or more.
-      atoms: values with a cell of their own, in which case they are in no bin.
+    In order: below the first edge, a bin between each two edges (left end included), from the last
+    edge on, one for each atom (which are in no bin), missing.
     """
 
     edges: tuple[float, ...]
@@ -66,9 +62,9 @@ def _grid(kind: Kind) -> PublicGrid:
 def grid_of(column: Column) -> PublicGrid:
     """The grid of a numeric column's first look.
 
-    Numbers and integers: zero, and the rungs 1, 2, 5 × 10ᵏ on either side of it, so that bounds
-    come out round; zero and the usual codes for "unknown" have cells of their own. Dates: decades
-    from 1880 to 2100, wider beyond.
+    Numbers: zero, and the rungs 1, 2, 5 × 10ᵏ on either side, so that bounds come out round; zero
+    and the usual codes for "unknown" have cells of their own. Dates: decades from 1880 to 2100,
+    wider beyond.
     """
     return _grid(column.kind)
 

@@ -29,8 +29,7 @@ class Levels:
     """From which noisy counts on something is taken to be there, in records.
 
     Attributes:
-      cell: a cell of a public grid.
-      neighbour: one beside a cell that was found, judged by itself.
+      cell: a cell of a public grid; `neighbour`, one beside a cell that was found.
       missing: missing cells, by phase.
       label: a label, or a combination of some.
       std: of the noise in each count, by phase; 0 where a phase is not planned.
@@ -87,17 +86,11 @@ class Levels:
 
 
 def most_keys(wanted: Unbought, n: int, rows: int) -> int:
-    """A public bound on the keys of one list: all of them differ, and none that is known occurs.
-
-    Args:
-      n: number of units, public.
-      rows: the most rows of one unit.
-    """
+    """A public bound on the keys of one list, of n units with at most so many rows: all differ."""
     return n * rows + max((len(column.categories or ()) for column in wanted.listed), default=0)
 
 
 def _std(multiplier: float, histograms: int, entries: int, n: int) -> float:
-    """The standard deviation of the noise in each count; 0 where nothing is released."""
     if not multiplier:
         return 0.0
     return grid_and_scale(
@@ -129,11 +122,6 @@ def plan_schema(wanted: Unbought, n: int, budget: Budget, *, unit: Person | None
 
     Bounds and lists share the budget by the number of columns. The second look at numbers is
     planned where its noise is small enough to cut anything off.
-
-    Args:
-      n: number of records to learn from, public.
-      budget: of the purchase, ε finite.
-      unit: whose rows are protected together; None where a row is a person.
 
     Raises:
       SchemaError: nothing is to be bought, or so much noise is needed that nothing could be found.
@@ -217,13 +205,7 @@ _WHAT = {
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a purchase will say of a column or rule, as far as public numbers tell.
-
-    Attributes:
-      name: of the column, or the rule's text.
-      share: of the purchase's budget, in (0, 1].
-      words: what will be found and what will not, in a sentence.
-    """
+    """What a purchase will say of a column or rule, as far as public numbers tell."""
 
     name: str
     share: float

@@ -1,7 +1,7 @@
 """Raw rows: cells as numbers and as indices in lists of labels, before any domain is known.
 
-They are what bounds and lists are bought from. The lists hold every label that occurs, so they and
-their lengths depend on rows: nothing here leaves but through `core.privacy.discovery`.
+The lists hold every label that occurs, so they and their lengths depend on rows: nothing here
+leaves but through `core.privacy.discovery`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ class RawRows:
 
     Attributes:
       numbers: float64 [n, P], one column each; NaN where a cell is missing. Dates are seconds.
-      key_indices: int64 [n, H], for each of H lists of keys the index of the row's key in it; the
-        list's length where a cell is missing.
+      key_indices: int64 [n, H], the row's key in each of H lists; a list's length for missing.
     """
 
     numbers: Any
@@ -57,13 +56,8 @@ class RawRows:
 def read_raw(rows: pd.DataFrame, wanted: Unbought) -> tuple[RawRows, tuple[Keys, ...]]:
     """The cells that something is to be bought of, and the keys of each list.
 
-    Args:
-      rows: n of them, with every column that `wanted` names.
-      wanted: what is to be bought; its columns come first in the lists, then its rules.
-
-    Returns:
-      The rows, and for each listed column and then each rule its keys: those that are known without
-      rows first, then all others that occur, in the order they occur.
+    Listed columns come first, then rules; of each the keys that are known without rows, then all
+    others in the order they occur.
     """
     numbers = [to_numbers(rows[column.name], column) for column in wanted.numeric]
     lists = [
@@ -85,7 +79,6 @@ def _side_by_side(columns: Sequence[NDArray[Any]], n: int, dtype: type) -> NDArr
 
 
 def _key_indices(series: Sequence[pd.Series[Any]], known: Keys) -> tuple[NDArray[np.int64], Keys]:
-    """Each row's index in the keys, and the keys."""
     coded = [pd.factorize(to_labels(one)) for one in series]
     codes = pd.DataFrame(np.stack([code for code, _ in coded], axis=1))  # -1 for absent
     there = (codes >= 0).all(axis=1).to_numpy()

@@ -38,12 +38,7 @@ _NOWHERE = PublicGrid((0.0, 1.0))  # of a column that no second look is taken at
 
 @dataclass(frozen=True)
 class Released:
-    """What was bought; all of it is public from now on.
-
-    Attributes:
-      columns: with their domains; one in which nothing was found is dropped.
-      rules: with their mappings or combinations.
-    """
+    """What was bought; all of it is public. A column in which nothing was found is dropped."""
 
     columns: tuple[SchemaColumn, ...]
     rules: tuple[Determines | Combinations, ...]
@@ -57,11 +52,7 @@ def release_schema(
     *,
     noise_source: NoiseSource | None = None,
 ) -> Released:
-    """Carry out a plan that `core.privacy.discovery.planning.plan_schema` made for what is wanted.
-
-    Args:
-      rows: of n records, as they were read; only what is wanted is looked at, and whose they are.
-      noise_source: for tests; see `PrivateTable`.
+    """Carry out a plan that `plan_schema` made for what is wanted; only that is looked at.
 
     Raises:
       UnplannedReleaseError: the plan is for something else, or was carried out before.
@@ -80,7 +71,6 @@ def release_schema(
 def _put_together(
     rows: pd.DataFrame, wanted: Unbought, unit: Person | None
 ) -> tuple[pd.DataFrame, PersonRows | None]:
-    """The rows that count, sorted by person, and where each person's lie."""
     if unit is None or not unit.grouped:
         return rows, None
     number, _ = number_people(rows[list(unit.columns)])

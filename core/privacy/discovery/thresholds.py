@@ -1,9 +1,8 @@
 """Thresholds: above which noisy count something is known to be there.
 
-Two kinds. A *label* is known to occur only because somebody has it, so that the mere appearance of
-one that a single person holds would show that person: its threshold bounds the probability of that,
-which is part of δ. A *cell* of a public grid is there whatever the rows say; its threshold only
-keeps noise from being taken for data, and costs nothing.
+A *label* is known to occur only because somebody has it: its threshold bounds the probability that
+one shows which a single person holds, a part of δ. A *cell* of a public grid is there whatever the
+rows say; its threshold only keeps noise from being taken for data, and costs nothing.
 
 Source: Korolova et al., "Releasing search queries and clicks privately", 2009; for Gaussian noise
 "Delta for thresholding" of Google's differential privacy library, 2020.
@@ -24,30 +23,23 @@ _STEPS = 200  # halvings of the search for a threshold
 def cell_threshold(std: float, tests: int, doubt: float = DOUBT) -> float:
     """The count above which a public cell is taken to hold records.
 
-    Args:
-      std: of the noise in each count.
-      doubt: with which probability noise passes, at most, in all of them together.
+    Noise of this `std` passes in any of all tests together with probability `doubt` at most.
     """
     return std * float(-ndtri(doubt / max(1, tests)))
 
 
 def label_threshold(std: float, failure: float, lists: int, rows: int = 1) -> float:
-    """The noisy count above which a label may be shown.
+    """The noisy count τ ≥ 1 above which a label may be shown.
 
     One unit alone may hold up to `rows` labels in each list, k of them say, with weights that are
-    multiples of 1/rows and sum to one. The probability that none is shown is the product of
-    Φ((τ - wᵢ)/s); ln Φ is concave, so at given k it is least where all weights but one are smallest
+    multiples of 1/rows and sum to one. The probability that none is shown is the product of Φ((τ -
+    wᵢ)/s); ln Φ is concave, so at given k it is least where all weights but one are smallest
     (1/rows), and the least over k bounds it.
 
     Args:
       std: s, of the noise in each count.
       failure: the probability, for all lists together, that a label is shown that one unit alone
         holds; in (0, 1).
-      lists: how many lists one noise covers.
-      rows: the most rows a unit has, each with weight one over their number.
-
-    Returns:
-      τ ≥ 1; 1 + s·Φ⁻¹((1 - failure)^(1/lists)) where a unit is one row.
 
     >>> round(label_threshold(10.0, 1e-6, 1), 2)  # 1 + 10 · 4.7534
     48.54

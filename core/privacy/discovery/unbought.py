@@ -1,8 +1,7 @@
 """What is to be bought of a schema, and what is public of a column before it is.
 
-A steward confirms what a column *is*: its kind, how it is written (dtype, date format) and its
-step. What values it takes (bounds, atoms, whether any is missing, a list of labels) is read from
-the rows, so it is forgotten here and released with noise, see `core.privacy.discovery`.
+A steward confirms what a column *is*: its kind, how it is written and its step. What values it
+takes is read from the rows, so it is forgotten here and released with noise.
 """
 
 from __future__ import annotations
@@ -53,15 +52,12 @@ def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
     """The schema with domains to be bought where they were read from the rows.
 
     Columns that say whose a row is are made up anew, so nothing of them is bought. What the rows
-    proposed of the others is forgotten; the step becomes the kind's public one (1 for
-    integers, a day or a second for dates, none for numbers) and may be set anew.
+    proposed of the others is forgotten; the step becomes the kind's public one (1 for integers, a
+    day or a second for dates, none for numbers) and may be set anew.
 
     Args:
       names: of the columns to buy, whoever set their domains; None for all whose domain was
         proposed from the rows or is of unknown origin.
-
-    Raises:
-      SchemaError: a name that is no column to buy: identifiers, text, dropped and tagged ones.
     """
     tagged = {name for columns in schema.sensitive.values() for name in columns}
     chosen, keys = set(names or ()), _keys(schema)
@@ -92,8 +88,7 @@ def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
 def unbought(schema: Schema) -> Unbought:
     """What of a schema is to be bought and was not.
 
-    A column may be marked without `as_bought`: what the rows proposed of it is forgotten here too.
-    What the steward has set since (a step, labels known without the rows) stays.
+    What the rows proposed is forgotten here too; what the steward has set since stays.
     """
     open_columns = [
         _bare(column) if column.provenance in _FROM_ROWS else column
@@ -114,8 +109,7 @@ def unbought(schema: Schema) -> Unbought:
 def stand_in(schema: Schema) -> Schema:
     """The schema with made-up domains where they are still to be bought, to try a plan on.
 
-    A rule that has no room in what was made up is no fault of it; all others are found in it that
-    no purchase could mend.
+    A rule that has no room in what was made up is no fault of it.
     """
     wanted = unbought(schema)
     for column in (*wanted.numeric, *wanted.listed):
@@ -177,7 +171,6 @@ def at_stake(schema: Schema) -> tuple[str, ...]:
 
 
 def _keys(schema: Schema) -> tuple[str, ...]:
-    """The columns that say whose a row is."""
     return () if schema.person is None else schema.person.columns
 
 
@@ -187,7 +180,6 @@ def known_labels(column: SchemaColumn) -> tuple[str, ...]:
 
 
 def _open_rule(rule: Determines | Combinations, schema: Schema) -> bool:
-    """Whether what a rule says of labels has to be found in the rows."""
     tagged = {name for columns in schema.sensitive.values() for name in columns}
     listed = all(schema[name].modelled and schema[name].kind.listed for name in rule.columns)
     if not listed or tagged.intersection(rule.columns):
@@ -197,10 +189,7 @@ def _open_rule(rule: Determines | Combinations, schema: Schema) -> bool:
 
 
 def _bare(column: SchemaColumn) -> SchemaColumn:
-    """The column with what its kind says and nothing that was read from the rows.
-
-    It is its own proposal, so that what is set later counts as the steward's.
-    """
+    """The column with what its kind says, as its own proposal: what is set later is the steward's."""
     labels = column.categories or ()
     pair = column.kind is Kind.BOOLEAN and {x.lower() for x in labels} in BOOLEAN_PAIRS
     bare = column.model_copy(
@@ -223,7 +212,6 @@ def _bare(column: SchemaColumn) -> SchemaColumn:
 
 
 def _public_step(column: SchemaColumn) -> float:
-    """What a column's kind and way of writing say of its resolution."""
     if column.kind is Kind.INTEGER:
         return 1.0
     if column.kind is not Kind.DATETIME:

@@ -2,11 +2,10 @@
 
 They come in closed form from the gradient factors of linear layers (`core.privacy.dpsgd.dense`).
 
-A record may pass a layer several times: a person with m rows does, the mean of whose gradients is
-clipped, and so does a record whose loss compares it with something made from it. Its gradient is
-then a sum of outer products and has a norm in closed form. Where these pull against each other that
-norm is small and float32 does not see it well, so a share `CANCELLING` of what it would be if they
-all pulled one way is counted in.
+A record may pass a layer several times: a person with m rows does, and a record whose loss compares
+it with something made from it. Its gradient is then a sum of outer products with a norm in closed
+form. Where these pull against each other that norm is small and float32 does not see it well, so a
+share `CANCELLING` of what it would be if they all pulled one way is counted in.
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ CANCELLING = 1e-3  # of squared norms; no pass of a record can then weigh over 3
 def squared_norms(grad_factors: Sequence[GradFactor], rows: int = 1) -> Tensor:
     """‖∇‖² of every record over all layers together, float32 [b]; more where passes cancel.
 
-    A layer passed once has ‖g aᵀ‖² + ‖g‖² = (‖a‖² + 1)‖g‖². A layer passed several times has the
-    sum of its outer products as gradient: Σ_rs ⟨g_r, g_s⟩⟨a_r, a_s⟩, and ‖Σ_r g_r‖² for its bias.
+    A layer passed once has ‖g aᵀ‖² + ‖g‖² = (‖a‖² + 1)‖g‖². One passed several times has the sum of
+    its outer products as gradient: Σ_rs ⟨g_r, g_s⟩⟨a_r, a_s⟩, and ‖Σ_r g_r‖² for its bias.
 
     Args:
       grad_factors: of b·m rows, a person's together and weighted.
-      rows: m ≥ 1, how many rows make one record.
     """
     total: Tensor | None = None
     for factors in _by_layer(grad_factors).values():
@@ -96,14 +94,14 @@ def clipped_sum(
 
     Args:
       clip_norm: C > 0; inf clips nothing.
-      mask: float [b], 1 = present, 0 = the record is ⊥ and contributes nothing. Or [b, m] for
-        factors of b·m rows: what each row of a person counts for, 0 where there is none; ∇ᵢ is then
-        the weighted sum over a person's rows.
+      mask: float [b], 0 = the record is ⊥ and contributes nothing. Or [b, m] for factors of b·m
+        rows: what each row of a person counts for; ∇ᵢ is then the weighted sum over a person's
+        rows.
       views: where each layer's part of the sum goes, see `Dense.views`; overwritten.
 
     Returns:
-      Float32 [b], the scales min(1, C/‖∇ᵢ‖)·mᵢ with ‖∇ᵢ‖² from `squared_norms`. A record whose
-      gradient is not finite has scale 0 and contributes exactly nothing.
+      Float32 [b], the scales min(1, C/‖∇ᵢ‖)·mᵢ with ‖∇ᵢ‖² from `squared_norms`; 0 for a gradient
+        that is not finite, which contributes exactly nothing.
     """
     rows = mask.shape[1] if mask.dim() == 2 else 1
     if mask.dim() == 2:

@@ -1,12 +1,9 @@
 """Dense: fully connected networks that give every record's gradient as its two factors.
 
 The gradient of a linear layer's weight for one record is an outer product g aᵀ of what came back
-(g) and what went in (a). So its norm is ‖g‖·‖a‖, and the sum over a batch with a factor a record is
-one matrix product: no gradient of a single record is ever laid out. The passes below are written
-out by hand, with no autograd, and keep exactly these pairs, by the names that opacus gives them:
-backprops (g) and activations (a).
-
-All weights of all networks lie in one flat vector, weights and biases are views of it: one clip,
+(backprops) and what went in (activations). So its norm is ‖g‖·‖a‖, and the sum over a batch with a
+factor a record is one matrix product: no single gradient is ever laid out. The passes below are
+written out by hand, with no autograd. All weights of all networks lie in one flat vector: one clip,
 one noise draw, one optimiser step.
 
 Source of the closed form: Goodfellow, "Efficient per-example gradient computations", 2015.
@@ -31,11 +28,7 @@ _leaky_back = torch.ops.aten.leaky_relu_backward
 
 @dataclass(frozen=True)
 class Layer:
-    """One linear layer's place in the flat vector.
-
-    Attributes:
-      start: where its weight [outputs, inputs] begins; its bias [outputs] follows.
-    """
+    """One linear layer in the flat vector: its weight [outputs, inputs] from `start`, its bias."""
 
     inputs: int
     outputs: int
@@ -58,10 +51,8 @@ class Layer:
 class GradFactor:
     """What one pass through a layer gives each record's gradient: backprops ⊗ activations.
 
-    Attributes:
-      backprops: float32 [b, outputs], what came back.
-      activations: float32 [b, inputs], what went in.
-      bias: whether the bias took part, with gradient `backprops`.
+    Float32 [b, outputs] and [b, inputs]; `bias` says whether it took part, with gradient
+    `backprops`.
     """
 
     layer: Layer
@@ -117,13 +108,9 @@ class MLP:
     def backward(
         self, tape: Tape, gradient: Tensor, *, to_input: bool = False
     ) -> tuple[list[GradFactor], Tensor | None]:
-        """Send an output gradient back through a tape.
+        """Send an output gradient, float32 [b, out], back through a tape.
 
-        Args:
-          gradient: float32 [b, out], per record.
-
-        Returns:
-          One gradient factor a layer, from input to output, and float32 [b, in] or None.
+        Returns one gradient factor a layer, from input to output, and float32 [b, in] or None.
         """
         grad_factors: list[GradFactor] = []
         g = gradient
@@ -139,18 +126,14 @@ class MLP:
     def double_backward(
         self, tape: Tape, factors: Sequence[GradFactor], direction: Tensor
     ) -> list[GradFactor]:
-        """The gradient of any function of input gradients, as gradient factors of the layers.
+        """The gradient of any function of input gradients, as bias-free factors of the layers.
 
         Let v be the input gradient that `backward` gave, and let a loss depend on the weights
-        through v alone. Leaky ReLUs are linear around almost every point, so v is a product of the
-        weights and of slopes that stand still, and the gradient of the loss is found by sending
-        ∂loss/∂v forwards through the same slopes, without biases.
+        through v alone. Leaky ReLUs are linear around almost every point, so the gradient of the
+        loss is found by sending ∂loss/∂v forwards through the same slopes, without biases.
 
         Args:
           direction: ∂loss/∂v, float32 [b, in], per record.
-
-        Returns:
-          One gradient factor a layer, none with a bias.
         """
         grad_factors: list[GradFactor] = []
         q = direction
@@ -167,9 +150,6 @@ class Dense:
 
     Args:
       generator: data-free randomness on the CPU for the start: Kaiming-uniform weights, zero bias.
-
-    Attributes:
-      flat: float32 [size], all parameters; a `Parameter`, so that optimisers take it.
     """
 
     def __init__(
@@ -225,11 +205,7 @@ class Dense:
         return self._viewed[1]
 
     def load(self, flat: Tensor) -> None:
-        """Take over parameters, in place.
-
-        Raises:
-          ValueError: another number of parameters.
-        """
+        """Take over parameters, in place."""
         if flat.shape != self.flat.shape:
             raise ValueError(f"{len(flat)} parameters were given, the networks have {self.size}.")
         with torch.no_grad():

@@ -1,22 +1,22 @@
 """DP-SGD: random batches, per-record clipping, noise, and a public normaliser.
 
-A gradient is a mechanism like any other: `ClippedGradient.statistic` is the sum over a batch of
-clipped per-record gradients, additive over records and zero for an absent one. What is special is
-that it runs thousands of times on Poisson batches: `core.privacy.guarded.PrivateTable.sampled`
-gives a `SampledRelease` for that, whose `step` charges, draws a batch, computes, adds noise and
-divides by the expected batch size. The realised size never leaves.
+`ClippedGradient.statistic` is the sum over a batch of clipped per-record gradients, additive over
+records and zero for an absent one. It runs thousands of times on Poisson batches:
+`core.privacy.guarded.PrivateTable.sampled` gives a `SampledRelease` for that, whose `step` charges,
+draws a batch, computes, adds noise and divides by the expected batch size. The realised size never
+leaves.
 
 What a statistic draws for a record (`GradientMechanism.draws`) comes with the record's row: fresh,
 secret, and gone with the record when it is left out. A statistic that draws for itself is refused,
-as is one whose parts do not add up (`core.privacy.mechanisms.additive.check_parts`). What looks at
-a whole batch is a term of its own (`batch_term`), computed once a batch.
+as is one whose parts do not add up. What looks at a whole batch is a term of its own
+(`batch_term`), computed once a batch.
 
 Where a record is a person with several rows, batches draw people and rows come as [b, m, width],
-with weights [b, m] that sum to one for each person and are 0 where there is no row. A person's
-gradient is the mean over their rows, and what is clipped is that mean, once a person.
+with weights [b, m] that sum to one for each person and are 0 where there is no row. What is clipped
+is the mean of a person's gradients.
 
-One more number rides along for little: how many records of the batch were clipped, with a weight of
-a tenth of the clip norm, which makes the joint sensitivity √(C² + (C/10)²), half a percent more.
+One more number rides along: how many records of the batch were clipped, with a weight of a tenth of
+the clip norm, which makes the joint sensitivity √(C² + (C/10)²), half a percent more.
 
 Source: Abadi et al., "Deep learning with differential privacy", 2016; Poisson sampling and the
 fixed normaliser as in the accountant's definition of `PoissonSampledDpEvent`.
@@ -109,13 +109,7 @@ class GradientMechanism(Mechanism, Protocol):
 
 
 def clipped_weight(scale: Tensor, mask: Tensor, clip_norm: float) -> Tensor:
-    """The last coordinate: the weight of each present record that was clipped.
-
-    Args:
-      scale: float [b], what `clipped_sum` returned.
-      mask: float [b]; of people [b, m].
-      clip_norm: C > 0; with inf nothing is clipped.
-    """
+    """The last coordinate: the weight of each present record that `clipped_sum` scaled."""
     if mask.dim() == 2:
         mask = (mask > 0).any(dim=1).to(scale)
     weight = COUNT_WEIGHT * clip_norm if math.isfinite(clip_norm) else 0.0
@@ -126,11 +120,8 @@ def clipped_weight(scale: Tensor, mask: Tensor, clip_norm: float) -> Tensor:
 class ClippedGradient(Mechanism):
     """The gradient of hand-written passes through a `Dense`; a `GradientMechanism`.
 
-    Attributes:
-      grad_factors: rows [b, width + draws] → the factors of every pass through every layer, with
-        each record's own gradients; a record's entries may depend on its row and on public or
-        released values alone.
-      clip_norm: C > 0; inf for no privacy.
+    `grad_factors` takes rows [b, width + draws] to the factors of every pass through every layer; a
+    record's entries may depend on its row and on public or released values alone.
     """
 
     networks: Dense
@@ -159,11 +150,7 @@ class ClippedGradient(Mechanism):
 
     @torch.no_grad()
     def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The records' sum, see `GradientMechanism`.
-
-        Raises:
-          ValueError: a row passes a layer several times, and nothing said so.
-        """
+        """The records' sum, see `GradientMechanism`; refused when passes are more than it says."""
         total = torch.zeros(self.size + 1, device=rows.device) if out is None else out
         grad_factors = self.grad_factors(rows.flatten(0, -2))
         layers = {factor.layer.start for factor in grad_factors}
@@ -207,8 +194,7 @@ class SampledRelease:
       read_rows: positions int64 [b] → rows float32 [b, width] on the device.
       present: bool [n], False where a record is ⊥; None when all are there.
       charge: counts one run of the phase, before anything is read; raises when none is left.
-      people: where each record's rows lie; None where it has one.
-      most_rows: m ≥ 1, the most that a record has, public.
+      people: where each record's rows lie, at most `most_rows` each; None where it has one.
     """
 
     __slots__ = (
@@ -324,11 +310,9 @@ class SampledRelease:
     def _batch(
         self, mechanism: GradientMechanism, chosen: NDArray[np.int64]
     ) -> tuple[Tensor, Tensor]:
-        """Records, each row with its own draws behind it, and what rows count for.
+        """Records with their own draws, float32 [b, width + draws], and what they count for, [b].
 
-        Returns:
-          float32 [b, width + draws] and [b]; of people [b, m, width + draws] and [b, m], with m as
-          the longest of them needs.
+        Of people [b, m, width + draws] and [b, m], with m as the longest of them needs.
         """
         if self._people is None:
             return self._rows(mechanism, chosen, chosen), self._ones[: len(chosen)]
@@ -345,12 +329,7 @@ class SampledRelease:
         index: NDArray[np.int64],
         draw_indices: NDArray[np.int64],
     ) -> Tensor:
-        """Rows by their position, each with its own draws behind it, float32 [·, width + draws].
-
-        Args:
-          index: int64 [·], where the rows lie.
-          draw_indices: int64 [·], whose draws they get, below n · m.
-        """
+        """Rows at `index`, each with the draws at `draw_indices`, below n · m, behind it."""
         rows = self.__read_rows(index)
         if not any(mechanism.draws):
             return rows

@@ -1,13 +1,13 @@
 """A gradient with a batch-level penalty: records clipped one by one, the penalty clipped by itself.
 
-A penalty that looks at a whole batch (a test statistic, say) makes every record's gradient depend
-on every other record, so it must not sit inside the per-record clip. Here it is a term of its own,
+A penalty that looks at a whole batch makes every record's gradient depend on every other, so it
+must not sit inside the per-record clip. It is a term of its own,
 
     Σᵢ clip(gᵢ, C) + clip(∇Penalty, C_pen),
 
 which moves by at most C + 2·C_pen when one record goes: C in the sum, and from one vector of length
-at most C_pen to another in the penalty. The penalty is a term of the whole batch, computed once,
-however many parts the sum is made in: k clipped parts would move by C + 2k·C_pen.
+at most C_pen to another in the penalty. It is computed once, however many parts the sum is made in:
+k clipped parts would move by C + 2k·C_pen.
 """
 
 from __future__ import annotations
@@ -29,10 +29,8 @@ _MARGIN = 1.0 - 1e-6  # keeps the clipped penalty below its bound when float32 r
 class PenalisedGradient(ClippedGradient):
     """See the module; with clip_norm = inf (no privacy) the penalty is not clipped either.
 
-    Attributes:
-      penalty: the present rows of a batch [b, width] → factors whose sum is the penalty's gradient,
-        in the unit of the sum over the batch; [] for none. May mix records as it likes.
-      penalty_clip: C_pen > 0.
+    `penalty` takes the present rows of a batch [b, width] to factors whose sum is its gradient, in
+    the unit of the sum over the batch; it may mix records as it likes. `penalty_clip` is C_pen > 0.
     """
 
     penalty: Callable[[Tensor], list[GradFactor]]

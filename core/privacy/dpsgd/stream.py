@@ -1,14 +1,13 @@
 """Streams of secret randomness for thousands of small releases: batches, noise, records' draws.
 
 All come from AES-128 in counter mode with a key from the operating system, drawn anew for every fit
-and never kept. They are drawn on the processor wherever gradients are computed and then moved: a
-graphics card's own generator is not a cryptographic one. Normals are made by Box–Muller from 32-bit
-words; the rare words that make large radii are given 53 bits more, so that tails are neither cut
-nor coarse.
+and never kept, and are made on the processor: a graphics card's generator is not a cryptographic
+one. Normals are made by Box–Muller from 32-bit words; the rare words that make large radii are
+given 53 bits more, so that tails are neither cut nor coarse.
 
-Some statistics draw for each record (a latent point, a place between two records). Such draws come
-from a stream of their own, keyed anew for every batch: who knows the user's seed cannot foretell
-them, no checkpoint holds them, and how many a batch needs moves no other stream.
+Draws for each record (a latent point, say) come from a stream of their own, keyed anew for every
+batch: who knows the user's seed cannot foretell them, no checkpoint holds them, and how many a
+batch needs moves no other stream.
 
 Unlike `core.privacy.mechanisms.noise.add`, sums here are float32 and lie on no public grid: an
 attacker who saw single noisy gradients to their last bit could in theory learn from those bits.
@@ -35,13 +34,10 @@ _RARE = 256  # of 2³² words: radii beyond 5.8 standard deviations are refined
 
 
 class Draws(NamedTuple):
-    """How many numbers a statistic draws for each record, both ≥ 0 and public.
+    """How many normals and uniforms in [0, 1) a statistic draws for each record, public.
 
-    A statistic never draws for itself: numbers drawn by place in a batch from a stream that anybody
-    can foretell would tie every record to those before it, and one record more would move them all.
-
-    Attributes:
-      uniforms: uniform ones in [0, 1).
+    A statistic never draws for itself: numbers drawn by position in a batch from a stream that
+    anybody can foretell would tie every record to those before it.
     """
 
     normals: int = 0
@@ -49,12 +45,7 @@ class Draws(NamedTuple):
 
 
 class SecretStream:
-    """Poisson batches, normals and records' draws, from secret streams.
-
-    Args:
-      source: a source that is not private makes the stream repeatable (for tests).
-      device: where draws are wanted; all are made on the CPU.
-    """
+    """Poisson batches, normals and records' draws; repeatable where the source is not private."""
 
     def __init__(self, source: NoiseSource, *, device: str = "cpu"):
         if source.private:
@@ -85,15 +76,10 @@ class SecretStream:
         return indices[: int(np.searchsorted(indices, n))]
 
     def draws(self, chosen: NDArray[np.int64], n: int, wanted: Draws) -> Tensor:
-        """Numbers for the records of a batch, independent of everything else.
+        """Numbers for the records of a batch, float32 [b, normals + uniforms], of nothing else.
 
         With a repeatable source (tests) they are a function of the batch's number and of the
-        record's position in the table, so that the same record gets the same numbers whoever else
-        is in the batch.
-
-
-        Returns:
-          float32 [b, normals + uniforms] on the stream's device, normals first.
+        record's position, whoever else is in the batch.
         """
         normals, uniforms = wanted
         if self._repeatable is not None:

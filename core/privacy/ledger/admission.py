@@ -29,10 +29,7 @@ class MixedUnitsError(LedgerError):
 
 
 def price_of(plan: Plan) -> float:
-    """What the plan's phases cost at its δ, all attempts together; inf without privacy.
-
-    Refused when it is finite at a δ that would permit publishing whole records.
-    """
+    """What the plan's phases cost at its δ, all attempts together; inf without privacy."""
     from core.privacy.accounting.accountant import epsilon  # costs 65 MB
 
     price = epsilon(plan.charged, plan.budget.delta, rows=plan.rows_of_one)[0]
@@ -50,11 +47,7 @@ def price_of(plan: Plan) -> float:
 def admit(
     known: tuple[Entry, ...], plan: Plan, epsilon: float, *, allow_non_private: bool
 ) -> float:
-    """The release's Rényi divergence, 0 without privacy; raises when it must not be paid for.
-
-    Args:
-      epsilon: what the plan costs, inf without privacy.
-    """
+    """The release's Rényi divergence, 0 without privacy; raises what must not be paid for."""
     account, delta = opening(known), plan.budget.delta
     if account is None:
         raise LedgerError(
@@ -100,11 +93,8 @@ def admit(
 def confirmation(known: tuple[Entry, ...], scope: ReleaseScope, words: str, run: str) -> str:
     """The words that a release needs which reveals hidden distributions; empty for all others.
 
-    A run that begins anew after a crash has released nothing before, so what it paid then does not
-    stand in its way.
-
-    Args:
-      run: key of the debit; up to its first dot those of one run are the same.
+    A run that begins anew after a crash has released nothing before, so what it paid then, under
+    keys alike up to their first dot, does not stand in its way.
     """
     own = run.split(".")[0]
     others = [one for one in known if (one.run or "").split(".")[0] != own]

@@ -30,12 +30,7 @@ class Appending(NamedTuple):
     key: bytes
 
     def append(self, *, before: tuple[Entry, ...] = (), n: int = 1, **fields: Any) -> Entry:
-        """Add an entry.
-
-        Args:
-          before: the account's entries, for a release whose certificate must repeat what they
-            state.
-        """
+        """Add an entry; `before` are the account's, which a release's certificate repeats."""
         end = _end(self.connection)
         plain = {"run": None, "model": "", "plan": "", "rho": 0.0}
         entry = Entry(seq=end.entries + 1, time=time.time(), previous=end.hash, **(plain | fields))

@@ -1,10 +1,9 @@
 """The chain of entries: each is sealed, together with the one before it, by a key of the workspace.
 
-Whoever edits the database and has not the key can change, remove, reorder or add no entry without
-its showing, also not by computing every hash anew. How many entries there were is kept beside the
-key, outside the database, so entries that were cut off the end show too. What stays possible for
-somebody who writes the key's folder as well as the database is anything: also to put older copies
-of both back together.
+Whoever edits the database and has not the key can change, remove, reorder or add no entry unseen.
+How many there were is kept beside the key, outside the database, so entries that were cut off the
+end show too. Whoever writes the key's folder as well can do anything, such as put older copies of
+both back together.
 """
 
 from __future__ import annotations
@@ -65,10 +64,7 @@ class Head(NamedTuple):
 class ChainReport(BaseModel):
     """Whether the chain holds; true in a condition exactly when it does.
 
-    Attributes:
-      sound: no entry was changed, removed, added or reordered, and none is missing at the end that
-        the kept head knows of.
-      checked: whether there was a key to check it with; without one it is not sound.
+    Without a key to check it with (`checked`) it is not sound.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -118,7 +114,6 @@ def check_chain(
 
 
 def _problem(key: bytes, number: int, row: Sequence[Any]) -> str:
-    """What is wrong with the first entry that does not hold."""
     seq, account_id, run, body, digest = row
     if seq != number:
         return Message("Entry {n} is missing; the next one is number {seq}.", n=number, seq=seq)

@@ -31,22 +31,19 @@ class Entry(BaseModel):
     """One line of the ledger; never changed once written.
 
     Attributes:
-      kind: "account" opens an account with its limit, "release" pays for a plan, "statement" is
-        what the steward declared about an account: that its people have no other one, "shared" what
-        the privacy officer noted: that some of them have one, of another owner, "shift" settles the
-        function by which its tagged releases of some groups, strength and declared domains are all
-        shifted.
+      kind: "account" opens an account with its limit, "release" pays for a plan, "statement" is the
+        steward's, that its people have no other account, "shared" the privacy officer's, that some
+        have one of another owner, "shift" settles the function by which its tagged releases of some
+        groups, strength and declared domains are all shifted.
       plan: digest of the plan; of a shift, of its function.
       epsilon: the limit, or the release's ε at its own δ; None for no differential privacy.
       rho: the release's Rényi divergence at the account's order.
       columns: names of the columns that were released, sorted; None where nobody said.
       column_digests: of what each of them declares, its name apart, in their order.
-      groups: the tagged columns (α-LMDP), each group sorted; empty without tags.
-      shift: strength of their shift; None without tags.
-      statements: what certificates must repeat, each with what it is about ("people", "shift" or
-        "limit"); see `core.privacy.ledger.shift_consistency`.
-      failure: the part of a release's δ that its divergence does not cover: the probability that
-        it shows what one person alone holds.
+      groups: the tagged columns (α-LMDP), each group sorted; `shift`, their strength.
+      statements: what certificates must repeat, each with what it is about.
+      failure: the part of a release's δ that its divergence does not cover: the probability that it
+        shows what one person alone holds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -122,13 +119,10 @@ class Left(BaseModel):
 
     Attributes:
       order: α*.
-      non_private: releases without differential privacy; with any, no limit holds for what they
-        showed.
+      non_private: releases without differential privacy; with any, no limit holds for these.
       filter: "rdp" (amounts are Rényi divergences at α*) or "sum" (amounts are ε).
-      capacity, spent: in the filter's unit.
-      delta_spent: Σδ under the sum filter, else 0.
-      units: that its private releases protect, the first one first; with several the limit holds
-        for none of them.
+      capacity, spent: in the filter's unit; `delta_spent`, Σδ under the sum filter, else 0.
+      units: that its private releases protect; with several the limit holds for none of them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -155,10 +149,7 @@ class Left(BaseModel):
         """About the largest ε one more release at that δ could have; 0 when nothing is left.
 
         Before the first release the whole limit. Under the RDP filter the ε of a Gaussian that uses
-        up the rest, at most the whole limit: other mechanisms may get a little less or more.
-
-        Args:
-          delta: the release's own δ, in (0, 1).
+        up the rest, at most the whole limit.
         """
         if self.releases == 0:
             return self.limit if delta <= self.delta else 0.0

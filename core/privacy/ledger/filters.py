@@ -22,11 +22,7 @@ SET_ASIDE = 0.25  # of δ_g, for failures, where the first private release can f
 
 
 def check_limit(epsilon: float, delta: float, n: int) -> None:
-    """Refuse a limit that promises nothing.
-
-    Raises:
-      ValueError: ε_g is not positive and finite, or δ_g not in (0, 1/n).
-    """
+    """Refuse a limit that promises nothing: ε_g > 0 is finite and δ_g in (0, 1/n)."""
     if not (math.isfinite(epsilon) and epsilon > 0.0 and 0.0 < delta < 1.0):
         raise ValueError(f"A limit needs a finite ε > 0 and 0 < δ < 1, got ({epsilon}, {delta}).")
     if n < 1 or delta * n >= 1.0:
@@ -75,11 +71,7 @@ def _by_sum(earlier: list[Entry], first_rho: float, capacity: float) -> bool:
 def admitted(
     known: tuple[Entry, ...], *, epsilon: float, delta: float, rho: float, failure: float = 0.0
 ) -> bool:
-    """Whether one more release keeps everything within the limit.
-
-    Args:
-      failure: the part of its δ that the divergence does not cover.
-    """
+    """Whether one more release keeps everything within the limit."""
     account = opening(known)
     assert account is not None
     earlier = _releases(known)

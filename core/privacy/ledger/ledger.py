@@ -51,12 +51,7 @@ from core.schema.schema import Domain
 
 
 class Ledger:
-    """Accounts and debits in a database.
-
-    Args:
-      files: the chain's key and head, which lie elsewhere; looked at when something is added or
-        checked.
-    """
+    """Accounts and debits in a database; the chain's key and head lie elsewhere, in `files`."""
 
     def __init__(self, engine: Engine, files: LedgerFiles):
         self._engine, self._chain = engine, SealedChain(engine, files)
@@ -64,15 +59,11 @@ class Ledger:
 
     @repeatable
     def register(self, account_id: str, epsilon: float, delta: float, *, n: int) -> Entry:
-        """Open an account; doing it again with the same limit changes nothing.
-
-        Args:
-          epsilon: ε_g > 0, finite: the limit for all releases together.
-          delta: δ_g in (0, 1/n): at 1/n, publishing one person's record outright would pass.
+        """Open an account with a limit (ε_g, δ_g); again with the same limit changes nothing.
 
         Raises:
           LedgerError: the account exists with another limit.
-          ValueError: a limit out of range.
+          ValueError: a limit out of range: at δ = 1/n, publishing a record outright would pass.
         """
         check_limit(epsilon, delta, n)
         with self._chain.appending() as chain:
@@ -109,15 +100,13 @@ class Ledger:
 
         Args:
           run: the debit's key. Paying twice under one key for one plan returns the first entry, so
-            a run that goes on from its checkpoint pays once; a run that starts again from nothing
+            a run that goes on from its checkpoint pays once; one that starts again from nothing
             releases again and needs a key of its own.
           allow_non_private: record a plan without differential privacy, marked as such.
-          domain: of the released columns, which hidden distributions are judged by; a debit that
-            does not say counts as showing any column.
+          domain: of the released columns; a debit without one counts as showing any column.
           words: what the steward wrote to allow a release that reveals hidden distributions; each
             later certificate of the account repeats it.
-          limit: (ε_g, δ_g) that this release opens the account with, when there is none; a
-            release that is refused opens none.
+          limit: (ε_g, δ_g) that this release opens the account with, when there is none.
 
         Raises:
           OverBudgetError: the account's limit would be exceeded.
@@ -153,11 +142,7 @@ class Ledger:
         unit_words: str = "",
         limit: tuple[float, float],
     ) -> None:
-        """Refuse what could not be paid one after the other; nothing is kept, and nothing spent.
-
-        Raises:
-          LedgerError: as `debit` would, for the first that is refused.
-        """
+        """Refuse, as `debit` would, what could not be paid one after the other; nothing is kept."""
         prices = [price_of(plan) for plan, _ in releases]
         with suppress(_Rehearsed), self._chain.appending() as chain:
             for epsilon, (plan, domain) in zip(prices, releases, strict=True):
@@ -185,10 +170,7 @@ class Ledger:
     ) -> Entry:
         """Keep what was declared about an account, by default that its people have no other one.
 
-        Certificates of all later releases of the account repeat the declaration, not the words.
-
-        Args:
-          key: of the entry; declared twice under one key, it stands once.
+        Certificates of all later releases repeat the declaration; under one key it stands once.
         """
         if not words.strip():
             raise ValueError("A declaration needs words.")

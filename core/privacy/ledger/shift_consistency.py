@@ -2,11 +2,10 @@
 
 What a shift hides can be computed from several releases that are shifted differently: two strengths
 extrapolate to the real marginal, two groupings have two functions that average out. A release
-without tags shows the marginal outright, or, without the tagged columns, the real shares of others:
-a shift leaves p(others | hidden) as it is, so expectation maximisation finds the hidden shares that
-give those (`core.lmdp.recovery`). So the groups, the declared domains of their columns and the
-strength are those of the first tagged release, for all releases about the same people, and none is
-without tags. Whatever else the steward wants has to be confirmed in words, and each later
+without tags shows the marginal outright, or, without the tagged columns, the real shares of others,
+from which expectation maximisation finds the hidden ones (`core.lmdp.recovery`). So the groups, the
+declared domains of their columns and the strength are those of the first tagged release, and none
+is without tags. Whatever else the steward wants has to be confirmed in words, and each later
 certificate repeats that.
 
 Columns are known by their names and declared values. A name that no earlier release had, or that
@@ -46,8 +45,7 @@ COMPUTED = Message(
 class ReleaseScope:
     """What a plan would release, as far as hidden distributions go, and whom it protects.
 
-    Attributes:
-      purchase: whether it buys bounds and lists alone, which shows no shares.
+    A purchase of bounds and lists alone shows no shares.
     """
 
     purchase: bool
@@ -226,7 +224,6 @@ def _names(releases: Sequence[Entry], scope: ReleaseScope) -> Message | None:
 
 
 def _values(releases: Sequence[Entry], scope: ReleaseScope) -> Message | None:
-    """A column that declares other values than in every earlier release of it."""
     seen: dict[str, set[str]] = {}
     for entry in releases:
         for name, digest in zip(entry.columns or (), entry.column_digests, strict=False):
@@ -245,8 +242,7 @@ def _values(releases: Sequence[Entry], scope: ReleaseScope) -> Message | None:
 def statements(entries: Sequence[Entry], n: int) -> tuple[tuple[str, str], ...]:
     """What the certificate of a release must say of its account, oldest first, no sentence twice.
 
-    Returns:
-      What each sentence is about ("people", "shift" or "limit"), and the sentence.
+    Each with what it is about: "people", "shift" or "limit".
     """
     return tuple(dict.fromkeys(_said(entries, n)))
 

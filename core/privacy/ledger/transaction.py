@@ -22,17 +22,15 @@ ENDED_BY_SERVER = "40"  # class of errors: a deadlock, or what could not be put 
 def exclusive_transaction(engine: Engine, *tables: str) -> Iterator[Connection]:
     """A transaction that no other writer can be in, on disk when it ends.
 
-    Looking and writing must be one step: with SQLite's lazy BEGIN two processes could both read,
-    both find room and both pay. The store's `synchronous = NORMAL` may lose the last transactions
-    in a power cut, and a lost debit is a lost charge, so FULL is asked for.
-
-    On PostgreSQL the lock comes before the first look, which would otherwise miss what the writer
-    before has written. Readers go on meanwhile.
+    Looking and writing must be one step: with SQLite's lazy BEGIN two processes could both find
+    room and both pay. `synchronous = NORMAL` may lose the last transactions in a power cut, and a
+    lost debit is a lost charge, so FULL is asked for. On PostgreSQL the lock comes before the first
+    look, which would otherwise miss what the writer before has written; readers go on meanwhile.
 
     Args:
       engine: SQLite (the whole database is locked) or PostgreSQL (the tables are).
-      tables: names of all that must not change meanwhile, those that others hang on first, so that
-        no two transactions wait for each other.
+      tables: all that must not change meanwhile, those that others hang on first, so that no two
+        transactions wait for each other.
     """
     if engine.dialect.name != "sqlite":
         with engine.begin() as connection:
@@ -50,8 +48,7 @@ def exclusive_transaction(engine: Engine, *tables: str) -> Iterator[Connection]:
 def writing_alone(connection: Connection) -> Iterator[None]:
     """A SQLite transaction that holds the lock of writers from its beginning; all of it or nothing.
 
-    Args:
-      connection: in autocommit, so that the driver begins no transaction of its own.
+    The connection is in autocommit, so that the driver begins none of its own.
     """
     connection.exec_driver_sql("PRAGMA synchronous = FULL")
     connection.exec_driver_sql("BEGIN IMMEDIATE")

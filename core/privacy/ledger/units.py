@@ -1,10 +1,9 @@
 """Units: whom an account's releases protect, and that only what protects the same ones adds up.
 
-A release per doctor says little of a patient: with ten doctors a patient is in ten of the records
-that it protects (ε .5 per doctor is 6.3 per patient). So the first private release of an account
-settles whom its ε is about. Another unit is refused, or confirmed in words that each later
-certificate repeats. Units are told apart by the names of their key columns: a renamed one counts as
-another, since nobody can know.
+A release per doctor says little of a patient, who is in ten of its records (ε .5 per doctor is 6.3
+per patient). So the first private release of an account settles whom its ε is about. Another unit
+is refused, or confirmed in words that each later certificate repeats. Units are told apart by the
+names of their key columns: a renamed one counts as another.
 """
 
 from __future__ import annotations

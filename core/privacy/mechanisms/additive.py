@@ -69,22 +69,20 @@ class Statistic(Protocol):
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
         """Σᵢ mᵢ f(xᵢ), before noise.
 
-        A mechanism over disjoint pairs of consecutive rows sums m₂ᵢ m₂ᵢ₊₁ f(x₂ᵢ, x₂ᵢ₊₁), and one
-        over groups likewise; it says so by `group_size`. Chunks start at multiples of it, so groups
-        never straddle two calls. A row's position in the table is public, and an absent one keeps
-        it. People stand where their own key puts them (`core.encoding.key_groups`), and a position
-        where nobody stands is absent.
+        One over disjoint pairs of consecutive rows sums m₂ᵢ m₂ᵢ₊₁ f(x₂ᵢ, x₂ᵢ₊₁), one over groups
+        likewise; it says so by `group_size`, and chunks start at multiples of it. A row's position
+        in the table is public, and an absent one keeps it. People stand where their own key puts
+        them (`core.encoding.key_groups`), and a position where nobody stands is absent.
 
         Args:
           rows: b records on some device, of the type the table holds (see `Rows`).
-          mask: float [b], 1 = present, 0 = the record is ⊥ and contributes 0. Where groups are of
-            one, also a weight in between: the statistic is linear in it, so that weights of several
-            rows that sum to one move it no further than one row.
+          mask: float [b], 0 = the record is ⊥ and contributes 0. Where groups are of one, also a
+            weight in between: the statistic is linear in it, so that weights of several rows that
+            sum to one move it no further than one row.
 
         Returns:
-          Any fixed shape; float64, or float32 summed with care. Statistics of chunks are added. A
-          mechanism whose number of entries depends on records states a public bound on it in
-          `entries`, since the noise's scale must not depend on records.
+          Any fixed shape; float64, or float32 summed with care. One whose number of entries depends
+            on records states a public bound on it in `entries`, since the noise's scale must not.
         """
         ...
 
@@ -105,20 +103,10 @@ class Mechanism(Statistic, Protocol):
 
 
 def clip_rows(x: Tensor, radius: float) -> Tensor:
-    """Scale rows onto the L2 ball: xᵢ · min(1, R/‖xᵢ‖).
+    """Scale rows [n, d] onto the L2 ball: xᵢ · min(1, R/‖xᵢ‖), public R > 0.
 
-    Args:
-      x: float [n, d]; a zeroed-out record is the zero row.
-      radius: R > 0, public, same unit as x.
-
-    Returns:
-      Same shape and type, every row norm ≤ R up to one rounding; a row that is not finite becomes
-      zero, so that no record can break the bound.
-
-    Raises:
-      ValueError: radius ≤ 0 or not finite (the value is echoed; rows never are).
-
-    Source: P3GM (ICDE 2021) §II-D.
+    Every row norm is ≤ R up to one rounding; a row that is not finite becomes zero, so that no
+    record can break the bound. Source: P3GM (ICDE 2021) §II-D.
     """
     import torch  # pages import this module, and compute nothing
 
@@ -135,14 +123,8 @@ def check_parts(mechanism: Statistic, rows: Any, mask: Tensor) -> bool:
     Sensitivities are stated for sums over records (or fixed groups of them). A statistic that looks
     further, divides by what it sees, or draws random numbers of its own, fails here.
 
-    Args:
-      mechanism: what is about to be released.
-      rows: b rows as `statistic` takes them, with `slice` or as a tensor.
-      mask: float [b]; of a tensor of people [b, m].
-
     Returns:
-      Whether there were rows enough to tell. What is not finite cannot be compared; a release
-      refuses it for itself.
+      Whether there were rows enough to tell. What is not finite is refused by a release for itself.
 
     Raises:
       NotAdditiveError: the parts do not add up.

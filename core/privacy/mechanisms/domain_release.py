@@ -1,12 +1,9 @@
 """What bounds and lists are bought with: counts of raw rows, in public cells and under labels.
 
-Both are histograms, several released together: a unit's rows lie in one cell of each histogram and
-their weights sum to at most one, so leaving a unit out moves each histogram by at most one in the
-L2 norm, and h of them by √h. One Gaussian covers all that are released together.
-
-Cells are public, so their counts may be looked at one by one. Labels are not: that one occurs at
-all is known from the rows, so the noisy counts of labels stay inside until
-`core.privacy.discovery.thresholds` lets them pass.
+A unit's rows lie in one cell of each histogram and their weights sum to at most one, so leaving a
+unit out moves each histogram by at most one in the L2 norm, and h of them by √h. One Gaussian
+covers all that are released together. That a label occurs at all is known from the rows, so the
+noisy counts of labels stay inside until `core.privacy.discovery.thresholds` lets them pass.
 """
 
 from __future__ import annotations
@@ -24,11 +21,7 @@ from core.privacy.mechanisms.additive import Mechanism
 
 @dataclass(frozen=True)
 class CellCounts(Mechanism):
-    """Counts of the cells of numeric columns.
-
-    Attributes:
-      grids: one a column, in the order of `RawRows.numbers`.
-    """
+    """Counts of the cells of numeric columns, one grid a column of `RawRows.numbers`."""
 
     grids: tuple[PublicGrid, ...]
     noise: Literal["gaussian"] = "gaussian"
@@ -51,7 +44,6 @@ class CellCounts(Mechanism):
 
 
 def _cell(grid: PublicGrid, x: Tensor) -> Tensor:
-    """Cells of one column's numbers, int64 [b] in 0 … size - 1."""
     edges = torch.tensor(grid.edges, dtype=torch.float64, device=x.device)
     cell = torch.bucketize(x.contiguous(), edges, right=True)
     for i, atom in enumerate(grid.atoms):
@@ -64,9 +56,7 @@ def _cell(grid: PublicGrid, x: Tensor) -> Tensor:
 class LabelCounts(Mechanism):
     """Counts of all keys that occur, by list; the last of each list counts missing cells.
 
-    Attributes:
-      lengths: keys of each list, in the order of `RawRows.key_indices`.
-      most: a public bound on the keys of one list, such as the number of rows.
+    `most` is a public bound on the keys of one list, such as the number of rows.
     """
 
     lengths: tuple[int, ...]

@@ -33,8 +33,7 @@ class Bins:
     Attributes:
       edges: of a numeric column, an atom's edge twice; empty for a list.
       of_state: for each state, its bin, or -1 where the value decides.
-      inner: positions between bins of some width, ascending.
-      of_interval: for each stretch between them, its bin.
+      inner: positions between bins of some width, ascending; `of_interval`, the bins between them.
     """
 
     block: Block
@@ -92,10 +91,7 @@ def bins_of(block: Block) -> Bins:
 
 
 def weighted(rows: Any, mask: Tensor, weight: Weight | None) -> Tensor:
-    """What each record counts: its mask times its weight, float64 [b] in [0, 1].
-
-    Weights are capped here: the sensitivity rests on it, whatever the function gives.
-    """
+    """What each record counts, float64 [b] in [0, 1]; the sensitivity rests on this cap."""
     each = mask.to(torch.float64).cpu()
     return each if weight is None else each * weight(rows).clamp(0.0, 1.0)
 
@@ -126,10 +122,7 @@ class Histograms(Mechanism):
         return math.sqrt(len(self.bins))
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
-        """Float64 [sum of sizes]: counts of the first column's bins, then of the second's.
-
-        `rows` may be NumPy codes or tensors.
-        """
+        """Float64 [sum of sizes]: counts of the first column's bins, then of the second's."""
         rows = rows.to("cpu")
         weights = weighted(rows, mask, self.weight)
         return torch.cat(

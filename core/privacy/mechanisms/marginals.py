@@ -23,11 +23,7 @@ from core.privacy.mechanisms.histograms import Bins, Weight, bins_of, weighted
 
 @dataclass(frozen=True)
 class Marginals(Mechanism):
-    """Counts of every cell of all 1-way and some 2-way marginals.
-
-    Attributes:
-      pairs: positions in `bins`.
-    """
+    """Counts of every cell of all 1-way and some 2-way marginals, by positions in `bins`."""
 
     bins: tuple[Bins, ...]
     pairs: tuple[tuple[int, int], ...]
@@ -64,10 +60,7 @@ class Marginals(Mechanism):
         return (*single, *(coarse[i] * coarse[j] for i, j in self.pairs))
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
-        """Float64 [sum of sizes]: counts of the first marginal's cells, then of the second's.
-
-        `rows` may be NumPy codes or tensors.
-        """
+        """Float64 [sum of sizes]: counts of the first marginal's cells, then of the second's."""
         rows = rows.to("cpu")
         weights = weighted(rows, mask, self.weight)
         fine = [one.index(rows) for one in self.bins]  # int64 [b] each

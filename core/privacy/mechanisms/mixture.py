@@ -28,13 +28,7 @@ _LEAST_VARIANCE = 1e-3  # as a share of R²/d
 
 @dataclass(frozen=True)
 class Mixture:
-    """Σ_k weights_k N(means_k, diag(variances_k)).
-
-    Attributes:
-      weights: float64 [K], positive, sum 1.
-      means: float64 [K, d].
-      variances: float64 [K, d], positive.
-    """
+    """Σ_k weights_k N(means_k, diag(variances_k)): float64 [K], [K, d] and [K, d]."""
 
     weights: Tensor
     means: Tensor
@@ -44,8 +38,8 @@ class Mixture:
     def start(cls, components: int, width: int, radius: float) -> Mixture:
         """Where EM begins, from public numbers alone: equal weights, means spread inside the ball.
 
-        Mean k lies along coordinate k//2 modulo d, to either side in turn, a third of R/√d·√2 out,
-        so that every component sees another part of projections sorted by variance.
+        Mean k lies along coordinate k//2 modulo d, to either side in turn, so that every component
+        sees another part of projections sorted by variance.
         """
         means = torch.zeros(components, width, dtype=torch.float64)
         typical = radius / math.sqrt(width)
@@ -77,13 +71,10 @@ class Mixture:
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureStep(Mechanism):
-    """One step of DP-EM.
+    """One step of DP-EM, from a mixture that is public or released.
 
-    Attributes:
-      view: rows → float [b, d], each from its own record, public and released values alone.
-      current: the mixture that responsibilities come from: public or released.
-      radius: R > 0; longer projections are scaled onto the ball.
-      scales: (a, b, c) of counts, sums and sums of squares.
+    `view` takes rows to float [b, d], each from its own record, scaled onto the ball of radius R >
+    0; `scales` are (a, b, c) of counts, sums and sums of squares.
     """
 
     view: RowView
@@ -96,9 +87,9 @@ class MixtureStep(Mechanism):
     def balanced(cls, view: RowView, current: Mixture, radius: float) -> MixtureStep:
         """Scales for which errors of a component's mean and spread matter alike.
 
-        In units of σ/N_k the error of a mean is Δ/b a coordinate, of a second moment Δ/c and of
-        the weight Δ/a. Coordinates are about r = R/√d wide, so b = 1/r and c = 1/(2r²) give the
-        three similar relative weight, and a = √d makes the counts, which are divided by, sharper.
+        In units of σ/N_k the error of a mean is Δ/b a coordinate, of a second moment Δ/c and of the
+        weight Δ/a. Coordinates are about r = R/√d wide, so b = 1/r and c = 1/(2r²), and a = √d
+        makes the counts, which are divided by, sharper.
         """
         width = current.means.shape[1]
         typical = radius / math.sqrt(width)

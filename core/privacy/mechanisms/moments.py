@@ -48,12 +48,10 @@ def smat(vector: Tensor, d: int) -> Tensor:
 class Moments(Mechanism):
     """The joint release of mean and second moment.
 
-    Attributes:
-      view: rows → float [b, width], each from its own record and public values alone.
-      radius: R > 0; longer records are scaled onto the ball.
-      mean_weight: w > 0. The mean is one of d + 1 rows of numbers and needs less precision than
-        the rest: w = R/2 makes Δ 12 % larger than R² and the mean four times noisier per R than an
-        entry of the second moment per R², which is still far below sampling error.
+    `view` takes rows to float [b, width], each from its own record, scaled onto the ball of radius
+    R > 0. The mean is one of d + 1 rows of numbers and needs less precision: its weight w = R/2
+    makes Δ 12 % larger than R² and the mean four times noisier per R than an entry of the second
+    moment per R², still far below sampling error.
     """
 
     view: RowView
@@ -81,13 +79,7 @@ class Moments(Mechanism):
 
 @dataclass(frozen=True)
 class Principal:
-    """What a release says of directions.
-
-    Attributes:
-      mean: float64 [d].
-      components: float64 [d, d'], orthonormal columns, widest first.
-      variances: float64 [d'], ≥ 0.
-    """
+    """What a release says of directions: mean [d], orthonormal columns [d, d'], variances [d']."""
 
     mean: Tensor
     components: Tensor

@@ -46,9 +46,8 @@ class Selection:
     """A planned phase of selections; made by `PrivateTable.selection` and by nothing else.
 
     Args:
-      sums: gives float64 [N], sums of scores over all records; called once, after the first charge,
-        and what it gives never leaves.
-      options: N ≥ 1.
+      sums: gives float64 [N], sums of scores over all records, which never leave; called once,
+        after the first charge.
       epsilon0: range of one selection; inf picks the best option.
       charge: counts one run of the phase; raises when none is left.
     """
@@ -72,12 +71,7 @@ class Selection:
         self._n, self._epsilon0, self._source = n, epsilon0, source
 
     def select(self, offsets: NDArray[np.float64]) -> int:
-        """One option, drawn with probability ∝ exp(ε₀ (Σ scores + n · offset)).
-
-        Raises:
-          UnplannedReleaseError: no run of the phase is left.
-          ValueError: another number of offsets, or one that is not finite.
-        """
+        """One option, drawn with probability ∝ exp(ε₀ (Σ scores + n · offset))."""
         if offsets.shape != (self._options,) or not np.isfinite(offsets).all():
             raise ValueError(f"Need {self._options} finite offsets. Nothing was released.")
         self.__charge()

@@ -1,11 +1,9 @@
 """Association: how strongly two columns are related, whatever their kinds.
 
-Numbers with numbers: |Pearson's r|. A list with a number: the correlation ratio η. Lists with
-lists: Cramér's V. All lie in [0, 1], 0 for no association. Rows that lack either value are left out
-of a pair. Pearson's sign is kept, so that a turned sign counts as a difference.
-
-Few rows, many labels or rare ones make independent columns look related;
-`independence_threshold` says how strongly.
+Numbers with numbers: |Pearson's r|, whose sign is kept; a list with a number: the correlation ratio
+η; lists with lists: Cramér's V; all in [0, 1]. Rows that lack either value are left out of a pair.
+Few rows, many labels or rare ones make independent columns look related; `independence_threshold`
+says how strongly.
 
 Sources: Cramér, "Mathematical methods of statistics", 1946; Fisher, "Statistical methods for
 research workers", 1925 (correlation ratio); Lewis, Saunders and Westcott, Biometrika 1984 (moments
@@ -47,8 +45,6 @@ ASSOCIATION_GAP = Metric(
 
 @dataclass(frozen=True)
 class _Operand:
-    """One column, ready for every pair it is in."""
-
     numeric: bool
     values: Floats | Ints
     present: NDArray[np.bool_]
@@ -71,7 +67,6 @@ def independence_threshold(table: AlignedTable, share: float = FALSE_POSITIVE_RA
     """How strongly independent columns of such rows may seem related; [m, m] in [0, 1].
 
     Args:
-      table: rows; of each column its present values' shares count, of each pair the rows with both.
       share: of all such tables, those in which some pair is stronger than this.
     """
     operands = [_operand(feature, table) for feature in table.features.items]

@@ -44,10 +44,8 @@ def column_pictures(real: AlignedTable, synthetic: AlignedTable) -> dict[str, Co
 def dimension_probability(real: AlignedTable, synthetic: AlignedTable) -> list[ProbabilityPoint]:
     """Share of every label of listed columns, and of "missing" anywhere, in both tables.
 
-    For a binary table this is the published dimension-wise probability plot; labels of other listed
-    columns are the one-hot coordinates of the same plot, at most the 60 most frequent per column.
-
-    Source: Choi et al. 2017; DP-auto-GAN (ICLR 2020 submission) §4.
+    For a binary table this is the published dimension-wise probability plot; others show at most
+    the 60 most frequent labels of a column. Source: Choi et al. 2017; DP-auto-GAN §4.
     """
     points = []
     for feature in real.features.items:

@@ -1,12 +1,11 @@
 """Disclosure: is anyone of the table exposed? Attacks, each beside its own baseline.
 
-Every attack is tried on rows that the synthesizer learnt from and on rows of a holdout that it
-never saw, drawn alike: one row of each person where rows are put together by person, and read by
-ranges and labels that do not know which is which. What works on both tells nothing of the people
-in the table; only the difference does, at equal shares of each value of the target, and as far as
-`core.quality.metrics.membership_test` finds it beyond chance for all attacks together. These are
-tests of one release by simple attackers. They can show a leak and cannot show that there is none:
-that is what ε is for.
+Every attack is tried on rows that the synthesizer learnt from and on rows of a holdout, drawn
+alike: one row of each person, and read by ranges and labels that do not know which is which. What
+works on both tells nothing of the people in the table; only the difference does, at equal shares of
+each value of the target, and as far as `core.quality.metrics.membership_test` finds it beyond
+chance for all attacks together. They can show a leak and cannot show that there is none: that is
+what ε is for.
 
 Distances are Euclidean between encoded rows (`AlignedTable.encode`), with a difference of label
 counting like a number's full range.
@@ -47,11 +46,9 @@ CLOSE = 0.05  # of a number's range: a guess this near counts as right
 
 @dataclass(frozen=True)
 class RealRows:
-    """Real rows of both kinds in one table, in a random order.
+    """Real rows of both kinds in a random order.
 
-    Attributes:
-      member: bool [n], which were learnt from.
-      classes: int [n], of the target's values; all 0 where there is no target.
+    `member`, bool [n], says who was learnt from; `classes`, int [n], are of the target's values.
     """
 
     rows: AlignedTable
@@ -107,9 +104,7 @@ def attacks(
 ) -> list[Attack]:
     """All attacks that the tables allow; none when the holdout is too small.
 
-    Args:
-      train: rows that the synthesizer learnt from, one of each person.
-      holdout: rows of the same source that it did not, chosen as those were, one of each person.
+    Rows learnt from and the holdout's were chosen alike, one of each person.
     """
     rng = np.random.default_rng(seed)
     if min(train.n, holdout.n) < LEAST or not synthetic.n or not train.features.names:
@@ -206,7 +201,6 @@ def _alike(
 
 
 def _copies(rows: AlignedTable, released: AlignedTable) -> Trial:
-    """Rows of the table that were released as they are, against rows nobody gave away."""
     names = list(rows.features.names)
     hashes, others = (
         pd.util.hash_pandas_object(pd.DataFrame(table.values)[names], index=False)
@@ -226,7 +220,6 @@ def _copies(rows: AlignedTable, released: AlignedTable) -> Trial:
 
 
 def _closest(rows: AlignedTable, synthetic: AlignedTable) -> list[Trial]:
-    """Is a synthetic row nearer to the table than to people who were not in it?"""
     closest, singled = closest_records(encoded(rows), encoded(synthetic))
     return [
         Trial(
@@ -256,14 +249,10 @@ def _closest(rows: AlignedTable, synthetic: AlignedTable) -> list[Trial]:
 
 
 def closest_records(real: Floats, synthetic: Floats) -> tuple[Floats, Floats]:
-    """Of how many synthetic rows each real record is the closest, and by how clear a margin.
+    """Of how many synthetic rows each real record is the closest, float [n], and how clearly.
 
-    Records at the same distance share a synthetic row, and none of them has a margin.
-
-
-    Returns:
-      Two float [n]: synthetic rows, m in all; and the same weighted by 1 - the distance to the
-      closest record over that to the second closest.
+    The margin is 1 - the distance to the closest over that to the second. Records at the same
+    distance share a synthetic row, and none of them has one.
     """
     points, point_of, copies = np.unique(real, axis=0, return_inverse=True, return_counts=True)
     distance, index = nearest(synthetic, points, NEIGHBOURS)
@@ -279,7 +268,6 @@ def closest_records(real: Floats, synthetic: Floats) -> tuple[Floats, Floats]:
 
 
 def _membership(rows: AlignedTable, synthetic: AlignedTable) -> Trial:
-    """Can it be told who was in the table, by closeness to the release?"""
     distance = nearest(encoded(rows), encoded(synthetic))[0][:, 0]
     ranks = rankdata(-np.round(distance / TIED)) / rows.n  # a difference of means is AUROC - ½
     return Trial(
@@ -296,10 +284,7 @@ def _membership(rows: AlignedTable, synthetic: AlignedTable) -> Trial:
 
 
 def _attribute(real: RealRows, synthetic: AlignedTable, target: str) -> list[Trial]:
-    """Does the release give away one value of people in the table better than of strangers?
-
-    Only people who have the value are attacked; too few of them say nothing.
-    """
+    """Only people who have the value are attacked; too few of them say nothing."""
     known = ~real.rows.missing(target)
     released = synthetic.take(np.flatnonzero(~synthetic.missing(target)))
     if min((known & real.member).sum(), (known & ~real.member).sum()) < LEAST:
@@ -339,7 +324,6 @@ def _guessed(people: AlignedTable, synthetic: AlignedTable, target: str) -> Floa
 
 
 def _shares(members: float, strangers: float) -> tuple[float, float]:
-    """Shares as they are."""
     return members, strangers
 
 

@@ -55,10 +55,7 @@ def logistic(seed: int = 0) -> Estimator:
 
 
 def classifiers(seed: int = 0) -> dict[str, Estimator]:
-    """The four classifiers of the protocol, unfitted.
-
-    Source: P3GM (ICDE 2021) §VI for kinds and settings.
-    """
+    """The four classifiers of the protocol, unfitted."""
     return {
         LOGISTIC: logistic(seed),
         "AdaBoost": AdaBoostClassifier(random_state=seed),
@@ -76,8 +73,8 @@ def classifiers(seed: int = 0) -> dict[str, Estimator]:
 def ten_classifiers(seed: int = 0) -> dict[str, Estimator]:
     """Ten kinds of classifiers, unfitted: three of the four, and seven more.
 
-    Source: PEARL (ICLR 2022) §6, ten scikit-learn classifiers (it does not list them; these are
-    the ten kinds of its forerunner DP-MERF that scikit-learn itself holds).
+    Source: PEARL (ICLR 2022) §6, which does not list them; these are those of its forerunner
+    DP-MERF that scikit-learn itself holds.
     """
     four = classifiers(seed)
     return {
@@ -143,8 +140,8 @@ def class_scores(model: Estimator, x: Floats) -> Callable[[int], Floats]:
 def one_thread() -> AbstractContextManager[object]:
     """Learn on one thread within the block.
 
-    On tables of this size a second thread gains little, and when other processes keep the cores
-    busy, threads that wait for each other make boosting more than ten times slower.
+    Here a second one gains little, and threads that wait for each other on busy cores make boosting
+    more than ten times slower.
     """
     limits: AbstractContextManager[object] = threadpool_limits(limits=1)
     return limits

@@ -1,8 +1,7 @@
 """Metric and Family: what every number of the report is, and what measures it.
 
-A family is a function that measures one or more metrics of a comparison, registered by the
-decorator `family`. Pages label any `Score` from its own fields, and reports run over the registered
-families, so a new metric is one function in a file of this folder.
+A family measures one or more metrics of a comparison and is registered by the decorator `family`,
+so that a new metric is one function in a file of this folder.
 """
 
 from __future__ import annotations

@@ -24,11 +24,7 @@ ROWS = 40_000
     applies=lambda tables: bool(tables.schema.sensitive),
 )
 def tagged_groups(tables: Comparison, _: Step) -> Measured:
-    """Both tests for every tagged group, on the rows that are released.
-
-    There is one check a group, of its columns that both tables have, and none where a table is too
-    short to be tested. The domains of the groups' columns must be declared.
-    """
+    """Both tests for every tagged group, of its columns that both tables have, on released rows."""
     schema, seed = tables.schema, tables.seed
     groups = {
         group: tuple(name for name in names if all(name in frame for frame in tables.frames))

@@ -1,10 +1,9 @@
 """Distances between k-way marginals, and the NIST challenge's score of them.
 
-Total variation distance (TVD) of two distributions on the same cells is ½ Σ|p − q|, in [0, 1]:
-the largest difference in probability that any event can show. Numbers are cut in equal-width bins
-over the real range, values outside it and missing values have cells of their own. Three columns at
-a time see what pairs cannot; of many columns a fixed number of triples stands for all, chosen
-without looking at any row.
+Total variation distance (TVD) of two distributions on the same cells is ½ Σ|p − q|, in [0, 1].
+Numbers are cut in equal-width bins over the real range; values outside it and missing ones have
+cells of their own. Of many columns a fixed number of triples stands for all, chosen without looking
+at any row.
 
 Source: NIST Differential Privacy Synthetic Data Challenge, 2019: a score of 1000 · (1 - ½ L1),
 averaged over 3-way marginals; P3GM (ICDE 2021) §VI uses the same distance.
@@ -61,9 +60,7 @@ NIST = Metric(
 
 
 def tvd(real: Floats | Ints, synthetic: Floats | Ints) -> float:
-    """½ Σ|p − q| of two vectors of counts or shares on the same cells, in [0, 1].
-
-    Two empty tables are at distance 0; an empty and a non-empty one at distance 1.
+    """½ Σ|p − q| of two vectors of counts or shares on the same cells, in [0, 1]; 1 if one is 0.
 
     >>> tvd(np.array([2, 1]), np.array([1, 2]))  # ½(⅓ + ⅓)
     0.3333333333333333
@@ -75,12 +72,7 @@ def tvd(real: Floats | Ints, synthetic: Floats | Ints) -> float:
 
 
 def marginal_distance(a: Ints, b: Ints, sizes: Ints, columns: Sequence[int]) -> float:
-    """TVD of two tables' marginals on some columns, in [0, 1].
-
-    Args:
-      a, b: codes [n, m] of either table, column j in 0 … sizes[j] - 1.
-      sizes: number of codes of each column [m].
-    """
+    """TVD of two tables' marginals on some columns, in [0, 1]; codes [n, m] below sizes [m]."""
     shape = tuple(int(sizes[j]) for j in columns)
     p, q = (np.ravel_multi_index(tuple(side[:, j] for j in columns), shape) for side in (a, b))
     cells = int(np.prod(shape))
@@ -99,11 +91,7 @@ def one_way(real: AlignedTable, synthetic: AlignedTable) -> dict[str, float]:
 
 
 def two_way(real: AlignedTable, synthetic: AlignedTable) -> Floats:
-    """2-way TVD of every pair of columns; n ≥ 1 on both sides.
-
-    Returns:
-      [m, m], symmetric; the diagonal holds the 1-way distances.
-    """
+    """2-way TVD of every pair, [m, m], and the 1-way ones on the diagonal; n ≥ 1 a side."""
     (a, sizes), (b, _) = real.bins(), synthetic.bins()
     m = len(sizes)
     matrix = np.diag([marginal_distance(a, b, sizes, [j]) for j in range(m)])

@@ -41,8 +41,7 @@ class Lead:
 
     Attributes:
       members, strangers: mean success at the same weight for each class.
-      at_level: the same two where `p` would just be at most the level; None where none would be,
-        since too few differ.
+      at_level: the same two where `p` would just be at most the level; None where none would be.
       p: share of draws in which any attack leads as clearly as this one does, in (0, 1].
       records, others: how many members and strangers were compared: classes that hold both.
     """
@@ -67,10 +66,9 @@ def leads(
     """Compare every attack's success on members and strangers, class by class.
 
     Args:
-      member: bool [n], which records were learnt from.
-      classes: int [n], within which who was learnt from is exchanged.
-      successes: of each attack, float [n]; NaN throughout a class that the attack does not try.
-        It must be a function of all n records together that does not know who is a member.
+      member: bool [n], which records were learnt from; exchanged within classes, int [n].
+      successes: of each attack, float [n]; NaN throughout a class that the attack does not try. A
+        function of all records together that does not know who is a member.
     """
     scores = np.stack(successes, axis=1)
     classes = np.unique(classes, return_inverse=True)[1]
@@ -91,11 +89,7 @@ def leads(
 
 
 def classes_of_numbers(values: Floats, others: int) -> Ints:
-    """Classes of a number, by quantiles, so that it may be guessed; equal values share one.
-
-    Args:
-      values: float [n], NaN where there is none, which is a class of its own.
-      others: records that were not learnt from, n of them at most; a class is to hold twenty.
+    """Classes of a number by quantiles, each to hold twenty of the others; NaN has its own.
 
     >>> classes_of_numbers(np.array([3.0, 1.0, 2.0, np.nan, 4.0]), 40).tolist()
     [1, 0, 0, 2, 1]

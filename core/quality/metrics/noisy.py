@@ -39,9 +39,8 @@ SURE = 1.96  # standard errors on either side of a 95 % interval
 class Total:
     """What noisy counts of a marginal's cells add up to.
 
-    Attributes:
-      value: records, > 0; with noise where it is estimated.
-      variance: of it, in units of the variance of the noise on one count; 0 where it is public.
+    `value`, in records, is > 0; its `variance` is in units of that of the noise on one count, 0
+    where it is public.
     """
 
     value: float
@@ -51,8 +50,7 @@ class Total:
     def of(cls, counts: Sequence[Sequence[float]], noise_std: float) -> Total:
         """The estimate of least variance from counts of marginals that have one total.
 
-        The sum of a marginal of k cells has k times the variance of one count. Where noise drowns
-        the counts, one standard deviation of it stands for the total.
+        Where noise drowns the counts, one standard deviation of it stands for the total.
         """
         precision = [1.0 / len(cells) for cells in counts]
         sums = [weight * sum(cells) for weight, cells in zip(precision, counts, strict=True)]
@@ -96,11 +94,7 @@ class NoisyCells(BaseModel):
 
 
 class SyntheticCells(BaseModel):
-    """Counts of synthetic records in the same cells.
-
-    Attributes:
-      rows: synthetic records, ≥ 1; people where real counts are of people.
-    """
+    """Counts of synthetic records, or people, in the same cells."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -116,11 +110,9 @@ class SyntheticCells(BaseModel):
 
 @dataclass(frozen=True)
 class NoisyScore:
-    """A distance with the standard error that the noise gives it, in units of shares.
+    """A mean total variation distance less what noise shows, with the error that noise gives it.
 
-    Attributes:
-      value: mean total variation distance less what noise shows; lower is closer, at most 1, and
-        below 0 by chance.
+    Lower is closer; at most 1, and below 0 by chance.
     """
 
     value: float
@@ -133,11 +125,7 @@ class NoisyScore:
 
 
 def combined(releases: Sequence[NoisyCells]) -> NoisyCells:
-    """Releases of the same cells as one, weighted by their precision.
-
-    Raises:
-      ValueError: none, or of different cells.
-    """
+    """Releases of the same cells as one, weighted by their precision."""
     keys = {one.key for one in releases}
     if len(keys) != 1:
         raise ValueError(f"Counts of {len(keys)} kinds of cells cannot be combined.")

@@ -1,14 +1,12 @@
 """Dimension-wise prediction: each column predicted from the others, on real test rows.
 
-A model trained on the real table and one trained on the synthetic table predict the same real rows.
-Where the synthetic table kept the dependences between columns, both score alike. Columns that even
-the real-trained model cannot predict say nothing and are left out of the gap.
+A model trained on the real table and one trained on the synthetic one predict the same rows.
+Columns that even the real-trained model cannot predict are left out of the gap.
 
 Columns of two labels are predicted by logistic regression and judged by AUROC, where guessing
-scores ½; longer lists likewise, by F1 averaged over labels by their frequency, where guessing
-scores what always naming the commonest label does. Numbers are predicted by boosted trees and
-judged by R²; guessing the mean scores 0.
-Source: Choi et al. 2017; extended to mixed types in DP-auto-GAN (ICLR 2020 submission) §5.2.
+scores ½; longer lists by F1 averaged over labels by frequency, where guessing names the commonest.
+Numbers are predicted by boosted trees and judged by R²; guessing the mean scores 0. Source: Choi et
+al. 2017; extended to mixed types in DP-auto-GAN (ICLR 2020 submission) §5.2.
 """
 
 from __future__ import annotations
@@ -75,9 +73,7 @@ def dimension_prediction(
 def prediction_gap(points: list[PredictionPoint], *, every: bool = False) -> float | None:
     """Mean absolute difference of the two scores; None when no column was measured.
 
-    Args:
-      every: include columns that even real rows do not predict, as published benchmarks do; they
-        pull the mean towards 0.
+    `every` includes columns that even real rows do not predict, as published benchmarks do.
     """
     gaps = [
         abs(point.real - point.synthetic)

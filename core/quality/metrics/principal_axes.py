@@ -1,8 +1,6 @@
 """Principal axes of the real table, and both tables on them: dots, densities, k-way marginals.
 
-For a k-way PCA marginal each axis is cut in equal-width bins over the real rows' range, with cells
-of its own for rows outside it; the distance is the total variation between the two tables' shares
-of cells on the first k axes.
+For a marginal each axis is cut in equal-width bins over the real range, with cells outside it.
 
 Source: DP-auto-GAN (ICLR 2020 submission) §4, k-way PCA marginal.
 """
@@ -44,10 +42,7 @@ PCA_3WAY = Metric(
 class Axes:
     """The first principal axes of the real table.
 
-    Attributes:
-      centre: mean of the real rows [width].
-      directions: orthonormal columns [width, k].
-      explained: share of the real variance on each axis [k], in [0, 1].
+    Its centre [width], orthonormal columns [width, k], and share of the variance on each [k].
     """
 
     centre: Floats
@@ -60,10 +55,9 @@ class Axes:
 
 
 def principal_axes(x: Floats, k: int = 2) -> Axes:
-    """The k strongest axes of the rows x [n, width], n ≥ 1, from their covariance.
+    """The k strongest axes of the rows x [n, width], n ≥ 1; those beyond the width are zero.
 
-    Axes beyond the width are zero. Signs are fixed (largest loading positive), so that the same
-    table gives the same picture.
+    Signs are fixed (largest loading positive): the same table gives the same picture.
     """
     centre = x.mean(axis=0)
     spread = x - centre
@@ -151,7 +145,6 @@ def strongest_directions(tables: Comparison, _: Step) -> Measured:
 def _projected(
     real: AlignedTable, synthetic: AlignedTable, *, seed: int, k: int
 ) -> tuple[Floats, Floats]:
-    """Both tables, at most `FIT_ROWS` rows each, on the k strongest axes of the real one."""
     rng = np.random.default_rng((seed, AXES))
     x, y = (table.sample(FIT_ROWS, rng).encode() for table in (real, synthetic))
     axes = principal_axes(x, k)

@@ -1,12 +1,11 @@
 """Can a learner tell the two tables apart? By a straight line, and by trees.
 
-pMSE and its ratio come from a logistic regression that sees every row: pMSE = mean((p - c)²), where
-p is the predicted chance of being synthetic and c the synthetic share of rows. Being linear, it
-cannot see a column shuffle; boosted trees, judged on rows they did not learn from, can.
+pMSE = mean((p - c)²) of a logistic regression that sees every row, p its chance of being synthetic
+and c the synthetic share. Being linear it cannot see a column shuffle; boosted trees, judged on
+rows they did not learn from, can.
 
 Sources: Snoke, Raab, Nowok, Dibben and Slavković, "General and specific utility measures for
-synthetic data", 2018 (pMSE and its expectation); Lopez-Paz and Oquab, "Revisiting classifier
-two-sample tests", 2017.
+synthetic data", 2018; Lopez-Paz and Oquab, "Revisiting classifier two-sample tests", 2017.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Range queries: what share of rows lies in a box? Asked of both tables, a thousand times.
 
-A query takes up to three columns at random; of a number it asks for a random interval of the real
-range, of a list for a random half of its labels. Its error is the difference of the two shares of
-rows. The queries depend on the columns' ranges and labels and a seed, so every table of one kind is
-asked the same.
+A query takes up to three columns at random: of a number a random interval of the real range, of a
+list a random half of its labels. Every table of one kind is asked the same.
 
 Source: PEARL (ICLR 2022) appendix, 1,000 range queries of three attributes, average L1 error.
 """
@@ -47,7 +45,6 @@ def draw_queries(features: Features, *, seed: int = 0) -> list[Query]:
 
 
 def _condition(item: Feature, rng: np.random.Generator) -> tuple[float, float] | frozenset[int]:
-    """A random interval of a number's real range, or a random half of a list's labels."""
     if item.numeric:
         low, high = item.low + (item.high - item.low) * np.sort(rng.random(2))
         return float(low), float(high)

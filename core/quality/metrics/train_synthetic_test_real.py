@@ -1,9 +1,7 @@
 """Train on synthetic, test on real (TSTR): does a model learnt from the synthetic table work?
 
-Four classifiers as in P3GM (ICDE 2021) §VI, histogram boosting standing in for XGBoost. The rarer
-class is the positive one. A numeric target is predicted by regression and judged by R²; worse than
-guessing the mean counts as 0. A synthetic table with one class teaches nothing and scores as
-guessing does.
+Four classifiers as in P3GM (ICDE 2021) §VI; the rarer class is the positive one. A numeric target
+is judged by R², at least 0. A synthetic table with one class scores as guessing does.
 """
 
 from __future__ import annotations
@@ -107,8 +105,7 @@ class Predictions:
 
     labels: the classes in the test rows, ascending [classes]; empty for numbers.
     class_scores: how much speaks for each of `labels`, [n, classes].
-    positive: the rarer class of all test rows; of rows drawn from them too, where another may
-      happen to be rarer. Any number for numbers.
+    positive: the rarer class of all test rows, and of rows drawn from them; any number for numbers.
     """
 
     truth: Values
@@ -162,14 +159,11 @@ def predict(
     models: Mapping[str, Estimator] | None = None,
     seed: int = 0,
 ) -> dict[str, Predictions]:
-    """What models trained on `train` say of real test rows, by the model's name.
+    """What models trained on `train` say of real test rows, by name; nothing of one class.
 
     Args:
-      models: unfitted; by default the four classifiers or, for a number, the regressors. Boosters
-        are left out where the training rows hold more than ten classes.
-
-    Returns:
-      Nothing when the test rows cannot tell models apart (one class, or fewer than two rows).
+      models: unfitted; by default the four classifiers or the regressors. Boosters are left out
+        where the training rows hold more than ten classes.
     """
     x, y = task.data(train)
     x_test, y_test = task.data(test)
@@ -206,12 +200,7 @@ def tstr(
     models: Mapping[str, Estimator] | None = None,
     seed: int = 0,
 ) -> Scores:
-    """Scores on real test rows of models trained on `train`, by model, then by metric.
-
-    Returns:
-      {"Logistic regression": {"AUROC": …, "AUPRC": …, "Accuracy": …}, …}, or
-      {"Ridge regression": {"R²": …}, …}; empty as for `predict`.
-    """
+    """Scores on real test rows of models trained on `train`, by model, then by metric."""
     return scores_of(predict(task, train, test, models=models, seed=seed))
 
 
@@ -223,8 +212,7 @@ def scores_of(predictions: Mapping[str, Predictions]) -> Scores:
 def half_widths(predictions: Mapping[str, Predictions], *, seed: int = 0) -> dict[str, float]:
     """Half the width of a 95 % interval of each metric's mean over models, in its unit.
 
-    By bootstrap: the test rows are drawn anew with replacement, the same for every model. What the
-    choice of training rows adds is not in it.
+    By bootstrap of the test rows, the same for every model.
     """
     n = max((len(one.truth) for one in predictions.values()), default=1)
     size, rng = min(n, RESAMPLED_ROWS), np.random.default_rng(seed)

@@ -2,10 +2,9 @@
 
 `Wscore(R, S) = 1 − W₂(R, S) / max‖x − y‖` and, on a projection P with explained variance v,
 `Wscore(R, S, P) = 1 − W₂(RP, SP) / (√v · max‖x − y‖)`; 1 is identical. The maximum is over all
-records that the encoding allows, not over those present, so it is one number for every synthetic
-table. W₂ is the exact optimal transport distance between subsamples, averaged over seeds: even two
-samples of one table score below 1, most of all on the whole space, so compare with the ceiling.
-Source: DP-auto-GAN (ICLR 2020 submission) §4 and Appendix D.
+records that the encoding allows. W₂ is exact between subsamples, averaged over seeds: two samples
+of one table score below 1, most of all on the whole space, so compare with the ceiling. Source:
+DP-auto-GAN (ICLR 2020 submission) §4 and Appendix D.
 """
 
 from __future__ import annotations
@@ -105,10 +104,8 @@ def sliced_score(
 ) -> tuple[float, float]:
     """Sliced Wasserstein score of all rows, in [0, 1], and its standard error over directions.
 
-    On each of many random unit directions the two tables are sorted and compared, which takes
-    n log n time and memory for one number a row and direction. SW₂ is at most W₂ / √d, so that the
-    score is never below the score of the whole space.
-
+    On each of many random unit directions the two tables are sorted and compared. SW₂ is at most W₂
+    / √d, so that the score is never below that of the whole space.
 
     Source: Bonneel, Rabin, Peyré and Pfister, "Sliced and Radon Wasserstein barycenters of
     measures", 2015.

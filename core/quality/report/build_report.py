@@ -36,12 +36,9 @@ def build_report(
     before: pd.DataFrame | None = None,
     rows: tuple[int, int] | None = None,
 ) -> Report:
-    """Compare a synthetic table with the real one.
+    """Compare a synthetic table with the real one, ≥ 1 row each.
 
     Args:
-      real: the table the synthesizer learnt from, ≥ 1 row.
-      synthetic: ≥ 1 row; a column it lacks counts as missing throughout.
-      schema: says which columns are compared (identifiers and text are left out) and the target.
       test: real rows the synthesizer never saw; without it every fourth real row is used.
       on_progress: told what is being measured and the fraction done, in [0, 1].
       save: called with the report so far after each family; single columns come first.
@@ -90,7 +87,6 @@ def _ignore(*_: object) -> None:
 
 
 def _steps(on_progress: Step, *, start: float, share: float) -> Step:
-    """Fractions of one family as fractions of the whole report, in which it has this share."""
     return lambda text, fraction: on_progress(text, start + share * fraction)
 
 
@@ -123,7 +119,6 @@ def _sampled_of(
 
 
 def _with(report: Report, **parts: Any) -> Report:
-    """The report with these fields, validated."""
     return Report(**{**dict(report), **parts})
 
 

@@ -1,8 +1,7 @@
 """outside_report: what may be shown to people outside, made without opening the real table.
 
 It takes the synthetic table, the declared domain, and histograms of real columns where a plan paid
-to release them with noise. Bins come from the declaration, axes from the synthetic rows, so nothing
-here depends on real rows but through the release.
+to release them with noise. Bins come from the declaration, axes from the synthetic rows.
 """
 
 from __future__ import annotations
@@ -71,10 +70,6 @@ def outside_report(
       modelled: synthetic rows in the columns that models see, of which the release counts; None
         where those are the table's.
       rows: how many the synthetic table has, where `synthetic` is a sample of it.
-
-    Raises:
-      ValueError: the table has no rows.
-      SchemaError: it lacks columns of the domain.
     """
     if not len(synthetic):
         raise ValueError(Message("A report needs at least one synthetic row."))
@@ -112,7 +107,6 @@ def outside_report(
 
 
 def _note(released: ReleasedHistograms | None) -> str:
-    """What of the page comes from real rows."""
     if released is None:
         return NOT_SHOWN
     return AS_SHIFTED if released.shifted else WITH_NOISE
@@ -121,12 +115,7 @@ def _note(released: ReleasedHistograms | None) -> str:
 def _pictures(
     frame: pd.DataFrame, each: Floats, domain: Domain, released: ReleasedHistograms | None
 ) -> dict[str, ColumnPicture]:
-    """Every modelled column in its public bins.
-
-    Args:
-      each: [rows], what they count for.
-      released: what was released of real columns, if anything.
-    """
+    """Every modelled column in its public bins; `each` is what rows count for."""
     codec = Codec(domain)
     histograms = Histograms.of(codec, [block.column.name for block in codec.blocks])
     codes = codec.encode(frame).to("cpu")
@@ -142,12 +131,9 @@ def _pictures(
 def _picture(
     bins: Bins, synthetic: Floats, rows: float, released: ReleasedHistograms | None
 ) -> ColumnPicture:
-    """One column in its public bins, beside what was released of it.
+    """One column in its public bins, beside what was released of it, if anything.
 
-    Args:
-      synthetic: counts of synthetic rows [bins], "missing" last where that may be.
-      rows: what all of them count for.
-      released: of real columns; perhaps not of this one.
+    `synthetic` are counts [bins], "missing" last where that may be; all count for `rows`.
     """
     column = bins.block.column
     labels = None

@@ -24,13 +24,11 @@ class Score(_Value):
     """One number of the report with everything a page needs to label it.
 
     Attributes:
-      key, title, unit, goal, low, high, meaning, source: from the metric's declaration.
       value: the measured number; None when it cannot be computed, `note` says why.
       spread: standard deviation over repetitions, where there are any.
-      half_width: half the width of a 95 % interval by bootstrap, where a point could mislead.
+      half_width: of a 95 % interval by bootstrap, where a point could mislead.
       ceiling: the same number measured on real data, where that means something.
       before: the same number of what the model draws by itself, where rows are chosen afterwards.
-      note: what is special about this measurement, in plain words.
     """
 
     key: str
@@ -53,19 +51,17 @@ class ColumnPicture(_Value):
     """One column in both tables. Shares are of all rows, so bars and missing share add up to 1.
 
     Attributes:
-      kind: the column's kind in the schema.
-      scale: "linear" or "log": how bins were spaced.
-      labels: listed kinds: at most 20 labels by falling real share (in order for an ordered column
-        of at most 20), then the rest together.
-      edges: numeric kinds: bin edges, one more than there are shares; dates in seconds since
-        1970-01-01. Bins may have zero width: an atom such as the exact 0 of an amount.
+      scale: how bins were spaced.
+      labels: at most 20 labels by falling real share (in order for an ordered column), then the
+        rest.
+      edges: bin edges, one more than there are shares; dates in seconds. Bins may have zero width:
+        an atom such as the exact 0 of an amount.
       real, synthetic: share of rows per label or bin, in [0, 1]; `real` is empty where nothing of
         the real table may be shown.
       missing_real, missing_synthetic: share of rows without a value.
       outside: share of synthetic rows beyond the real range (drawn in the end bins).
       tvd: 1-way total variation distance; None where `real` is empty.
-      noise: half the width of a 95 % interval around each real share, which was released with
-        noise; None for exact shares.
+      noise: half of a 95 % interval around each noisy real share; None for exact shares.
       shifted: whether real shares are shown as the released table shifts them.
     """
 
@@ -87,8 +83,7 @@ class Projection(_Value):
     """Both tables on the first two principal axes of the real one (outside: of the synthetic one).
 
     Attributes:
-      real, synthetic: at most 1,500 points [x, y] each; `real` is empty outside.
-      before: the same before boosting; none where there was none.
+      real, synthetic, before: at most 1,500 points [x, y] each; `real` is empty outside.
       explained: shares of the real variance on each axis.
       wscore, spread: Wasserstein score on this plane, mean and standard deviation over seeds.
     """
@@ -102,12 +97,7 @@ class Projection(_Value):
 
 
 class Density(_Value):
-    """Shares of rows on a grid over the first two principal axes of the real table.
-
-    Attributes:
-      x, y: edges of the cells, one more than there are cells.
-      real, synthetic: shares [cells of y][cells of x], in [0, 1].
-    """
+    """Shares of rows [cells of y][cells of x] on a grid over the first two principal axes."""
 
     x: list[float]
     y: list[float]
@@ -131,14 +121,11 @@ class PredictionPoint(_Value):
     """How well a column is predicted from the others on real test rows.
 
     Attributes:
-      metric: "AUROC" (two labels), "F1" (longer lists, averaged by label frequency) or "R²"
-        (numbers).
-      real, synthetic: score when trained on the real or the synthetic table; None when it cannot
-        be measured.
+      metric: "AUROC" (two labels), "F1" (longer lists) or "R²" (numbers).
+      real, synthetic: score when trained on that table; None when it cannot be measured.
       baseline: score of guessing without looking at the other columns.
       predictable: whether real-trained prediction beats guessing; others are left out of the gap.
-      half_width: half the width of a 95 % interval of the difference, by bootstrap of test rows.
-      note: why a score is absent.
+      half_width: of a 95 % interval of the difference, by bootstrap of test rows.
     """
 
     column: str
@@ -172,9 +159,6 @@ class GroupCheck(_Value):
     """Two tests of one group of tagged columns, on real rows without noise.
 
     Attributes:
-      group, columns: what was tested.
-      alpha: level of the tests.
-      records: real rows that were looked at.
       two_sample, p_two_sample: MMD² between real and synthetic rows, and its p-value.
       stein, p_stein: the Stein discrepancy of real rows under a score fitted to synthetic ones.
       differs: whether both tests reject at `alpha`.
@@ -195,7 +179,6 @@ class Attack(_Value):
     """One attack on the people in the table, beside what it reaches without their data.
 
     Attributes:
-      key, title, meaning, unit: for people.
       value: how well it works on rows that were learnt from.
       baseline: on rows that were not, or by chance; at the same shares of the target's values.
       lead_needed: by how much the value must be above the baseline for `exposed`; None where no
@@ -219,13 +202,10 @@ class Attack(_Value):
 
 
 class AssociationTable(_Value):
-    """How strongly columns belong together, in both tables; see `core.quality.metrics.association`.
+    """How strongly columns belong together, [m, m]; see `core.quality.metrics.association`.
 
-    Attributes:
-      real: [m, m]; empty outside.
-      synthetic: [m, m].
-      luck: [m, m], how strongly columns that do not belong together may seem to in either table;
-        empty outside.
+    `luck` is how strongly columns that do not belong together may seem to; it and `real` are empty
+    outside.
     """
 
     columns: list[str]
@@ -235,11 +215,9 @@ class AssociationTable(_Value):
 
 
 class ReleasedHistograms(_Value):
-    """Histograms of real columns as a plan released them.
+    """Histograms of n real records as a plan released them.
 
     Attributes:
-      n: records they count, public.
-      noise_std: standard deviation of the noise on each count.
       counts: by column, in the bins of `core.privacy.mechanisms.histograms`, "missing" last.
       shifted: whether a record counts as much as the shift of tagged columns keeps of such ones.
     """
@@ -258,13 +236,7 @@ class ReleasedHistograms(_Value):
 
 
 class BrokenRule(_Value):
-    """A rule that every real row keeps and synthetic ones break.
-
-    Attributes:
-      text: as `core.schema.rules.rules.parse_rule` takes it.
-      columns: that it names.
-      rows: synthetic rows that break it, ≥ 1.
-    """
+    """A rule that every real row keeps and so many synthetic ones break."""
 
     text: str
     columns: tuple[str, ...]
@@ -282,8 +254,8 @@ class SignificantSet(_Value):
 class Report(_Value):
     """Everything the Review page shows. Empty parts are not measured yet (`complete` is False).
 
-    `view` is "inside" when it was made from real rows without noise, for eyes inside the
-    organisation only; "outside" when nothing in it was but what a plan paid for.
+    `view` is "inside" when it was made from real rows without noise, "outside" when nothing in it
+    was but what a plan paid for.
     """
 
     view: View = "inside"
