@@ -28,7 +28,7 @@ from core.privacy.plan import Guarantee, Plan
 from core.proposing.propose import infer_schema
 from core.quality.report.types import Report
 from core.reading.raw_cells import raw_frame
-from core.reading.typed_frames import frame_as_declared
+from core.reading.typed_cells import frame_as_declared
 from core.runs.execution.threads import limit_threads
 from core.schema.column import Column
 from core.schema.form import FileForm

@@ -25,7 +25,7 @@ _THRESHOLDS = 128  # tried on the first half of the draws
 
 @dataclass(frozen=True)
 class Guesses:
-    """What an auditor of one run said: of m canaries it dared to guess r ≤ m and was right in v ≤ r."""
+    """What an auditor said of one run: of m canaries r ≤ m were guessed, v ≤ r of them right."""
 
     canaries: int
     guessed: int
@@ -82,7 +82,7 @@ def bound_from_guesses(guesses: Guesses, *, delta: float, confidence: float) -> 
 
 
 def guess(scores: Floats, present: NDArray[np.bool_], guessed: int) -> Guesses:
-    """Say "in" of the highest scores [m] and "out" of the lowest, half each; abstain from the rest."""
+    """Say "in" of the highest scores, "out" of the lowest, half each; abstain from the rest."""
     half = guessed // 2
     order = np.argsort(scores, kind="stable")
     lowest, highest = order[:half], order[len(order) - half :]

@@ -34,7 +34,7 @@ from core.audit.watched_table import (
 )
 from core.encoding.codec import Codec, Codes
 from core.encoding.person_rows import PersonRows
-from core.models.events import FitEvent, Signal
+from core.models.events import Signal
 from core.models.registry import synthesizer
 from core.models.step import FitContext
 from core.privacy.plan import Plan
@@ -91,13 +91,9 @@ def audit_table(canaries: int, others: int, *, rows: int = 1) -> AuditTable:
     return AuditTable(domain, Codec(domain).encode(frame), canaries, rows)
 
 
-def _go_on(_: FitEvent) -> Signal:
-    return Signal.GO_ON
-
-
 def _fit(table: WatchedTable, plan: Plan, seed: int) -> None:
     with tempfile.TemporaryDirectory(prefix="audit-") as folder:
-        context = FitContext(on_event=_go_on, folder=Path(folder), seed=seed)
+        context = FitContext(on_event=lambda _: Signal.GO_ON, folder=Path(folder), seed=seed)
         synthesizer(plan.model).fit(table, plan, context)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.person_rows import PersonRows
-from core.privacy.dpsgd.gradient import GradientMechanism, NoisyGradient, SampledRelease
+from core.privacy.dpsgd.gradient import ClippedGradient, NoisyGradient, SampledRelease
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism, Rows
 from core.privacy.plan import Budget, Phase, Plan
@@ -40,7 +40,7 @@ class ObservedRelease:
     """
 
     phase: Phase
-    mechanism: Mechanism | GradientMechanism
+    mechanism: Mechanism
     view: View | None
     released: Tensor
     call: int
@@ -136,7 +136,6 @@ class WatchedTable(PrivateTable):
         once: Callable[[], Tensor],
         summed: Callable[[Tensor], Tensor],
     ) -> Tensor:
-        """Every repetition shown; what the model is handed."""
         phase, call = self.plan.phase(phase_name), self._calls
         self._calls += 1
         try:
@@ -150,12 +149,10 @@ class WatchedTable(PrivateTable):
         return released if self._fixed is None else self._fixed.at(call, released)
 
 
-_Seen = Callable[[GradientMechanism, Callable[[], Tensor], Callable[[Tensor], Tensor]], Tensor]
+_Seen = Callable[[ClippedGradient, Callable[[], Tensor], Callable[[Tensor], Tensor]], Tensor]
 
 
 class _WatchedRelease(SampledRelease):
-    """A `SampledRelease` of a watched table."""
-
     __slots__ = ("_inner", "_seen")
 
     def __init__(self, inner: SampledRelease, seen: _Seen):
@@ -166,7 +163,7 @@ class _WatchedRelease(SampledRelease):
         """See `SampledRelease`."""
         return self._inner.expected_batch
 
-    def step(self, mechanism: GradientMechanism) -> NoisyGradient:
+    def step(self, mechanism: ClippedGradient) -> NoisyGradient:
         """See `SampledRelease.step`."""
         last: list[NoisyGradient] = []
 
@@ -215,9 +212,9 @@ def together(observed: ObservedRelease, codes: Rows) -> Tensor:
     return observed.mechanism.statistic(rows, ones)[:-1]
 
 
-def _with_draws(mechanism: Mechanism | GradientMechanism, rows: Tensor) -> Tensor:
+def _with_draws(mechanism: Mechanism, rows: Tensor) -> Tensor:
     """Rows as a gradient takes them: behind each record, numbers of the auditor's own drawing."""
-    normals, uniforms = cast("GradientMechanism", mechanism).draws  # it has views of rows
+    normals, uniforms = cast("ClippedGradient", mechanism).draws  # it has views of rows
     if not normals and not uniforms:
         return rows
     own = (torch.randn(len(rows), normals), torch.rand(len(rows), uniforms))

@@ -342,5 +342,4 @@ def _decode_numeric(block: Block, state: NDArray[Any], value: Floats) -> pd.Seri
 
 
 def _first_code(block: Block) -> int:
-    """Index of the state of the first code that stands for missing."""
     return len(block.states) - len(block.column.codes)

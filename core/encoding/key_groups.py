@@ -1,22 +1,38 @@
-"""Pairs and groups of people, made by each one's own key.
+"""In which order records are read, and pairs and groups of people, made by each one's own key.
+
+Rows are read in an order fixed by their number alone: consecutive ones are random pairs, and one
+that is replaced keeps its position and its pair.
 
 Were people paired in the order of their keys' hashes, one who came in place of another would
 re-form all pairs between. So the people of a group come from one bucket: the public hash of a
 person's key, modulo the number of buckets, which follows from the public number of people. Those
 with the smallest hashes in a bucket form its one group; a bucket of fewer has none. Whoever leaves
 changes one bucket and whoever joins another, and nothing else moves.
-
-Where records are rows, one that is replaced keeps its position in the file, which is public, and
-pairs follow from positions alone (`core.encoding.public_order`).
 """
 
 from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+_KEY = 0x5EED  # public
+
+
+def public_order(n: int) -> NDArray[np.int64]:
+    """Which of n records comes first, second, …: a permutation of 0 … n - 1, int64 [n]."""
+    return np.random.Generator(np.random.Philox(key=_KEY)).permutation(n)
+
+
+def positions_in_order(n: int) -> NDArray[np.unsignedinteger[Any]]:
+    """Where each of n records comes in `public_order`: its inverse, uint32 or uint64 [n]."""
+    positions: NDArray[np.unsignedinteger[Any]]
+    positions = np.empty(n, dtype=np.uint32 if n <= 2**32 else np.uint64)
+    positions[public_order(n)] = np.arange(n, dtype=positions.dtype)
+    return positions
 
 
 def bucket_count(n: int, size: int) -> int:

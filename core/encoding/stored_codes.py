@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Codec, Codes
-from core.encoding.public_order import positions_in_order
+from core.encoding.key_groups import positions_in_order
 
 PILE_BYTES = 64 * 2**20  # of a stretch of the file that is put in order at once
 KEPT_BYTES = 64 * 2**20  # of the file that stay mapped, as a guess, before pages are given back

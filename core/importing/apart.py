@@ -229,7 +229,6 @@ def _environment(request: Request) -> dict[str, str]:
 
 
 def _died(cried: IO[bytes], bounds: ReadBounds, outside: bool) -> TableReadError:
-    """Why a process that gave no answer has ended, as far as its last words tell."""
     cried.seek(max(0, cried.seek(0, os.SEEK_END) - WORDS_END))
     words = cried.read()
     if any(sign in words for sign in (b"memory allocation", b"bad_alloc", b"MemoryError")):

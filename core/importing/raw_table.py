@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 from pydantic import PlainSerializer, TypeAdapter
 
-from core.importing.record_stream import DrawnRows
+from core.importing.record_hashes import DrawnRows
 from core.message import Text
 from core.proposing.profile import Profile
 from core.proposing.propose import Counts, propose_table

@@ -75,7 +75,9 @@ def estimate_overlap(
 ) -> Overlap | None:
     """The overlap of a table with that of a sample under the same key; None without any."""
     found = _one_way(new, old, n=n)
-    if (found is not None and found.same_people) or _singles(old.sample) > REPEATED * old.sample.n:
+    counts = np.unique(row_hashes(old.sample.columns, old.sample.n), return_counts=True)[1]
+    repeats = (counts == 1).sum() <= REPEATED * old.sample.n
+    if (found is not None and found.same_people) or not repeats:
         return found
     # where the earlier table repeats its rows, those that are single in the new one tell more
     rows = new.n if n is None else n
@@ -83,11 +85,6 @@ def estimate_overlap(
     if turned is None or not turned.same_people:
         return found
     return replace(turned, of_new=turned.of_old, of_old=turned.of_new)
-
-
-def _singles(table: HashedTable) -> int:
-    counts = np.unique(row_hashes(table.columns, table.n), return_counts=True)[1]
-    return int((counts == 1).sum())
 
 
 def _one_way(new: HashedTable, old: RecordSample, *, n: int | None) -> Overlap | None:
@@ -139,7 +136,6 @@ def _matched(new: HashedTable, old: HashedTable) -> list[tuple[HashedColumn, Has
 
 
 def _alike(old: HashedColumn, new: HashedColumn) -> float:
-    """How much alike two columns' values are, in [0, 1]; 0 for no match."""
     keys = old.key_like and new.key_like
     if len(old.distinct) > LOOK and (new.positions_of(old.distinct[:LOOK]) < 0).all():
         return 0.0

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from core.encoding.key_groups import bucket_count, positions_by_key
+from core.encoding.key_groups import bucket_count, positions_by_key, public_order
 from core.encoding.person_rows import PersonRows
-from core.encoding.public_order import public_order
 from core.encoding.stored_codes import StoredCodes
 from core.privacy.mechanisms import noise
 from core.privacy.mechanisms.additive import Mechanism, Rows, Statistic
@@ -316,7 +315,7 @@ class PrivateTable:
         records = Records(self.__codes, self.n, self.__people, self.__present)
         if size > 1 and self.__hashes is not None:
             buckets = bucket_count(self.n, size)
-            records = records.placed(positions_by_key(self.__hashes, size, buckets))
+            records = records.at(positions_by_key(self.__hashes, size, buckets))
         work = ChunkedStatistic(
             records,
             mechanism,

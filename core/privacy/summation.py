@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future
-from contextlib import closing
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from core.encoding.person_rows import PersonRows
 from core.privacy.mechanisms.additive import Rows, Statistic, check_parts
-from core.privacy.threads import threads_of_one_processor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,7 +45,7 @@ class Records:
     people: PersonRows | None = None
     present: NDArray[np.bool_] | None = None
 
-    def placed(self, indices: NDArray[np.int64]) -> Records:
+    def at(self, indices: NDArray[np.int64]) -> Records:
         """One row of each record at these indices, int64 [p], and nobody at -1, as p records."""
         somebody = indices >= 0
         chosen = np.where(somebody, indices, 0)
@@ -206,3 +205,16 @@ def added(parts: Iterable[Tensor]) -> Tensor:
     if total is None:
         raise ValueError("There is nothing to add.")
     return total
+
+
+@contextmanager
+def threads_of_one_processor(count: int) -> Iterator[Executor]:
+    """Threads whose results are, to the last bit, those of one processor."""
+    import torch  # pages import what imports this module, and compute nothing
+
+    threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            yield pool
+    finally:
+        torch.set_num_threads(threads)  # what one thread sets, every later one begins with

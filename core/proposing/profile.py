@@ -167,7 +167,6 @@ class Picture:
 
 
 def _bars_of_labels(counts: pd.Series[int], column: Column, bare: ColumnProfile) -> ColumnProfile:
-    """Bars of a listed kind, or how many values of a surrogate's occur once."""
     if counts.empty:
         return bare
     if column.kind.surrogate:

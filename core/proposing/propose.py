@@ -134,7 +134,6 @@ def propose_column(tally: Tally, name: str) -> SchemaColumn:
 
 
 def _native_column(name: str, tally: Tally, form: Form | None) -> tuple[SchemaColumn, list[str]]:
-    """How to read a column of a source that has types, and doubts."""
     cells, doubts = pa.array(tally.values), list[str]()
     kind, dtype = cells.type, dtype_of(native_values(cells))
     means = Kind.TEXT if dtype == "str" else Kind.BOOLEAN if dtype == "bool" else Kind.NUMBER

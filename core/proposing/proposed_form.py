@@ -174,7 +174,6 @@ def _without_groups(text: _Text, form: Form) -> tuple[_Text, Form]:
 
 
 def _beyond_doubt(text: _Text, mark: str, form: Form) -> bool:
-    """Whether a mark between digits can only group them."""
     group = re.escape(mark)
     if mark in SURE_MARKS:
         # numbers differ in length; telephone numbers and serial numbers do not
@@ -319,7 +318,6 @@ def _number_dtype(text: _Text, name: str) -> tuple[str, list[str]]:
 
 
 def _finite(values: pa.Array) -> pa.Array:
-    """The values, absent where one says that it is infinite."""
     infinite = pc.match_substring_regex(values, INFINITE)
     return pc.if_else(infinite, pa.scalar(None, values.type), values)
 

@@ -82,7 +82,6 @@ class ParquetParts:
         return text
 
     def _settle(self) -> tuple[pa.Schema, set[str]]:
-        """The columns of all parts, and which are dictionaries in all of them."""
         settled, listed, rows = pa.schema([]), set[str](), 0
         for part in self.files:
             with self._opened(part) as file:

@@ -91,7 +91,6 @@ def _groups(footer: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
 
 
 def _fitting(footer: pq.FileMetaData) -> int:
-    """Rows of a batch, fewer where cells are long in the file."""
     unpacked = sum(group.total_byte_size for group in _groups(footer))
     fitting = int(BATCH_BYTES * footer.num_rows // max(1, unpacked))
     return max(1, min(batch_rows(footer.num_columns), fitting))

@@ -60,7 +60,6 @@ def check_sheet(path: Path, name: str, limits: ReadLimits) -> int:
 
 
 def _part(archive: zipfile.ZipFile, name: str) -> str:
-    """The path of a sheet's XML."""
     roots = (_tree(archive, part) for part in ("xl/workbook.xml", "xl/_rels/workbook.xml.rels"))
     sheets, relations = roots
     wanted = next(
@@ -98,7 +97,6 @@ def _extent(stream: BinaryIO, limits: ReadLimits) -> tuple[int, int, int]:
 
 
 def _pieces(stream: BinaryIO) -> Iterator[bytes]:
-    """The XML in pieces that end between two tags."""
     rest = b""
     while chunk := stream.read(CHUNK):
         chunk = rest + chunk

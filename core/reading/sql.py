@@ -117,7 +117,9 @@ def _connected(url: URL) -> Iterator[Connection]:
             options["postgresql_readonly"] = True
         else:
             raw: Any = connection.connection.driver_connection
-            raw.set_authorizer(_judge)
+            raw.set_authorizer(
+                lambda action, *_: sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+            )
         yield connection.execution_options(**options)
         connection.rollback()
 
@@ -138,7 +140,3 @@ def _engine(url: URL) -> Engine:
             "Reading PostgreSQL needs a driver. Nothing was read. Install it with `{command}`.",
             command=EXTRAS,
         ) from None
-
-
-def _judge(action: int, *_names: str | None) -> int:
-    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY

@@ -260,7 +260,6 @@ def _series(values: pa.Array) -> Series:
 
 
 def _step(values: pa.Array) -> float | None:
-    """The step of different raw cells; None where these are no numbers or dates."""
     natural = native_values(values).dropna()
     if pd.api.types.is_datetime64_any_dtype(natural.dtype):
         return date_step(to_numbers(natural, Column(name="x", kind=Kind.DATETIME)))

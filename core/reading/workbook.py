@@ -81,7 +81,6 @@ class Workbook:
     def _first_filled(
         self, book: CalamineWorkbook, listed: list[tuple[str, bool]]
     ) -> CalamineSheet:
-        """The first sheet with cells that a person sees, else the first hidden one."""
         passed = 0
         for name, visible in sorted(listed, key=lambda one: not one[1]):  # stable: file order
             errors = check_sheet(self.path, name, self.limits)

@@ -267,7 +267,6 @@ def _fit(values: Series, dtype: str) -> Series:
 
 
 def _seconds(series: Series, date_format: str | None) -> Numbers:
-    """Dates as seconds since 1970-01-01, NaN where absent or not a date."""
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         return _stamp_seconds(series)
     codes, distinct = pd.factorize(to_labels(series))  # a text column repeats its dates
@@ -284,7 +283,6 @@ def _stamp_seconds(series: Series) -> Numbers:
 
 
 def _from_seconds(seconds: Numbers, column: Column) -> Series:
-    """Seconds to dates, as text in `date_format` or as the dtype they arrived in."""
     absent = np.isnan(seconds)
     micros = np.where(absent, 0, np.rint(np.where(absent, 0, seconds) * SECOND)).astype(np.int64)
     stamps = pd.Series(micros.view("datetime64[us]"), name=column.name).mask(absent)

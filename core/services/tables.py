@@ -13,11 +13,10 @@ from dataclasses import asdict
 import pandas as pd
 
 from core.message import Message, from_json, to_say
-from core.proposing.categories import count_labels, merged_below
 from core.proposing.kinds import infer_tally
 from core.proposing.misfits import fates, misfit_words
 from core.proposing.profile import ColumnProfile
-from core.proposing.rare import danger
+from core.proposing.rare import count_labels, danger, merged_below
 from core.reading.tally import Tally
 from core.reading.typed_cells import typed_tally
 from core.runs.records import TableRecord

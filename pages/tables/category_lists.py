@@ -8,8 +8,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
-from core.proposing.categories import falling, labels_from
-from core.proposing.rare import FEW_ROWS
+from core.proposing.rare import FEW_ROWS, falling, labels_from
 from core.runs.records import TableRecord
 from core.schema.column import Column, Kind
 from core.services import tables

@@ -20,7 +20,7 @@ from core.reading import opening, raw_cells, typed_cells
 from core.reading.address import Address, Allowed
 from core.reading.cells import ReadLimits
 from core.reading.raw_cells import Source
-from core.reading.typed_frames import frame_as_declared
+from core.reading.typed_cells import frame_as_declared
 from core.schema.form import DELIMITERS, FileForm
 from core.schema.schema import Schema
 from tests.contract.spelled_columns import COLUMNS, SpelledColumn

@@ -16,7 +16,7 @@ import pytest
 from core.encoding import stored_codes
 from core.encoding.codec import Codec, Codes
 from core.encoding.holdout import split_rows, training_batches
-from core.encoding.public_order import positions_in_order, public_order
+from core.encoding.key_groups import positions_in_order, public_order
 from core.encoding.stored_codes import StoredCodes, bytes_needed, store_codes
 from core.schema.column import Column, Kind
 from core.schema.schema import Domain, Schema

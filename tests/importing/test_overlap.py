@@ -13,13 +13,13 @@ import pytest
 
 from core.importing.record_hashes import (
     ROWS,
+    DrawnRows,
     HashedTable,
     RecordSample,
     sample_records,
     table_digest,
 )
 from core.importing.record_overlap import Overlap, estimate_overlap
-from core.importing.record_stream import DrawnRows
 from core.reading.raw_cells import raw_frame
 from core.services.sample_tables import sample_table
 from tests.reading.files import read_table
@@ -193,13 +193,13 @@ def test_rows_that_pass_by_have_one_sum_in_any_order(visits: pd.DataFrame) -> No
 
 
 def test_few_of_many_rows_are_drawn_whatever_their_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.importing.record_stream.COMPARED", 500)
+    monkeypatch.setattr("core.importing.record_hashes.COMPARED", 500)
     narrow = pd.DataFrame({"x": np.arange(20_000)})
     rows = passed(narrow, size=300)
     drawn = rows.rows()["x"].to_numpy()
     assert (rows.n, len(drawn), len(set(drawn))) == (20_000, 500, 500)
     assert 8_000 < drawn.mean() < 12_000 and np.abs(np.diff(drawn)).mean() > 5_000
-    monkeypatch.setattr("core.importing.record_stream._BYTES", 8 * 300)
+    monkeypatch.setattr("core.importing.record_hashes._BYTES", 8 * 300)
     assert 100 < len(passed(narrow, size=300).rows()) < 500
 
 

@@ -57,7 +57,7 @@ def test_what_is_told_of_a_table_survives_a_process(tmp_path: Path, proposing: b
 def test_a_part_of_many_rows_is_kept_to_compare(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.importing.record_stream.COMPARED", 3)
+    monkeypatch.setattr("core.importing.record_hashes.COMPARED", 3)
     raw = keep_rows(Batches(FIRST, FIRST), tmp_path / "rows", proposing=True)
     assert raw.schema is not None and raw.drawn is not None
     part = raw.compared(raw.schema)

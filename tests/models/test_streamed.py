@@ -13,7 +13,7 @@ import torch
 
 from core.encoding import stored_codes
 from core.encoding.codec import Codes
-from core.encoding.public_order import public_order
+from core.encoding.key_groups import public_order
 from core.encoding.stored_codes import StoredCodes, store_codes
 from core.models.pearl.characteristic_function import PairDistance
 from core.models.saved_model import Fitted

@@ -68,7 +68,7 @@ def functional_clipped_sum(
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionalGradient(Mechanism):
-    """A `GradientMechanism` of any module.
+    """A `ClippedGradient` of any module.
 
     Attributes:
       module: without layers that mix records.

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from core.privacy.dpsgd.dense import SLOPE, Dense, GradFactor
-from core.privacy.dpsgd.gradient import ClippedGradient, GradientMechanism
+from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.mechanisms.additive import Mechanism
 from tests.privacy import toys
 
@@ -82,7 +82,7 @@ def gradient(shape: Sequence[int] = SHAPES["deep"], clip_norm: float = 0.5) -> C
 class OnCodes(Mechanism):
     """A gradient mechanism as the harness wants it: rows are codes of `toys.table`."""
 
-    inner: GradientMechanism
+    inner: ClippedGradient
     noise: Literal["gaussian"] = "gaussian"
 
     @property
@@ -93,7 +93,7 @@ class OnCodes(Mechanism):
         return whole(self.inner, view(rows), mask.float()).double()
 
 
-def whole(mechanism: GradientMechanism, rows: Tensor, mask: Tensor) -> Tensor:
+def whole(mechanism: ClippedGradient, rows: Tensor, mask: Tensor) -> Tensor:
     """What one batch adds up to, [size + 1]: its records, and the term that looks at them all."""
     total = mechanism.statistic(rows, mask)
     once = mechanism.batch_term(rows[mask > 0])

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from core.privacy.dpsgd import gradient as dpsgd
-from core.privacy.dpsgd.gradient import GradientMechanism, NoisyGradient, SampledRelease
+from core.privacy.dpsgd.gradient import ClippedGradient, NoisyGradient, SampledRelease
 from core.privacy.dpsgd.stream import SecretStream
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
@@ -101,7 +101,7 @@ def left_out(n: int) -> list[int]:
 def check_omission(
     total: Callable[[list[int]], Tensor],
     everybody: list[int],
-    mechanism: Mechanism | GradientMechanism,
+    mechanism: Mechanism,
     streams: Streams,
     tolerance: float,
 ) -> float:
@@ -140,7 +140,7 @@ class OmittingRelease(SampledRelease):
     skip_parts = False  # whether the engine's own refusal is switched off, for mutants
     checks, worst = 0, 0.0
 
-    def step(self, mechanism: GradientMechanism) -> NoisyGradient:
+    def step(self, mechanism: ClippedGradient) -> NoisyGradient:
         if self.skip_parts:
             self._checked = True
         self.turn = getattr(self, "turn", -1) + 1

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from core.privacy.accounting.accountant import epsilon, guarantee
-from core.privacy.accounting.accounted_phase import accounted_phases
+from core.privacy.accounting.groups import accounted_phases
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import NotAdditiveError, Rows
 from core.privacy.mechanisms.noise import DeterministicNoise

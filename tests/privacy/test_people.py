@@ -71,7 +71,7 @@ class OmittingPeople(PrivateTable):
             if group_size > 1:
                 buckets = bucket_count(people.n, group_size)  # n is public and stays
                 members = positions_by_key(rest.hashes, group_size, buckets)
-                placed = Records(here, rest.n, rest).placed(members)
+                placed = Records(here, rest.n, rest).at(members)
                 return statistic(placed.codes, torch.from_numpy(placed.present).float())
             return statistic(here, torch.from_numpy(rest.weights))
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from core.proposing.categories import count_labels, falling, labels_from, merged_below
 from core.proposing.kinds import infer_tally
-from core.proposing.rare import OTHER
+from core.proposing.rare import OTHER, count_labels, falling, labels_from, merged_below
 from core.reading.tally import Tally
 from core.schema.column import Column, Kind, Provenance, SchemaColumn
 

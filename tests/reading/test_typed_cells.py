@@ -17,8 +17,13 @@ from hypothesis import strategies as st
 from core.encoding.codec import Codec
 from core.reading.raw_cells import as_written, raw_frame
 from core.reading.tally import count_cells
-from core.reading.typed_cells import says_nothing, typed_column, typed_rows, typed_tally
-from core.reading.typed_frames import frame_as_declared
+from core.reading.typed_cells import (
+    frame_as_declared,
+    says_nothing,
+    typed_column,
+    typed_rows,
+    typed_tally,
+)
 from core.schema.column import Column, DomainColumn, Kind
 from core.schema.form import Form
 from core.schema.labels import code_indices, is_absent, to_labels, to_numbers

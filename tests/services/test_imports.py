@@ -213,7 +213,7 @@ def test_the_same_people_are_recognised(
     store: RunStore, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """Equal rows in another order, and a part of them; strangers are not."""
-    monkeypatch.setattr("core.importing.record_stream.COMPARED", most)
+    monkeypatch.setattr("core.importing.record_hashes.COMPARED", most)
     first = bring(store, rows())
     mixed = rows().sample(frac=1.0, random_state=3).reset_index(drop=True)
     again, part = bring(store, mixed, "again"), bring(store, mixed.iloc[:1_400], "part")

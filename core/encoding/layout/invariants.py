@@ -86,7 +86,6 @@ def _short(column: Column, few: pd.DataFrame) -> bool:
 
 
 def _numeric(few: pd.DataFrame, columns: Sequence[Column]) -> Iterator[AnyRule]:
-    """Rules about numbers and dates that a few rows keep."""
     by_name = {column.name: column for column in columns}
     numbers = [c.name for c in columns if c.kind.numeric and few[c.name].nunique() > 1]
     values = {name: to_numbers(few[name], by_name[name]) for name in numbers[:MOST_COLUMNS]}
@@ -114,7 +113,6 @@ def _numeric(few: pd.DataFrame, columns: Sequence[Column]) -> Iterator[AnyRule]:
 def _holding(
     rule: AnyRule, frame: pd.DataFrame, columns: Mapping[str, Column], random: np.random.Generator
 ) -> Invariant | None:
-    """The rule if all rows keep it and shuffled ones would not."""
     if isinstance(rule, Determines):
         source, result = (labels_of(frame[name]) for name in rule.columns)
         pairs = pd.DataFrame({"source": source, "result": result}).drop_duplicates()

@@ -144,7 +144,6 @@ class Layout:
         return () if self._person is None else (*self._person.columns, *self._person.constant)
 
     def _sorted(self, table: pd.DataFrame, who: NDArray[np.intp]) -> pd.DataFrame:
-        """Each person's rows in the order that was declared, missing values last."""
         name = None if self._person is None else self._person.order
         column = next((one for one in self.output.modelled if one.name == name), None)
         if column is None or self._assembler is None:

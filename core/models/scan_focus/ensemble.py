@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from core.models.scan_focus.matching import MixtureMatcher
-from core.privacy.threads import threads_of_one_processor
+from core.privacy.summation import threads_of_one_processor
 
 
 class MixtureEnsemble:

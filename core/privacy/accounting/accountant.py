@@ -15,7 +15,7 @@ Two neighbouring relations:
     alone, and those with batches of groups the RDP alone.
 
 Where a person may have `rows` = m > 1 records that nobody can put together, "one record" is m of
-them throughout (`core.privacy.accounting.accounted_phase`, `groups`).
+them throughout (`core.privacy.accounting.groups`).
 
 A phase that fails with some probability (a threshold lets through what one person alone holds) is a
 Gaussian without the failure: ε is taken at what is left of δ when all failures are subtracted,
@@ -35,9 +35,8 @@ from dp_accounting.pld import privacy_loss_distribution as plds
 
 from core.message import Message
 from core.privacy.accounting import curves
-from core.privacy.accounting.accounted_phase import AccountedPhase, accounted_phases
-from core.privacy.accounting.gaussian_losses import gaussian_pld
-from core.privacy.accounting.groups import mixture_pld
+from core.privacy.accounting.curves import gaussian_pld
+from core.privacy.accounting.groups import AccountedPhase, accounted_phases, mixture_pld
 from core.privacy.accounting.rdp import rdp_divergences, rdp_epsilon
 from core.privacy.accounting.scale_search import smallest_scale
 from core.privacy.plan import LARGEST_EPSILON, Budget, Guarantee, Phase

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
 from numpy.typing import NDArray
 from scipy import optimize
 from scipy.special import log_ndtr
@@ -120,3 +121,24 @@ def _lower_hull(x: Floats, y: Floats) -> NDArray[np.int64]:
             hull.pop()
         hull.append(i)
     return np.array(hull)
+
+
+def gaussian_pld(sigma: float, *, interval: float) -> Any:
+    """The distribution of one Gaussian, that of the library's `from_gaussian_mechanism`."""
+    loss = _GridLosses(sigma)
+    bounds = loss.connect_dots_bounds()
+    upper = math.ceil(bounds.epsilon_upper / interval)
+    lower = math.floor(bounds.epsilon_lower / interval)
+    deltas = loss.get_delta_for_epsilon(np.arange(lower, upper + 1) * interval)
+    masses = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, lower, upper, deltas)
+    return PrivacyLossDistribution(masses)
+
+
+class _GridLosses(GaussianPrivacyLoss):  # type: ignore[misc]  # the library has no types
+    """The library's losses; deltas come for whole arrays of ε."""
+
+    def get_delta_for_epsilon(self, epsilon: Floats) -> Floats:
+        """The hockey-stick divergence at each ε, float64 [m]."""
+        noise_values = self.inverse_privacy_loss(epsilon)
+        below = np.exp(epsilon + self.mu_lower_log_cdf(noise_values))
+        return np.asarray((self.mu_upper_cdf(noise_values) - below).clip(0.0, 1.0))

@@ -16,13 +16,55 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as plds
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import logsumexp
+
+from core.privacy.plan import Phase
+
+
+class AccountedPhase(NamedTuple):
+    """A phase, hashable.
+
+    Attributes:
+      noise: noise multiplier, or ρ of zCDP; of a group's batches that of one record, else of all.
+      rate: Poisson rate of one record; 1 when all take part.
+      rows: records that may come into a batch for one; 1 where all take part.
+    """
+
+    kind: str
+    noise: float
+    rate: float
+    runs: int
+    rows: int = 1
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a batch may hold any number of a group's records."""
+        return self.rows > 1
+
+
+def accounted_phase(phase: Phase, rows: int = 1) -> AccountedPhase:
+    """A phase as it counts for `rows` ≥ 1 records that are one person's."""
+    if phase.mechanism == "zcdp":
+        assert phase.rho is not None
+        return AccountedPhase("zcdp", phase.rho * rows**2, 1.0, phase.count)
+    if phase.mechanism == "laplace" and phase.sampling_rate is not None:
+        raise ValueError(f"Phase '{phase.name}': sampled Laplace noise is not accounted for.")
+    rate = 1.0 if phase.sampling_rate is None else phase.sampling_rate
+    if rate < 1.0:
+        return AccountedPhase(phase.mechanism, phase.noise_multiplier, rate, phase.count, rows)
+    return AccountedPhase(phase.mechanism, phase.noise_multiplier / rows, rate, phase.count)
+
+
+def accounted_phases(phases: Sequence[Phase], rows: int) -> tuple[AccountedPhase, ...]:
+    """See `accounted_phase`."""
+    return tuple(accounted_phase(phase, rows) for phase in phases)
+
 
 Floats = NDArray[np.float64]
 _FINE = 5.0  # grid points a standard deviation, and a sensitivity; see `mixture_renyi`

@@ -19,8 +19,7 @@ from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import DEFAULT_RDP_ORDERS, compute_epsilon
 from numpy.typing import NDArray
 
-from core.privacy.accounting.accounted_phase import AccountedPhase
-from core.privacy.accounting.groups import mixture_renyi, replaced_renyi
+from core.privacy.accounting.groups import AccountedPhase, mixture_renyi, replaced_renyi
 
 _FEW = (2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 45.0, 63.0, 128.0)
 

@@ -102,7 +102,6 @@ def second_opinion(phases: Sequence[Phase], delta: float, *, rows: int = 1) -> S
 
 
 def _why_not(phase: Phase, rows: int) -> str:
-    """Why Opacus cannot express a phase; empty where it can."""
     if phase.mechanism == "laplace":
         return Message("Laplace noise")
     if phase.mechanism == "zcdp":

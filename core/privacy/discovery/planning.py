@@ -108,7 +108,6 @@ def complete(column: SchemaColumn) -> bool:
 
 
 def _open_lists(wanted: Unbought) -> int:
-    """Lists in which labels have to be found."""
     return sum(not complete(column) for column in wanted.listed) + len(wanted.rules)
 
 

@@ -189,7 +189,7 @@ def _open_rule(rule: Determines | Combinations, schema: Schema) -> bool:
 
 
 def _bare(column: SchemaColumn) -> SchemaColumn:
-    """The column with what its kind says, as its own proposal: what is set later is the steward's."""
+    """What the kind says, as its own proposal: what is set later counts as the steward's."""
     labels = column.categories or ()
     pair = column.kind is Kind.BOOLEAN and {x.lower() for x in labels} in BOOLEAN_PAIRS
     bare = column.model_copy(

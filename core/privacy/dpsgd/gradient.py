@@ -6,7 +6,7 @@ records and zero for an absent one. It runs thousands of times on Poisson batche
 draws a batch, computes, adds noise and divides by the expected batch size. The realised size never
 leaves.
 
-What a statistic draws for a record (`GradientMechanism.draws`) comes with the record's row: fresh,
+What a statistic draws for a record (`ClippedGradient.draws`) comes with the record's row: fresh,
 secret, and gone with the record when it is left out. A statistic that draws for itself is refused,
 as is one whose parts do not add up. What looks at a whole batch is a term of its own
 (`batch_term`), computed once a batch.
@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import torch
@@ -49,65 +49,6 @@ _ROUNDING = 1e-5, 1e-7  # extra noise for float32 sums: a share, and a share per
 _ROUNDING_OF_PASSES = _ROUNDING[0] * CANCELLING**-0.5, _ROUNDING[1] * CANCELLING**-0.5
 
 
-class GradientMechanism(Mechanism, Protocol):
-    """A `Mechanism` with Gaussian noise whose last coordinate counts clipped records.
-
-    Its Δ is √(C² + (C/10)²) for clip norm C; with C = inf (no privacy) it is inf.
-    """
-
-    @property
-    def noise(self) -> Literal["gaussian"]:
-        """Which noise Δ is stated for."""
-        ...
-
-    @property
-    def clip_norm(self) -> float:
-        """C > 0."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Number of parameters; the statistic has one entry more."""
-        ...
-
-    @property
-    def draws(self) -> Draws:
-        """How many random numbers follow a record in its row."""
-        ...
-
-    @property
-    def several_passes(self) -> bool:
-        """Whether one row may pass a layer several times; noise then covers more rounding."""
-        ...
-
-    @property
-    def rounded_entries(self) -> int:
-        """One: a record whose norm is about C is clipped or not by rounding."""
-        return 1
-
-    def statistic(self, rows: Any, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Float32 [size + 1], Σᵢ mᵢ (clipped gradient, weight if it was clipped).
-
-        Args:
-          rows: float32 [b, width + draws], b ≥ 0; a record's summand is a function of its row. Or
-            [b, m, width + draws], b people with m rows or fewer, whose summand is the clipped mean.
-          mask: float [b]; of people [b, m], what each row counts for.
-        """
-        ...
-
-    def batch_term(self, rows: Tensor) -> Tensor | None:
-        """What looks at a whole batch, clipped by itself; None where there is no such thing.
-
-        Args:
-          rows: float32 [·, width + draws], of the batch, or of the first `ROWS_AT_ONCE` of a larger
-            one; a person's rows one by one.
-
-        Returns:
-          float32 [size], added to the sum once; its bound is part of `sensitivity`.
-        """
-        ...
-
-
 def clipped_weight(scale: Tensor, mask: Tensor, clip_norm: float) -> Tensor:
     """The last coordinate: the weight of each present record that `clipped_sum` scaled."""
     if mask.dim() == 2:
@@ -118,10 +59,14 @@ def clipped_weight(scale: Tensor, mask: Tensor, clip_norm: float) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedGradient(Mechanism):
-    """The gradient of hand-written passes through a `Dense`; a `GradientMechanism`.
+    """The gradient of hand-written passes through a `Dense`; its last entry counts clipped records.
 
-    `grad_factors` takes rows [b, width + draws] to the factors of every pass through every layer; a
-    record's entries may depend on its row and on public or released values alone.
+    Attributes:
+      grad_factors: rows [b, width + draws] → the factors of every pass through every layer; a
+        record's entries may depend on its row and on public or released values alone.
+      clip_norm: C > 0; inf for no privacy.
+      draws: how many random numbers follow a record in its row.
+      several_passes: whether a row may pass a layer several times; noise then covers more rounding.
     """
 
     networks: Dense
@@ -133,40 +78,49 @@ class ClippedGradient(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """See `GradientMechanism`."""
+        """Δ = √(C² + (C/10)²)."""
         if not self.clip_norm > 0.0:
             raise ValueError(f"The clip norm must be positive, got {self.clip_norm}.")
         return self.clip_norm * math.hypot(1.0, COUNT_WEIGHT)
 
     @property
     def rounded_entries(self) -> int:
-        """See `GradientMechanism`."""
+        """One: a record whose norm is about C is clipped or not by rounding."""
         return 1
 
     @property
     def size(self) -> int:
-        """See `GradientMechanism`."""
+        """Number of parameters; the statistic has one entry more."""
         return self.networks.size
 
     @torch.no_grad()
     def statistic(self, rows: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The records' sum, see `GradientMechanism`; refused when passes are more than it says."""
+        """Float32 [size + 1], Σᵢ mᵢ (clipped gradient, weight if it was clipped).
+
+        Args:
+          rows: float32 [b, width + draws], b ≥ 0; a record's summand is a function of its row. Or
+            [b, m, width + draws], b people with m rows or fewer, whose summand is the clipped mean.
+          mask: float [b]; of people [b, m], what each row counts for.
+
+        Raises:
+          ValueError: a row passes a layer several times, and nothing said so.
+        """
         total = torch.zeros(self.size + 1, device=rows.device) if out is None else out
         grad_factors = self.grad_factors(rows.flatten(0, -2))
         layers = {factor.layer.start for factor in grad_factors}
         if len(layers) < len(grad_factors) and not self.several_passes:
             raise ValueError("A row passes a layer several times without `several_passes`.")
-        scale = clipped_sum(
-            grad_factors,
-            clip_norm=self.clip_norm,
-            mask=mask,
-            views=self.networks.views(total),
-        )
+        views = self.networks.views(total)
+        scale = clipped_sum(grad_factors, clip_norm=self.clip_norm, mask=mask, views=views)
         total[-1] = clipped_weight(scale, mask, self.clip_norm)
         return total
 
     def batch_term(self, rows: Tensor) -> Tensor | None:
-        """None: every summand is a record's own."""
+        """What looks at a whole batch, float32 [size], clipped by itself and added once; or None.
+
+        Its bound is part of `sensitivity`. `rows`, [·, width + draws], are those of the batch, or
+        the first `ROWS_AT_ONCE` of a larger one; a person's rows one by one.
+        """
         return None
 
 
@@ -243,7 +197,7 @@ class SampledRelease:
         """Rate · n, the public normaliser."""
         return self._rate * self._n
 
-    def step(self, mechanism: GradientMechanism) -> NoisyGradient:
+    def step(self, mechanism: ClippedGradient) -> NoisyGradient:
         """Charge, draw a batch, sum its clipped gradients, add noise.
 
         Raises:
@@ -264,7 +218,7 @@ class SampledRelease:
         clipped = total[-1] / weight if math.isfinite(weight) else torch.zeros_like(total[-1])
         return NoisyGradient(total[:-1], clipped, std / self.expected_batch)
 
-    def _std(self, mechanism: GradientMechanism) -> float:
+    def _std(self, mechanism: ClippedGradient) -> float:
         """σΔ', with Δ' a little above Δ for the rounding of float32 sums over a batch."""
         if not self._noise:
             return 0.0
@@ -275,7 +229,7 @@ class SampledRelease:
         widened = mechanism.sensitivity * (1.0 + share + per_record * self.expected_batch)
         return self._noise * widened
 
-    def _sum(self, mechanism: GradientMechanism, chosen: NDArray[np.int64]) -> Tensor:
+    def _sum(self, mechanism: ClippedGradient, chosen: NDArray[np.int64]) -> Tensor:
         """Σ over the batch; in smaller parts from here on where a graphics card has no more memory.
 
         Nothing of a batch is released before all of it is summed, so a second try costs nothing.
@@ -290,7 +244,7 @@ class SampledRelease:
                 self._at_once = fewer
             torch.cuda.empty_cache()  # here, where nothing of the attempt is held any more
 
-    def _in_parts(self, mechanism: GradientMechanism, chosen: NDArray[np.int64]) -> Tensor:
+    def _in_parts(self, mechanism: ClippedGradient, chosen: NDArray[np.int64]) -> Tensor:
         """Σ over the batch, in the buffer; a batch too large for one pass is summed in parts."""
         if len(self._buffer) != mechanism.size + 1:
             self._buffer = torch.zeros(mechanism.size + 1, device=self._ones.device)
@@ -308,7 +262,7 @@ class SampledRelease:
         return self._buffer
 
     def _batch(
-        self, mechanism: GradientMechanism, chosen: NDArray[np.int64]
+        self, mechanism: ClippedGradient, chosen: NDArray[np.int64]
     ) -> tuple[Tensor, Tensor]:
         """Records with their own draws, float32 [b, width + draws], and what they count for, [b].
 
@@ -325,7 +279,7 @@ class SampledRelease:
 
     def _rows(
         self,
-        mechanism: GradientMechanism,
+        mechanism: ClippedGradient,
         index: NDArray[np.int64],
         draw_indices: NDArray[np.int64],
     ) -> Tensor:

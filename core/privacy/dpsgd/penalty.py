@@ -38,7 +38,7 @@ class PenalisedGradient(ClippedGradient):
 
     @property
     def sensitivity(self) -> float:
-        """Δ = √((C + 2·C_pen)² + (C/10)²); see `GradientMechanism`."""
+        """Δ = √((C + 2·C_pen)² + (C/10)²)."""
         if not (self.clip_norm > 0.0 and self.penalty_clip > 0.0):
             raise ValueError("Both clip norms must be positive.")
         return math.hypot(self.clip_norm + 2.0 * self.penalty_clip, COUNT_WEIGHT * self.clip_norm)

@@ -137,7 +137,6 @@ def _problem(key: bytes, number: int, row: Sequence[Any]) -> str:
 
 
 def _end(entries: int, head: Head | None, at_head: str, *, missing: bool) -> str:
-    """What is wrong with the end of a chain whose entries all hold; "" where nothing is."""
     if missing:
         if not entries:
             return ""

@@ -77,6 +77,5 @@ class Marginals(Mechanism):
         return [max(groups) + 1 for groups in self._groups(most)]
 
     def _grouped(self, fine: Sequence[Tensor], most: int) -> list[Tensor]:
-        """Each column's bins → groups of bins, int64 [b] each."""
         pairs = zip(fine, self._groups(most), strict=True)
         return [torch.tensor(group_of, device=bins.device)[bins] for bins, group_of in pairs]

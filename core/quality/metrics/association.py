@@ -169,7 +169,6 @@ def _pearson(x: Floats, y: Floats) -> float:
 
 
 def _correlation_ratio(groups: Ints, values: Floats) -> float:
-    """η: the root of the share of the values' variance that lies between groups."""
     if _constant(values):
         return 0.0
     values = values - values.mean()

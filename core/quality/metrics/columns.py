@@ -87,7 +87,6 @@ def single_columns(tables: Comparison, _: Step) -> Measured:
 
 
 def _label_shares(feature: Feature, codes: Values) -> Floats:
-    """Share of all rows without a value, then of each label, [labels + 1]."""
     counts = np.bincount(codes.astype(np.int64) + 1, minlength=len(feature.labels) + 1)
     return np.asarray(counts / max(len(codes), 1), dtype=np.float64)
 

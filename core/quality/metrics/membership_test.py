@@ -157,7 +157,6 @@ class _Strata:
         return float(self.weights[np.unique(self.classes[rows])].sum())
 
     def _mean(self, k: int, rows: Mask) -> float:
-        """Mean over classes, by weight, of the means of these rows."""
         counts = np.bincount(self.classes[rows], minlength=len(self.weights))
         sums = np.bincount(self.classes[rows], self.values[rows, k], len(self.weights))
         means = sums / np.maximum(counts, 1)

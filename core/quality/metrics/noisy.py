@@ -185,7 +185,6 @@ def words(gap: NoisyScore) -> str:
 
 
 def _gap(released: NoisyCells, made: SyntheticCells) -> Floats:
-    """Real less synthetic share of every cell, the former with noise."""
     if released.key != made.key:
         raise ValueError("These counts are of different cells and cannot be compared.")
     return np.array(released.counts) / released.total.value - made.shares

@@ -174,7 +174,6 @@ def _require_rows(*tables: AlignedTable) -> None:
 
 
 def _along(table: AlignedTable, to: Floats) -> NDArray[np.float32]:
-    """Every row on every direction, float32 [n, directions], a stretch of rows at a time."""
     out = np.empty((table.n, to.shape[1]), dtype=np.float32)
     for start in range(0, table.n, CHUNK):
         rows = np.arange(start, min(start + CHUNK, table.n))

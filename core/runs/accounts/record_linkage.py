@@ -19,15 +19,16 @@ import pandas as pd
 from sqlalchemy import Connection, insert, select, update
 
 from core.importing.record_hashes import (
+    DrawnRows,
     HashedTable,
     RecordSample,
+    most_compared,
     same_rows,
     sample_of_drawn,
     sample_records,
     table_digest,
 )
 from core.importing.record_overlap import Overlap, estimate_overlap
-from core.importing.record_stream import DrawnRows, most_compared
 from core.message import Message, from_json, to_json
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.reading.raw_cells import raw_frame

@@ -236,7 +236,6 @@ def _link(
 
 
 def _check_grid(link: Link, columns: Mapping[str, Column], *, leaf: bool) -> None:
-    """Refuse columns whose values cannot add up on their grids."""
     relation = link.relation
     if relation.between is None or link.computed is None:
         return

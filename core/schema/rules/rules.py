@@ -26,7 +26,6 @@ class _Rule(BaseModel):
 
     @property
     def text(self) -> str:
-        """As the command line takes it."""
         return self.TEXT.format(**dict(self))
 
     @property

@@ -22,8 +22,7 @@ from core.proposing.misfits import misfit_words, misfits
 from core.reading.address import Address, Allowed
 from core.reading.raw_cells import is_written
 from core.reading.tally import Tally, count_cells
-from core.reading.typed_cells import typed_rows, typed_tally
-from core.reading.typed_frames import UNREAD
+from core.reading.typed_cells import UNREAD, typed_rows, typed_tally
 from core.runs.workspace import Workspace
 from core.schema.column import Column, Kind
 from core.schema.form import FileForm

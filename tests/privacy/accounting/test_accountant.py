@@ -24,8 +24,8 @@ from core.privacy.accounting.accountant import (
     guarantee,
     renyi,
 )
-from core.privacy.accounting.accounted_phase import accounted_phase
 from core.privacy.accounting.attacker import attacker_best_guess
+from core.privacy.accounting.groups import accounted_phase
 from core.privacy.accounting.rdp import event_of
 from core.privacy.plan import Budget, Phase, Plan
 from tests.privacy.toys import phase

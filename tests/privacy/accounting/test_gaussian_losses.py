@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as plds
 
-from core.privacy.accounting.gaussian_losses import gaussian_pld
+from core.privacy.accounting.curves import gaussian_pld
 
 
 def losses(pld: Any) -> list[tuple[int, float, list[float]]]:

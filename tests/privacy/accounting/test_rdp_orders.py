@@ -7,7 +7,7 @@ import pytest
 from dp_accounting.rdp.rdp_privacy_accountant import DEFAULT_RDP_ORDERS, compute_epsilon
 
 from core.privacy.accounting import rdp
-from core.privacy.accounting.accounted_phase import AccountedPhase
+from core.privacy.accounting.groups import AccountedPhase
 from core.privacy.accounting.rdp import rdp_divergences, rdp_epsilon
 
 PLANS = {

@@ -10,7 +10,7 @@ import pytest
 from core.privacy.accounting import accountant
 from core.privacy.accounting import second_opinion as module
 from core.privacy.accounting.accountant import epsilon
-from core.privacy.accounting.accounted_phase import AccountedPhase, accounted_phases
+from core.privacy.accounting.groups import AccountedPhase, accounted_phases
 from core.privacy.accounting.second_opinion import Comparison, second_opinion
 from core.privacy.plan import Phase
 from tests.privacy.toys import phase

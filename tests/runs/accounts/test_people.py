@@ -94,7 +94,7 @@ def test_of_a_large_table_a_part_is_compared(
     store: RunStore, visits: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = bring(store, visits)
-    monkeypatch.setattr("core.importing.record_stream.COMPARED", 150)
+    monkeypatch.setattr("core.importing.record_hashes.COMPARED", 150)
     assert bring(store, changed(visits)).account_id == first.account_id
     assert bring(store, visits.sample(frac=1.0, random_state=3)).account_id == first.account_id
     assert bring(store, sample_table(300)).account_id != first.account_id

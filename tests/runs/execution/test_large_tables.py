@@ -16,8 +16,8 @@ import torch
 
 from core.encoding.codec import Codes
 from core.encoding.holdout import split_rows
+from core.encoding.key_groups import public_order
 from core.encoding.layout.layout import Layout
-from core.encoding.public_order import public_order
 from core.encoding.stored_codes import StoredCodes
 from core.models import in_parts
 from core.models.events import FitCancelled, FitEvent, Signal

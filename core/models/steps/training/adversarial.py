@@ -15,7 +15,7 @@ from core.models.steps.training.snapshot_ensemble import Snapshots
 from core.models.synthesizer import Settings
 from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import Dense, GradFactor
-from core.privacy.dpsgd.gradient import GradientMechanism, SampledRelease
+from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 
 N = TypeVar("N")
 
@@ -111,7 +111,7 @@ class AdversarialTrainer(ABC):
         )
 
     @abstractmethod
-    def critic_mechanism(self) -> GradientMechanism:
+    def critic_mechanism(self) -> ClippedGradient:
         """The critic's gradient at real records."""
 
     @abstractmethod

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from core.privacy.dpsgd.dense import Dense
-from core.privacy.dpsgd.gradient import GradientMechanism, SampledRelease
+from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 
 CLIPPED = "records clipped, %"  # names of metrics, as charts show them
 SIGNAL = "signal-to-noise ratio"
@@ -34,7 +34,7 @@ class DPAdam:
     def __init__(
         self,
         networks: Dense,
-        mechanism: GradientMechanism,
+        mechanism: ClippedGradient,
         release: SampledRelease,
         *,
         rate: float,
