@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from core.schema.column import Column, DomainColumn, SchemaError
 from core.schema.labels import (
+    category_indices,
     code_indices,
     from_labels,
     from_numbers,
-    to_labels,
     to_numbers,
     with_codes,
 )
@@ -306,15 +306,10 @@ def _blocks(domain: Domain) -> Iterator[Block]:
 
 
 def _encode_listed(block: Block, series: pd.Series[Any]) -> NDArray[np.int32]:
-    categories = block.column.categories or ()
-    code = pd.Index(categories, dtype="str").get_indexer(pd.Index(to_labels(series)))
-    if block.column.other is not None:
-        unknown = categories.index(block.column.other)
-    else:
-        unknown = block.missing_state or 0
-    absent = series.isna().to_numpy()
-    code[code < 0] = unknown
-    code[absent] = block.missing_state or 0
+    code, absent = category_indices(series, block.column), block.missing_state or 0
+    other = block.column.other
+    code[code < 0] = absent if other is None else (block.column.categories or ()).index(other)
+    code[series.isna().to_numpy()] = absent
     return np.asarray(code, dtype=np.int32)
 
 
@@ -330,9 +325,8 @@ def _encode_numeric(block: Block, series: pd.Series[Any]) -> tuple[NDArray[np.in
 
 def _decode_listed(block: Block, state: NDArray[Any]) -> pd.Series[Any]:
     names = np.array([*(block.column.categories or ()), None], dtype=object)
-    known = np.minimum(state, len(names) - 1)
-    labels = pd.Series(names[known], dtype="str")
-    return from_labels(labels, block.column)
+    labels = names[np.minimum(state, len(names) - 1)]
+    return from_labels(pd.Series(labels, dtype="str"), block.column)
 
 
 def _decode_numeric(block: Block, state: NDArray[Any], value: Floats) -> pd.Series[Any]:

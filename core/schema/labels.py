@@ -61,6 +61,12 @@ def to_labels(series: Series) -> Series:
     return pd.Series(labels[codes], index=series.index, name=series.name, dtype="str")
 
 
+def category_indices(cells: Series, column: Column) -> npt.NDArray[np.intp]:
+    """Each cell's index in the column's list, intp [n]; -1 for what is not in it."""
+    listed = pd.Index(column.categories or (), dtype="str")
+    return listed.get_indexer(pd.Index(to_labels(cells)))
+
+
 def from_labels(labels: Series, column: Column) -> Series:
     """The inverse of `to_labels`: n values of `column.dtype`, or of its nullable twin.
 

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.encoding.layout.person_assembler import PersonAssembler
-from core.schema.labels import to_labels, to_numbers
+from core.schema.labels import category_indices, to_numbers
 from core.schema.rules.steps import Steps, rewritten
 from core.schema.schema import Domain
 from core.schema.surrogates import surrogate
@@ -31,10 +31,13 @@ class Layout:
         self._person = output.person
         if self.same:
             return
-        constant = () if output.person is None else output.person.constant
+        person = output.person
+        keys = () if person is None else person.columns
+        constant = () if person is None else person.constant
+        self._of_person = (*keys, *constant)  # made-up values belong to a person, not to a row
         tagged = [name for names in output.sensitive.values() for name in names]
         self._steps = Steps.of(
-            [column for column in output.columns if column.name not in self._keys],
+            [column for column in output.columns if column.name not in keys],
             output.rules,
             target=output.target,
             tagged=tagged,
@@ -42,10 +45,10 @@ class Layout:
         )
         self._assembler: PersonAssembler | None = None
         columns = list(self._steps.columns)
-        if output.person is not None and output.person.grouped and output.person.rows > 1:
+        if person is not None and person.grouped and person.rows > 1:
             steady = [column for column in columns if column.name in self._steps.constant]
             names = {column.name for column in (*columns, *output.columns)}
-            self._assembler = PersonAssembler.of(output.person.rows, steady, names)
+            self._assembler = PersonAssembler.of(person.rows, steady, names)
             columns.append(self._assembler.column)
         self.domain = Domain(
             columns=tuple(columns), target=output.target, sensitive=output.sensitive
@@ -55,10 +58,6 @@ class Layout:
     def same(self) -> bool:
         """Whether models see the table as it is."""
         return not self.output.rules and self.output.person is None
-
-    @property
-    def _keys(self) -> tuple[str, ...]:
-        return () if self._person is None else self._person.columns
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -138,11 +137,6 @@ class Layout:
         taken = {name: column.reset_index(drop=True) for name, column in cells.items()}
         return pd.DataFrame(taken), people
 
-    @property
-    def _of_person(self) -> tuple[str, ...]:
-        """Columns whose made-up values belong to a person, not to a row."""
-        return () if self._person is None else (*self._person.columns, *self._person.constant)
-
     def _sorted(self, table: pd.DataFrame, who: NDArray[np.intp]) -> pd.DataFrame:
         name = None if self._person is None else self._person.order
         column = next((one for one in self.output.modelled if one.name == name), None)
@@ -151,10 +145,8 @@ class Layout:
         if column.kind.numeric:
             values = to_numbers(table[column.name], column)
         else:
-            at = pd.Index(column.categories or ()).get_indexer(
-                pd.Index(to_labels(table[column.name]))
-            )
-            values = np.where(at < 0, np.nan, at)
+            ranks = category_indices(table[column.name], column)
+            values = np.where(ranks < 0, np.nan, ranks)
         order = np.lexsort((values, who))
         own = [one.name for one in self.output.columns if not one.modelled]
         moved = table.iloc[order].reset_index(drop=True)

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.schema.column import DomainColumn, Kind
-from core.schema.labels import to_labels, to_numbers
+from core.schema.labels import category_indices, to_numbers
 from core.schema.rules.gaps import free_name
 
 Indices = NDArray[np.intp]
@@ -92,8 +92,7 @@ class PersonAssembler:
 
     def _people(self, frame: pd.DataFrame, rows: int) -> tuple[Indices, Indices, Indices]:
         """Each candidate's bin; then each person's number of rows and the candidate it is for."""
-        labels = pd.Index(to_labels(frame[self.column.name]))
-        bins = np.maximum(pd.Index(self.column.categories or ()).get_indexer(labels), 0)
+        bins = np.maximum(category_indices(frame[self.column.name], self.column), 0)
         first, last = np.array(self.bins).T
         spread = np.random.default_rng(_SPREAD).random(len(frame))
         sizes = first[bins] + np.floor(spread * (last - first + 1)[bins]).astype(np.intp)
@@ -114,8 +113,7 @@ class PersonAssembler:
             if column.kind.numeric:
                 keys.append(to_numbers(frame[column.name], column))
             else:
-                listed = pd.Index(column.categories or ())
-                keys.append(listed.get_indexer(pd.Index(to_labels(frame[column.name]))))
+                keys.append(category_indices(frame[column.name], column))
         if not keys:
             return np.arange(len(frame))
         rank = np.empty(len(frame), dtype=np.intp)

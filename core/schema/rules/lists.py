@@ -19,7 +19,7 @@ from core.schema.column import (
     RuleDomainError,
     SchemaError,
 )
-from core.schema.labels import from_labels, to_labels
+from core.schema.labels import category_indices, from_labels, to_labels
 from core.schema.rules.rules import Combinations, Determines
 
 MISSING = ""  # stands for a missing cell in mappings and combinations
@@ -142,8 +142,7 @@ class Joint:
 
     def decode(self, joint: pd.Series[Any]) -> dict[str, pd.Series[Any]]:
         """The columns that a joint one stands for, by name."""
-        at = pd.Index(self.column.categories or ()).get_indexer(pd.Index(to_labels(joint)))
-        labels = self.allowed[np.maximum(at, 0)]
+        labels = self.allowed[np.maximum(category_indices(joint, self.column), 0)]
         return {
             column.name: _series(labels[:, i], column).set_axis(joint.index)
             for i, column in enumerate(self.columns)
