@@ -57,11 +57,7 @@ TABLE = TypeAdapter(RawTable)  # for another process
 
 
 def keep_rows(
-    source: Source,
-    rows: Path,
-    *,
-    proposing: bool,
-    progress: Progress = lambda rows: None,
+    source: Source, rows: Path, *, proposing: bool, progress: Progress = lambda rows: None
 ) -> RawTable:
     """Read a source once and keep its rows, whole or not at all."""
     counts, drawn, n = Counts(), DrawnRows(), 0
@@ -88,10 +84,5 @@ def keep_rows(
     reread = partial(raw_batches, rows)
     schema, profile = propose_table(counts, reread, source.form, source.doubts)
     return replace(
-        raw,
-        doubts=profile.reading,
-        sums=drawn.sums(),
-        drawn=part,
-        schema=schema,
-        profile=profile,
+        raw, doubts=profile.reading, sums=drawn.sums(), drawn=part, schema=schema, profile=profile
     )

@@ -303,11 +303,7 @@ class PrivateTable:
             )
 
     def _sum(
-        self,
-        mechanism: Statistic,
-        *,
-        device: str,
-        tick: Callable[[int, int], None] | None,
+        self, mechanism: Statistic, *, device: str, tick: Callable[[int, int], None] | None
     ) -> Tensor:
         """The statistic over all rows, float64 on the CPU."""
         size = mechanism.group_size

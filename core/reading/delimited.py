@@ -340,8 +340,7 @@ def _quote_error(line: int, error: csv.Error) -> TableReadError:
         )
     if "unexpected end" in str(error):
         return TableReadError(
-            'Line {line} opens a quote (") that is never closed. Close it and try again.',
-            line=line,
+            'Line {line} opens a quote (") that is never closed. Close it and try again.', line=line
         )
     return TableReadError(
         'Line {line} has text after a closing quote ("). Double the quotes inside a quoted '

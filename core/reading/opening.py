@@ -193,8 +193,7 @@ def _refuse(begins: bytes, label: str) -> None:
     for magic, what in REFUSED.items():
         if begins.startswith(magic):
             raise TableReadError(
-                "This is {what}, not a table. Choose a CSV, TSV, Parquet or Excel file.",
-                what=what,
+                "This is {what}, not a table. Choose a CSV, TSV, Parquet or Excel file.", what=what
             )
     ending = next((end for end in (*EXCEL_NAMES, ENDING) if label.endswith(end)), None)
     if ending is not None:

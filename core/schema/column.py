@@ -12,14 +12,7 @@ import re
 from enum import StrEnum
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from core.message import Message, ReportedError, Text, joined, to_say
 from core.schema.form import Form

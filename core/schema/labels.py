@@ -121,9 +121,7 @@ def code_indices(series: Series, column: Column) -> npt.NDArray[np.int64]:
     return found
 
 
-def _label_numbers(
-    series: Series,
-) -> tuple[Numbers, npt.NDArray[np.intp], npt.NDArray[np.object_]]:
+def _label_numbers(series: Series) -> tuple[Numbers, npt.NDArray[np.intp], npt.NDArray[np.object_]]:
     """Labels as numbers, NaN for none or one beyond ±1e150; their indices, -1 absent; labels."""
     codes, distinct = pd.factorize(to_labels(series))
     cells = pa.array(distinct, pa.large_string())

@@ -184,11 +184,7 @@ def _planned(wanted: Unbought, n: int, budget: Budget, unit: Person | None, *, f
     return plan.model_copy(update={"settings": settings})
 
 
-_TITLES = {
-    BOUNDS: "Bounds of numbers",
-    LISTS: "Lists of labels",
-    FINE: "Bounds, a second look",
-}
+_TITLES = {BOUNDS: "Bounds of numbers", LISTS: "Lists of labels", FINE: "Bounds, a second look"}
 _WHAT = {
     BOUNDS: "How many records lie between round numbers, at zero and at codes for “unknown”, and "
     "how many are missing, with Gaussian noise.",

@@ -278,10 +278,7 @@ class SampledRelease:
         return rows.reshape(*index.shape, rows.shape[1]), mask
 
     def _rows(
-        self,
-        mechanism: ClippedGradient,
-        index: NDArray[np.int64],
-        draw_indices: NDArray[np.int64],
+        self, mechanism: ClippedGradient, index: NDArray[np.int64], draw_indices: NDArray[np.int64]
     ) -> Tensor:
         """Rows at `index`, each with the draws at `draw_indices`, below n · m, behind it."""
         rows = self.__read_rows(index)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -61,26 +61,18 @@ class ReleaseScope:
         """What a plan for a domain releases; without the domain its columns are not known."""
         tags = {} if plan.protection is None else plan.protection.groups
         groups = tuple(sorted(tuple(sorted(names)) for names in tags.values()))
-        shift = None if plan.protection is None else plan.protection.shift
-        scope = cls(
-            purchase=plan.model == PURCHASE,
-            columns=None,
-            column_digests=(),
-            groups=groups,
-            shift=shift,
-            domain_digest="",
-            unit=Unit.of(plan.unit),
-        )
-        if domain is None:
-            return scope
         tagged = {name for names in groups for name in names}
-        columns = sorted(domain.modelled, key=lambda column: column.name)
+        modelled = () if domain is None else domain.modelled
+        columns = sorted(modelled, key=lambda column: column.name)
         hidden = [[c.name, *_domain(c)] for c in columns if c.name in tagged]
-        return replace(
-            scope,
-            columns=tuple(column.name for column in columns),
+        return cls(
+            purchase=plan.model == PURCHASE,
+            columns=None if domain is None else tuple(column.name for column in columns),
             column_digests=tuple(_digest(_domain(column))[:12] for column in columns),
+            groups=groups,
+            shift=None if plan.protection is None else plan.protection.shift,
             domain_digest=_digest(hidden) if hidden else "",
+            unit=Unit.of(plan.unit),
         )
 
     def settles(self, entry: Entry) -> bool:
@@ -138,13 +130,11 @@ def _after_untagged(
     shown = {name for entry in (*releases, *purchases) for name in entry.columns or ()}
     if not releases and not tagged & shown:
         return None
-    unknown = any(entry.columns is None for entry in releases)
-    which = ", ".join(sorted(tagged & shown))
-    if which:
+    if which := ", ".join(sorted(tagged & shown)):
         why = Message(
             "An earlier release about these people shows {columns} without a shift.", columns=which
         )
-    elif unknown:
+    elif any(entry.columns is None for entry in releases):
         why = Message(
             "An earlier release about these people may show the tagged columns without a shift."
         )
@@ -211,15 +201,14 @@ def _strength(fixed: Entry, scope: ReleaseScope) -> Message | None:
 
 
 def _names(releases: Sequence[Entry], scope: ReleaseScope) -> Message | None:
-    seen = {name for entry in releases for name in entry.columns or ()}
-    fresh = None if scope.columns is None else sorted(set(scope.columns) - seen)
-    if fresh is None:
+    if scope.columns is None:
         return Message("This release does not say which columns it shows.")
+    fresh = set(scope.columns).difference(*(entry.columns or () for entry in releases))
     if not fresh:
         return None
     return Message(
         "New column names ({names}) may be hidden columns under another name.",
-        names=", ".join(fresh),
+        names=", ".join(sorted(fresh)),
     )
 
 

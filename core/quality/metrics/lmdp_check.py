@@ -39,9 +39,7 @@ def tagged_groups(tables: Comparison, _: Step) -> Measured:
         codec.encode(frame.iloc[sample_rows(len(frame), ROWS, rng)]) for frame in tables.frames
     )
     checks = []
-    for group, names in groups.items():
-        if not names:
-            continue
+    for group, names in ((group, names) for group, names in groups.items() if names):
         tests = inside_check(
             codec, names, real=real, released=released, level=tables.alpha, seed=seed
         )

@@ -90,11 +90,7 @@ def telling_apart(tables: Comparison, _: Step) -> Measured:
     real, synthetic = (table.sample(TREE_ROWS, rng) for table in (real, synthetic))
     trees = tree_auroc(real, synthetic, seed=tables.seed)
     return Measured(
-        [
-            PMSE.score(pmse),
-            PMSE_RATIO.score(ratio),
-            TREE_AUROC.score(max(0.5, trees), ceiling=0.5),
-        ]
+        [PMSE.score(pmse), PMSE_RATIO.score(ratio), TREE_AUROC.score(max(0.5, trees), ceiling=0.5)]
     )
 
 

@@ -96,11 +96,7 @@ def wasserstein_scores(
 
 
 def sliced_score(
-    real: AlignedTable,
-    synthetic: AlignedTable,
-    *,
-    directions: int = DIRECTIONS,
-    seed: int = 0,
+    real: AlignedTable, synthetic: AlignedTable, *, directions: int = DIRECTIONS, seed: int = 0
 ) -> tuple[float, float]:
     """Sliced Wasserstein score of all rows, in [0, 1], and its standard error over directions.
 

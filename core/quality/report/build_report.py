@@ -134,8 +134,7 @@ def _first_look(
     if not len(tables.features):
         return None
     note = Message(
-        "A first look at {n:,} rows a side; the results on all rows will follow.",
-        n=FIRST_LOOK_ROWS,
+        "A first look at {n:,} rows a side; the results on all rows will follow.", n=FIRST_LOOK_ROWS
     )
     rows = {"rows_real": len(real), "rows_synthetic": len(synthetic)}
     return _with(_empty(tables), **single_columns(tables, _ignore).parts, notes=[note], **rows)

@@ -60,11 +60,7 @@ class Gap:
 
 
 def gap_of(
-    relation: Relation,
-    entry: str,
-    columns: Mapping[str, DomainColumn],
-    *,
-    taken: Collection[str],
+    relation: Relation, entry: str, columns: Mapping[str, DomainColumn], *, taken: Collection[str]
 ) -> Gap:
     """The gap of a relation entered by its low or its high column; that between where it can be."""
     low, high, u = columns[relation.low], columns[relation.high], relation.unit

@@ -239,9 +239,7 @@ def _joints(
 ) -> Iterator[Joint]:
     used: set[str] = set()
     taken = set(names)
-    for rule in rules:
-        if not isinstance(rule, Combinations):
-            continue
+    for rule in (one for one in rules if isinstance(one, Combinations)):
         check_lists(rule.names, columns, rule.text)
         _check_constant(rule, rule.names, constant)
         if len(set(rule.names)) < len(rule.names) or used.intersection(rule.names):
@@ -267,9 +265,7 @@ def _lookups(
 ) -> Iterator[Lookup]:
     own = {}
     joined = {n for rule in rules if isinstance(rule, Combinations) for n in rule.names}
-    for rule in rules:
-        if not isinstance(rule, Determines):
-            continue
+    for rule in (one for one in rules if isinstance(one, Determines)):
         check_lists(rule.columns, columns, rule.text)
         if rule.result == target:
             raise SchemaError(
@@ -325,9 +321,7 @@ def _together(
 ) -> Iterator[tuple[str, ...]]:
     used: set[str] = set()
     joined = {n for rule in rules if isinstance(rule, Combinations) for n in rule.names}
-    for rule in rules:
-        if not isinstance(rule, MissingTogether):
-            continue
+    for rule in (one for one in rules if isinstance(one, MissingTogether)):
         _check_constant(rule, rule.names, constant)
         for name in rule.names:
             words = ""
