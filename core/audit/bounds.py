@@ -107,10 +107,7 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float) -> tuple[
 
 
 def bound_from_rates(measured: Rates, *, delta: float, confidence: float) -> float:
-    """ln((P - δ)/Q) for a lower bound P on hits and an upper bound Q on false alarms, ≥ 0.
-
-    Each of the two bounds is allowed half of the error that the confidence leaves.
-    """
+    """ln((P - δ)/Q) ≥ 0 for bounds on hits and false alarms, with half of the error each."""
     each = 1.0 - (1.0 - confidence) / 2.0
     hits, _ = clopper_pearson(measured.hits, measured.trials, confidence=each)
     _, alarms = clopper_pearson(measured.alarms, measured.controls, confidence=each)

@@ -100,10 +100,7 @@ def _fit(table: WatchedTable, plan: Plan, seed: int) -> None:
 def one_run(
     plan: Plan, attacked: AuditTable, *, seed: int, noise: float = 1.0, guessed: int, every: int = 1
 ) -> Guesses:
-    """Guess so many of the coins of all canaries from one fit.
-
-    `noise` is what is really added, over the plan's; `every` so many releases one is scored.
-    """
+    """Guess some coins of all canaries from one fit with a share of the noise."""
     coins = np.array([secrets.randbits(1) for _ in range(attacked.canaries)], dtype=bool)
     present = np.concatenate([coins, np.ones(len(attacked.codes) - attacked.canaries, dtype=bool)])
     coin_scores = _CoinScores(plan, attacked, every)

@@ -127,10 +127,7 @@ def kept_rows(number: Indices, content: pd.DataFrame, most: int) -> tuple[Indice
 def encoded_records(
     frame: pd.DataFrame, layout: Layout, person: Person | None
 ) -> tuple[Codes, PersonRows | None]:
-    """Rows as models see them, and where each person's lie, with the hashes of their keys.
-
-    The latter is None where a record is a row.
-    """
+    """Rows as models see them, and each person's with their keys' hashes; None for rows alone."""
     codec = Codec(layout.domain)
     if person is None or not person.grouped:
         return codec.encode(layout.to_model(frame)), None
@@ -142,10 +139,7 @@ def encoded_records(
 
 
 def votes(frame: pd.DataFrame, person: Person | None) -> NDArray[np.float64]:
-    """What each row of a synthetic table counts for beside real ones, float64 [rows].
-
-    Rows of one person have one vote together; one each where the table does not say who.
-    """
+    """What rows of a synthetic table count for, float64 [rows]: those of a person one together."""
     if person is None or not person.grouped or not set(person.columns) <= set(frame.columns):
         return np.ones(len(frame))
     number, _ = number_people(frame[list(person.columns)])

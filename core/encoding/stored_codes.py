@@ -73,11 +73,7 @@ def bytes_needed(codec: Codec, n: int) -> int:
 
 
 def store_codes(parts: Iterable[Codes], codec: Codec, n: int, folder: Path) -> StoredCodes | None:
-    """Write codes to a file without a name, in the public order; None for another number of rows.
-
-    Raises:
-      OSError: the disk is full; nothing stays on it.
-    """
+    """Write codes to a file without a name in the public order; None for another number of rows."""
     row = _row(codec)
     pile = max(1, PILE_BYTES // row.itemsize)
     with tempfile.TemporaryFile(dir=folder) as file:

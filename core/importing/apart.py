@@ -217,10 +217,7 @@ def _lines(pipe: IO[bytes], seconds: float | None) -> Iterator[bytes]:
 
 
 def _environment(request: Request) -> dict[str, str]:
-    """One allocator, so that memory can be counted, and secrets only where an address needs them.
-
-    A file of this machine may be made to take over whoever reads it.
-    """
+    """One allocator, so that memory can be counted; secrets only where an address needs them."""
     allocator = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
     away = request.address is not None and request.address.path is None

@@ -26,10 +26,7 @@ GRID_SHARE = 1e-6  # of a step; nearer to the grid than this is on it
 
 
 def misfits(tally: Tally, column: Column, unreadable: int = 0) -> int:
-    """How many cells, of those whose values are here, would not come back from encoding alike.
-
-    Numbers count as the same when they agree to twelve digits of the widest bound.
-    """
+    """How many cells would not come back from encoding alike, to twelve digits of a bound."""
     if not column.modelled or not column.declared:
         return 0
     values, unread = tally.values, 0

@@ -230,10 +230,7 @@ def _marker_doubts(gaps: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 
 def _decimal_mark(columns: Mapping[str, _Text]) -> tuple[str, list[str]]:
-    """The decimal mark of the whole table, "." or ",", with doubts.
-
-    A comma is it when some column is made of such numbers and one at least cannot be thousands.
-    """
+    """The decimal mark of the table, with doubts; "," where one number cannot be thousands."""
     clear, unclear, doubts = list[str](), list[str](), list[str]()
     for name, text in columns.items():
         if not text.any(","):

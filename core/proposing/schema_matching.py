@@ -92,10 +92,7 @@ def best_match(schema: Schema, saved: Iterable[tuple[Key, Schema]]) -> Key | Non
 
 
 def adopted(proposed: Schema, saved: Schema) -> Schema:
-    """A new table's schema with the declarations of a saved one, for the steward to confirm.
-
-    Target, persons, rules and tags come from the saved schema as far as their columns are there.
-    """
+    """A new table's schema with a saved one's declarations, as far as its columns are there."""
     earlier = {column.name: column for column in saved.columns}
     names = set(proposed.names)
     columns = tuple(

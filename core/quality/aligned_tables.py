@@ -164,10 +164,7 @@ class Features:
     def fit(
         cls, schema: Schema, real: pd.DataFrame, *others: pd.DataFrame
     ) -> tuple[Features, list[AlignedTable]]:
-        """Features of the real table, and it and each other table read through them.
-
-        A column that another table lacks counts as missing throughout there.
-        """
+        """Features of the real table, and all tables read through them, whatever they lack."""
         frames = (real, *others)
         items: list[Feature] = []
         values: list[dict[str, NDArray[np.generic]]] = [{} for _ in frames]

@@ -21,10 +21,7 @@ MICROSECOND = 1_000  # in ns
 
 
 def plain_cells(cells: Cells) -> pa.Array:
-    """Cells as one array: text or nothing but nulls as large_string, dictionaries as their values.
-
-    Decimals are floats, times of day text.
-    """
+    """Cells as one array, text as large_string, dictionaries as values, decimals as floats."""
     kind = cells.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

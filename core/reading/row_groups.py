@@ -52,8 +52,7 @@ def arrow_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some columns or of all, as many at a time as memory holds easily.
 
-    A reader keeps memory of every group of rows that it has passed, so each few groups get their
-    own.
+    A reader keeps memory of every group of rows that it has passed, so each few get their own.
     """
     most, waiting = _fitting(file.metadata), 0
     readers: list[list[int]] = []  # each one's groups

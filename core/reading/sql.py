@@ -78,10 +78,7 @@ def _any(cells: Sequence[Any], kinds: Any) -> bool:
 
 
 def _column(cells: Sequence[Any], name: str) -> pa.Array:
-    """Values in the narrowest type that holds all.
-
-    A decimal has no type of its own here: how many digits a batch needs is one record's doing.
-    """
+    """Values in the narrowest type that holds all; never decimal, whose digits one record sets."""
     # whole ones too may have more digits than floats
     numbers = (int, Decimal) if _any(cells, float | Decimal) else ()
     plain = [float(cell) if isinstance(cell, numbers) else cell for cell in cells]

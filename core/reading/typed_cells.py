@@ -84,11 +84,7 @@ def typed_column(cells: Cells, column: Column, *, written: bool) -> Series:
 
 
 def typed_tally(tally: Tally, column: Column) -> tuple[Tally, int]:
-    """A tally of raw values as one of typed values, and how many cells do not read as declared.
-
-    Those say something that is no number or date where one is declared. Where the tally leaves
-    values out, their number is estimated.
-    """
+    """A tally of raw values as one of typed values, and how many cells do not read as declared."""
     cells = pa.array(tally.values)
     typed = typed_column(cells, column, written=tally.written)
     unread = np.zeros(len(typed), dtype=np.bool_)

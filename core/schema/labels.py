@@ -48,10 +48,7 @@ def dtype_of(series: Series) -> str:
 
 
 def to_labels(series: Series) -> Series:
-    """Text labels of a column, absent where the value is: `1` for integers, `True` for booleans.
-
-    Floats get their shortest exact spelling, dates their ISO one.
-    """
+    """Text labels, absent where values are; floats in their shortest exact spelling."""
     if isinstance(series.dtype, pd.StringDtype):
         return series.astype("str")
     codes, values = _distinct(series)
@@ -68,10 +65,7 @@ def category_indices(cells: Series, column: Column) -> npt.NDArray[np.intp]:
 
 
 def from_labels(labels: Series, column: Column) -> Series:
-    """The inverse of `to_labels`: n values of `column.dtype`, or of its nullable twin.
-
-    They stay text where a label is no value of that dtype (an `other` in a column of integers).
-    """
+    """The inverse of `to_labels`, or text where a label is no value of the column's dtype."""
     labels = labels.astype("str")
     codes, distinct = pd.factorize(labels)
     values = _parse(pd.Series(distinct, dtype="str"), column.dtype)

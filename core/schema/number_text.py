@@ -58,10 +58,7 @@ def number_values(plain: pa.Array) -> Floats:
 
 
 def numbers_as(plain: pa.Array, dtype: str) -> Series:
-    """Plain numbers in a dtype of numbers or flags or its nullable twin, rounded and clipped to it.
-
-    Digits alone are exact however many they are, other spellings as far as a float is.
-    """
+    """Plain numbers in a dtype or its nullable twin, rounded, clipped; digits alone are exact."""
     floats = number_values(plain)
     if is_whole(dtype):
         return _with_gaps(_whole(plain, floats, dtype)[0], np.isnan(floats), dtype)

@@ -69,12 +69,7 @@ class Layout:
     def to_model(
         self, frame: pd.DataFrame, rows_of_person: NDArray[np.integer[Any]] | None = None
     ) -> pd.DataFrame:
-        """Real rows as models see them; what breaks a rule is moved inside by fixed rules.
-
-        Args:
-          rows_of_person: of the person of each row, int [rows]; needed where people may have
-            several.
-        """
+        """Real rows as models see them; int [rows] are the rows of each one's person if several."""
         if self.same:
             return frame
         seen = self._steps.encode(frame)
@@ -93,10 +88,7 @@ class Layout:
     def from_model(
         self, frame: pd.DataFrame, seed: int | None = None, rows: int | None = None
     ) -> pd.DataFrame:
-        """A model's rows as rows of the table: its columns, order and dtypes, every rule kept.
-
-        `seed` is of what is drawn here, data-free; None draws one.
-        """
+        """A model's rows as rows of the table, every rule kept; the seed is of data-free draws."""
         if self.same:
             return frame
         rows = len(frame) if rows is None else rows

@@ -23,10 +23,7 @@ def count_violations(frame: pd.DataFrame, domain: Domain) -> dict[str, int]:
 
 
 def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
-    """The rule with what rows say of values where nothing is declared; to be declared public.
-
-    Each source gets its most common result, ties by alphabet; combinations are all that occur.
-    """
+    """The rule with what most rows say of values, ties by alphabet; to be declared public."""
     if rule.settled:
         return rule
     counts = pd.Series(dtype="int64")

@@ -21,10 +21,7 @@ _STEPS = 200  # halvings of the search for a threshold
 
 
 def cell_threshold(std: float, tests: int, doubt: float = DOUBT) -> float:
-    """The count above which a public cell is taken to hold records.
-
-    Noise of this `std` passes in any of all tests together with probability `doubt` at most.
-    """
+    """The count above which a public cell holds records; noise passes in any with the doubt."""
     return std * float(-ndtri(doubt / max(1, tests)))
 
 

@@ -86,10 +86,7 @@ def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
 
 
 def unbought(schema: Schema) -> Unbought:
-    """What of a schema is to be bought and was not.
-
-    What the rows proposed is forgotten here too; what the steward has set since stays.
-    """
+    """What of a schema is to be bought and was not; what the rows proposed is forgotten."""
     open_columns = [
         _bare(column) if column.provenance in _FROM_ROWS else column
         for column in schema.columns
@@ -107,10 +104,7 @@ def unbought(schema: Schema) -> Unbought:
 
 
 def stand_in(schema: Schema) -> Schema:
-    """The schema with made-up domains where they are still to be bought, to try a plan on.
-
-    A rule that has no room in what was made up is no fault of it.
-    """
+    """The schema with made-up domains where they are still to be bought, to try a plan on."""
     wanted = unbought(schema)
     for column in (*wanted.numeric, *wanted.listed):
         made_up: dict[str, object] = {"low": 0.0, "high": 1.0, "step": 0.0}

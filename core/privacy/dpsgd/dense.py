@@ -108,10 +108,7 @@ class MLP:
     def backward(
         self, tape: Tape, gradient: Tensor, *, to_input: bool = False
     ) -> tuple[list[GradFactor], Tensor | None]:
-        """Send an output gradient, float32 [b, out], back through a tape.
-
-        Returns one gradient factor a layer, from input to output, and float32 [b, in] or None.
-        """
+        """Gradient factors of an output gradient from input to output, and the input's gradient."""
         grad_factors: list[GradFactor] = []
         g = gradient
         for i in reversed(range(len(self.layers))):

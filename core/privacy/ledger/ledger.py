@@ -168,10 +168,7 @@ class Ledger:
         key: str,
         kind: Literal["statement", "shared"] = "statement",
     ) -> Entry:
-        """Keep what was declared about an account, by default that its people have no other one.
-
-        Certificates of all later releases repeat the declaration; under one key it stands once.
-        """
+        """Keep what was declared about an account, once for a key; later certificates repeat it."""
         if not words.strip():
             raise ValueError("A declaration needs words.")
         with self._chain.appending() as chain:

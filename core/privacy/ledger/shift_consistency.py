@@ -229,10 +229,7 @@ def _values(releases: Sequence[Entry], scope: ReleaseScope) -> Message | None:
 
 
 def statements(entries: Sequence[Entry], n: int) -> tuple[tuple[str, str], ...]:
-    """What the certificate of a release must say of its account, oldest first, no sentence twice.
-
-    Each with what it is about: "people", "shift" or "limit".
-    """
+    """What a certificate must say of the account, oldest first, each with what it is about."""
     return tuple(dict.fromkeys(_said(entries, n)))
 
 

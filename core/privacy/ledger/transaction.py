@@ -46,10 +46,7 @@ def exclusive_transaction(engine: Engine, *tables: str) -> Iterator[Connection]:
 
 @contextmanager
 def writing_alone(connection: Connection) -> Iterator[None]:
-    """A SQLite transaction that holds the lock of writers from its beginning; all of it or nothing.
-
-    The connection is in autocommit, so that the driver begins none of its own.
-    """
+    """A SQLite transaction that no other writer is in; its connection is in autocommit."""
     connection.exec_driver_sql("PRAGMA synchronous = FULL")
     connection.exec_driver_sql("BEGIN IMMEDIATE")
     try:

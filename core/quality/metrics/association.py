@@ -51,10 +51,7 @@ class _Operand:
 
 
 def associations(table: AlignedTable) -> Floats:
-    """[m, m], symmetric with ones on the diagonal; in [-1, 1] for two numbers, else in [0, 1].
-
-    A column without two different values is associated with nothing.
-    """
+    """[m, m] with ones on the diagonal; in [-1, 1] for two numbers, else in [0, 1]."""
     operands = [_operand(feature, table) for feature in table.features.items]
     m = len(operands)
     out = np.eye(m)

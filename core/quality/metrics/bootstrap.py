@@ -20,11 +20,7 @@ ROWS = 5_000
 
 
 def half_width_of(draws: Sequence[float], share: float) -> float:
-    """Half the width of a 95 % interval, in the unit of the draws; 0 for fewer than two draws.
-
-    Args:
-      share: of the rows that a draw took, in (0, 1]; errors shrink with the root of rows.
-    """
+    """Half a 95 % interval, from draws that took a share of the rows; 0 for fewer than two."""
     if len(draws) < 2:
         return 0.0
     return float(1.96 * np.std(draws, ddof=1) * np.sqrt(share))
@@ -37,11 +33,7 @@ def table_half_width(
     *,
     seed: int = 0,
 ) -> float:
-    """Half the width of a 95 % interval of a measure of two tables, in the measure's unit.
-
-    Args:
-      measure: of two tables; its error must shrink with the root of the number of rows.
-    """
+    """Half a 95 % interval of a measure whose error shrinks with the root of rows."""
     rng = np.random.default_rng(seed)
     sizes = [min(table.n, ROWS) for table in (real, synthetic)]
     draws = [

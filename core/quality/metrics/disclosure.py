@@ -102,10 +102,7 @@ def attacks(
     target: str | None = None,
     seed: int = 0,
 ) -> list[Attack]:
-    """All attacks that the tables allow; none when the holdout is too small.
-
-    Rows learnt from and the holdout's were chosen alike, one of each person.
-    """
+    """All attacks that the tables, one row of each person, allow; none if the holdout is small."""
     rng = np.random.default_rng(seed)
     if min(train.n, holdout.n) < LEAST or not synthetic.n or not train.features.names:
         return []

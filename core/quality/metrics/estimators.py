@@ -100,10 +100,7 @@ def regressors(seed: int = 0) -> dict[str, Estimator]:
 
 
 def fit(model: Estimator, x: Floats, y: NDArray[np.generic], *, numeric: bool = False) -> Estimator:
-    """The model fitted, or a constant guess where fewer than two values teach nothing.
-
-    Classes with a single row are left out while two others remain.
-    """
+    """The model fitted without classes of one row, or a constant guess where nothing is taught."""
     if len(y) == 0:
         x, y = np.zeros((1, x.shape[1])), np.zeros(1, dtype=y.dtype)
     if not numeric and len(y) > 1:
@@ -124,10 +121,7 @@ def positive_class(y: NDArray[np.generic]) -> int:
 
 
 def class_scores(model: Estimator, x: Floats) -> Callable[[int], Floats]:
-    """Predict once; then how much [n] speaks for any class, 0 for one the model never saw.
-
-    Probabilities where the model has them, else signed distances from its boundary.
-    """
+    """Predict once; then how much [n], as the model has it, speaks for a class; 0 for unseen."""
     if hasattr(model, "predict_proba"):
         p = model.predict_proba(x)  # [n, classes seen]
     else:

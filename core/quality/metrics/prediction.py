@@ -71,10 +71,7 @@ def dimension_prediction(
 
 
 def prediction_gap(points: list[PredictionPoint], *, every: bool = False) -> float | None:
-    """Mean absolute difference of the two scores; None when no column was measured.
-
-    `every` includes columns that even real rows do not predict, as published benchmarks do.
-    """
+    """Mean absolute difference of two scores; of every column, or of predictable ones alone."""
     gaps = [
         abs(point.real - point.synthetic)
         for point in points

@@ -55,10 +55,7 @@ class Axes:
 
 
 def principal_axes(x: Floats, k: int = 2) -> Axes:
-    """The k strongest axes of the rows x [n, width], n ≥ 1; those beyond the width are zero.
-
-    Signs are fixed (largest loading positive): the same table gives the same picture.
-    """
+    """The k strongest axes of rows [n, width], their largest loading positive, or zero."""
     centre = x.mean(axis=0)
     spread = x - centre
     values, vectors = np.linalg.eigh(spread.T @ spread / max(len(x), 1))

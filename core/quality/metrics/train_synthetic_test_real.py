@@ -210,10 +210,7 @@ def scores_of(predictions: Mapping[str, Predictions]) -> Scores:
 
 
 def half_widths(predictions: Mapping[str, Predictions], *, seed: int = 0) -> dict[str, float]:
-    """Half the width of a 95 % interval of each metric's mean over models, in its unit.
-
-    By bootstrap of the test rows, the same for every model.
-    """
+    """Half a 95 % interval of each metric's mean over models, by bootstrap of the test rows."""
     n = max((len(one.truth) for one in predictions.values()), default=1)
     size, rng = min(n, RESAMPLED_ROWS), np.random.default_rng(seed)
     draws = []

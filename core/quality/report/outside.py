@@ -131,10 +131,7 @@ def _pictures(
 def _picture(
     bins: Bins, synthetic: Floats, rows: float, released: ReleasedHistograms | None
 ) -> ColumnPicture:
-    """One column in its public bins, beside what was released of it, if anything.
-
-    `synthetic` are counts [bins], "missing" last where that may be; all count for `rows`.
-    """
+    """One column's counts [bins] in its public bins, beside what was released of it, if so."""
     column = bins.block.column
     labels = None
     if not bins.edges:

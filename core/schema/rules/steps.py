@@ -134,10 +134,7 @@ class Steps:
         )
 
     def fill(self, frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
-        """Synthetic rows in which columns are missing together, as the rules say.
-
-        Where the first is present, another that is missing gets a value of another row.
-        """
+        """Synthetic rows missing together as the rules say; gaps get values of other rows."""
         by_name = {column.name: column for column in self.columns}
         filled = {name: frame[name] for name in frame.columns}
         for names in self.together:
