@@ -189,10 +189,7 @@ def _noise_pld(part: AccountedPhase, interval: float, two_sided: bool) -> Any:
         return _replaced_pld(noise, rate, interval).self_compose(count)
     if part.grouped:
         return mixture_pld(noise, rate, rows, interval=interval).self_compose(count)
-    single = plds.from_gaussian_mechanism(
-        noise, value_discretization_interval=interval, sampling_prob=rate
-    )
-    return single.self_compose(count)
+    return gaussian_pld(noise, rate=rate, interval=interval).self_compose(count)
 
 
 class _TooLargeError(ArithmeticError):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
+from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
 from numpy.typing import NDArray
 from scipy import optimize
 from scipy.special import log_ndtr
@@ -123,15 +123,27 @@ def _lower_hull(x: Floats, y: Floats) -> NDArray[np.int64]:
     return np.array(hull)
 
 
-def gaussian_pld(sigma: float, *, interval: float) -> Any:
-    """The distribution of one Gaussian, that of the library's `from_gaussian_mechanism`."""
-    loss = _GridLosses(sigma)
+_NEAR = 1e-6  # of the least or largest loss: where the library rounds to it, point by point
+
+
+def gaussian_pld(sigma: float, *, interval: float, rate: float = 1.0) -> Any:
+    """The distribution of one Gaussian, that of the library's `from_gaussian_mechanism`.
+
+    Args:
+      sigma: noise over sensitivity, > 0.
+      rate: of Poisson sampling, in (0, 1].
+    """
+    directions = (AdjacencyType.REMOVE, AdjacencyType.ADD)[: 1 if rate == 1.0 else 2]
+    return PrivacyLossDistribution(*(_masses(sigma, rate, way, interval) for way in directions))
+
+
+def _masses(sigma: float, rate: float, direction: AdjacencyType, interval: float) -> Any:
+    loss = _GridLosses(sigma, sampling_prob=rate, adjacency_type=direction)
     bounds = loss.connect_dots_bounds()
     upper = math.ceil(bounds.epsilon_upper / interval)
     lower = math.floor(bounds.epsilon_lower / interval)
     deltas = loss.get_delta_for_epsilon(np.arange(lower, upper + 1) * interval)
-    masses = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, lower, upper, deltas)
-    return PrivacyLossDistribution(masses)
+    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, lower, upper, deltas)
 
 
 class _GridLosses(GaussianPrivacyLoss):  # type: ignore[misc]  # the library has no types
@@ -139,6 +151,30 @@ class _GridLosses(GaussianPrivacyLoss):  # type: ignore[misc]  # the library has
 
     def get_delta_for_epsilon(self, epsilon: Floats) -> Floats:
         """The hockey-stick divergence at each ε, float64 [m]."""
-        noise_values = self.inverse_privacy_loss(epsilon)
-        below = np.exp(epsilon + self.mu_lower_log_cdf(noise_values))
-        return np.asarray((self.mu_upper_cdf(noise_values) - below).clip(0.0, 1.0))
+        deltas, inside = np.zeros(len(epsilon)), np.full(len(epsilon), True)
+        if self.sampling_prob < 1.0 and self.adjacency_type == AdjacencyType.ADD:
+            inside = epsilon < -math.log1p(-self.sampling_prob)  # no loss is larger
+        elif self.sampling_prob < 1.0:
+            inside = epsilon > math.log1p(-self.sampling_prob)  # no loss is smaller
+            deltas[~inside] = -np.expm1(epsilon[~inside])
+        noise_values = self._noise_values(epsilon[inside])
+        below = np.exp(epsilon[inside] + self.mu_lower_log_cdf(noise_values))
+        deltas[inside] = self.mu_upper_cdf(noise_values) - below
+        return deltas.clip(0.0, 1.0)
+
+    def _noise_values(self, losses: Floats) -> Floats:
+        """The library's `inverse_privacy_loss` of each loss, float64 [m]."""
+        if self.sampling_prob == 1.0:
+            return np.asarray(self.inverse_privacy_loss(losses))
+        ratio = 1.0 / self.sampling_prob
+        end = math.log(1.0 - self.sampling_prob)
+        sign, unsampled = 1.0, self._inverse_privacy_loss_without_subsampling_remove
+        if self.adjacency_type == AdjacencyType.ADD:
+            sign, unsampled = -1.0, self._inverse_privacy_loss_without_subsampling_add
+        special = (np.abs(losses - sign * end) <= -_NEAR * end) | (losses == 0.0)
+        above = sign * losses[~special] + np.log(ratio)
+        difference = above + np.log1p(-np.exp(np.log(ratio - 1.0) - above))
+        values = np.empty(len(losses))
+        values[special] = [self.inverse_privacy_loss(loss) for loss in losses[special]]
+        values[~special] = unsampled(sign * difference)  # of ln(1 + (e^±loss - 1) / rate)
+        return values

@@ -28,6 +28,17 @@ def test_every_mass_is_the_librarys_to_the_last_bit(sigma: float, interval: floa
     assert twice[0] == twice[1]
 
 
+@pytest.mark.parametrize("sigma", [0.35, 1.1, 6.0, 1000.0])
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.3, 0.9, 1.0 - 1e-3])
+def test_sampled_masses_are_the_librarys_to_the_last_bit(sigma: float, rate: float) -> None:
+    ours = gaussian_pld(sigma, rate=rate, interval=1e-3)
+    theirs = plds.from_gaussian_mechanism(
+        sigma, sampling_prob=rate, value_discretization_interval=1e-3
+    )
+    assert losses(ours) == losses(theirs)
+    assert not ours._symmetric and not theirs._symmetric
+
+
 @pytest.mark.parametrize("off", [1.0 - 1e-9, 1.0 + 1e-9])
 def test_a_little_less_noise_is_seen(off: float) -> None:
     theirs = plds.from_gaussian_mechanism(1.1, value_discretization_interval=1e-3)
