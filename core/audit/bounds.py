@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 Floats = NDArray[np.float64]
 LARGEST = 50.0  # no bound is looked for beyond; e^50 guesses cannot be made
@@ -101,8 +101,9 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float) -> tuple[
     if not 0 <= successes <= trials or trials < 1:
         raise ValueError(f"{successes} successes of {trials} trials cannot be.")
     wrong = 1.0 - confidence
-    low = stats.beta.ppf(wrong, successes, trials - successes + 1) if successes else 0.0
-    high = stats.beta.isf(wrong, successes + 1, trials - successes) if successes < trials else 1.0
+    low = special.betaincinv(successes, trials - successes + 1, wrong) if successes else 0.0
+    rest = trials - successes
+    high = special.betainccinv(successes + 1, rest, wrong) if rest else 1.0
     return float(low), float(high)
 
 
