@@ -41,13 +41,13 @@ QUICK: dict[str, dict[str, object]] = {
 }  # fmt: skip
 # long enough to be stopped in the middle, when the clock runs with the steps
 LONG: dict[str, dict[str, object]] = {
-    "pearl": {"steps": 60},
-    "dp_gan": {"steps": 60},
-    "dp_auto_gan": {"steps": 60},
-    "p3gm": {"steps": 60},
-    "ppem": {"steps": 60},
-    "pgb": {"rounds": 60},
-    "scan_focus": {"steps": 60},
+    "pearl": {"steps": 30},
+    "dp_gan": {"steps": 30},
+    "dp_auto_gan": {"steps": 30},
+    "p3gm": {"steps": 30},
+    "ppem": {"steps": 30},
+    "pgb": {"rounds": 30},
+    "scan_focus": {"steps": 30},
 }
 # Enough to learn the small table when there is no noise, by training alone: counts would mend what
 # a single step has made, and the test would not see whether anything is learnt.
@@ -63,8 +63,8 @@ LEARN: dict[str, dict[str, object]] = {
                     "encoder_steps": 800, "encoder_hidden": 32, "count_share": 0.0},
     "p3gm": {"steps": 1500, "batch": 128, "hidden": 64, "dimensions": 8, "weight": 0.3,
              "count_share": 0.0},
-    "ppem": {"marginal_steps": 100, "steps": 250, "energy_steps": 4, "batch": 64, "fakes": 64,
-             "hidden": 64, "latent": 16, "energy_hidden": 64, "penalty": 0.0, "rate": 1e-3,
+    "ppem": {"marginal_steps": 50, "steps": 125, "energy_steps": 4, "batch": 64, "fakes": 64,
+             "hidden": 64, "latent": 16, "energy_hidden": 64, "penalty": 0.0, "rate": 2e-3,
              "count_share": 0.0},
 }  # fmt: skip
 
