@@ -10,6 +10,7 @@ values of enumerations.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -56,13 +57,19 @@ def has_words(template: str) -> bool:
     return bool(re.search(r"[^\W\d_]{2}", _BESIDE_WORDS.sub("", template)))
 
 
+@functools.lru_cache(maxsize=1)
+def nodes_of(source: str) -> list[ast.AST]:
+    """A file's syntax tree, flat; its first node is the module."""
+    return list(ast.walk(ast.parse(source)))
+
+
 def texts_of_calls(source: str) -> Iterator[str]:
     """Templates of messages and of `say`; a name among them is a constant marked by `to_say`.
 
     Raises:
       ValueError: a template is put together, so nobody could translate it.
     """
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
@@ -80,15 +87,16 @@ def texts_of_calls(source: str) -> Iterator[str]:
 
 def texts_of_declarations(source: str) -> Iterator[str]:
     """Texts in the fields `FIELDS`, in constants, and of enumerations."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
+    nodes = nodes_of(source)
+    for node in nodes:
         if isinstance(node, ast.keyword) and node.arg in FIELDS:
             yield from _strings(node.value)
         elif isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(b) for b in node.bases):
             for one in node.body:
                 if isinstance(one, ast.Assign):
                     yield from _strings(one.value)
-    for one in tree.body:
+    assert isinstance(nodes[0], ast.Module)
+    for one in nodes[0].body:
         if isinstance(one, ast.Assign | ast.AnnAssign) and one.value is not None:
             target = one.targets[0] if isinstance(one, ast.Assign) else one.target
             if isinstance(target, ast.Name) and target.id.isupper():

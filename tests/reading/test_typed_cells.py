@@ -33,7 +33,7 @@ from tests.reading.spellings import CELLS, COLUMNS
 Series: TypeAlias = "pd.Series[Any]"
 Typed: TypeAlias = Callable[..., Series]
 READINGS = settings(
-    max_examples=200,
+    max_examples=100,  # always the same; the twin below is found among them
     deadline=None,
     derandomize=True,
     report_multiple_bugs=False,
