@@ -31,6 +31,8 @@ from tests.encoding.layouts import (
     schema,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @settings(max_examples=25, deadline=None)
 @given(domain=domains(), seed=st.integers(0, 10**6), rows=st.sampled_from([1, 60]))

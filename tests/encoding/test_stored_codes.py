@@ -21,6 +21,8 @@ from core.encoding.stored_codes import StoredCodes, bytes_needed, store_codes
 from core.schema.column import Column, Kind
 from core.schema.schema import Domain, Schema
 
+pytestmark = pytest.mark.slow
+
 N = 1009
 
 

@@ -22,6 +22,8 @@ from core.privacy.plan import Budget
 from tests.figures.test_figures import BARS, HISTOGRAM, prediction
 from tests.models.tables import domain
 
+pytestmark = pytest.mark.slow
+
 # as people may call columns and labels; some are also words of ours
 NAMES = ["QA with QB", "real", "Q. missing", "score"]
 HELD = {"real": [[1, 0.5], [0.5, 1]], "synthetic": [[1, 0.2], [0.2, 1]]}

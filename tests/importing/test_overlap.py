@@ -24,6 +24,8 @@ from core.reading.raw_cells import raw_frame
 from core.services.sample_tables import sample_table
 from tests.reading.files import read_table
 
+pytestmark = pytest.mark.slow
+
 KEY = b"k" * 32
 REAL = Path(os.environ.get("FACSIMILE_DATA", "nowhere"))
 Change = Callable[[pd.DataFrame], pd.DataFrame]

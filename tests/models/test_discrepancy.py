@@ -24,6 +24,8 @@ from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
 from tests.models.tables import coded
 
+pytestmark = pytest.mark.slow
+
 SIZES = (2, 5, 7)  # of the class and of two columns
 QUICK = {"preliminary_steps": 10, "components": 16, "hidden": 8, "latent": 4, "members": 2}
 STEPS, ROWS = 20, 20_000

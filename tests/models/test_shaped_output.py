@@ -22,6 +22,8 @@ from core.schema.form import Form
 from core.schema.schema import Domain, Schema
 from tests.encoding.layouts import PERSON, drawn, faults, schema
 
+pytestmark = pytest.mark.slow
+
 RULES = schema().rules
 
 

@@ -16,6 +16,8 @@ from core.services import imports, planning, purchases, tables
 from core.services.sample_tables import sample_table
 from tests.pages.screen import button, buttons, press, whole, words
 
+pytestmark = pytest.mark.slow
+
 ASKED = "Who are the people in this table?"
 
 

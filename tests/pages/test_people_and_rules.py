@@ -11,6 +11,8 @@ from core.schema.rules.rules import AtMost, Determines, parse_rule
 from core.services import declarations, imports
 from tests.pages.screen import button, buttons, press, whole, words
 
+pytestmark = pytest.mark.slow
+
 KEEP = "Save this answer"
 
 

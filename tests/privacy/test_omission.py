@@ -30,6 +30,8 @@ from tests.mutants.broken_scan_focus import ForgetsColumnsByClass, ForgetsPairsO
 from tests.privacy.harness import Caught
 from tests.privacy.omission import OmittingTable, Streams, leaving_out, same
 
+pytestmark = pytest.mark.slow
+
 N = 300
 SEED = 7  # the user's, which an attacker may know
 WITH_ALL_PHASES = {"pearl": {"distance_share": 0.1}, "p3gm": {"dimensions": 4}}

@@ -34,6 +34,8 @@ from core.schema.schema import Domain
 from tests.privacy import toys
 from tests.privacy.harness import Caught
 
+pytestmark = pytest.mark.slow
+
 N = 5 * GROUP + 33
 NUMBERS = [
     DomainColumn(name=name, kind=Kind.NUMBER, low=0.0, high=1.0, missing=True) for name in "uv"

@@ -21,6 +21,8 @@ from core.schema.labels import from_labels, from_numbers, to_labels, to_numbers
 from core.writing.tables import write_csv_parts
 from tests.reading.files import read_table
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(7)
 
 

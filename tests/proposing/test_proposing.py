@@ -19,6 +19,8 @@ from core.schema.column import Kind
 from core.schema.labels import to_labels
 from core.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 SPELLINGS = (
     st.integers(-(10**6), 10**6).map(str),
     st.floats(-1e6, 1e6).map(lambda x: f"{x:.2f}"),

@@ -13,6 +13,8 @@ from core.schema.column import Column, Kind
 from core.schema.schema import Schema
 from tests.quality.conftest import make, shuffled
 
+pytestmark = pytest.mark.slow
+
 
 def matrix(schema, frame):
     features, (cells,) = Features.fit(schema, frame)

@@ -20,6 +20,8 @@ from core.schema.column import Column, Kind
 from core.schema.schema import Schema
 from tests.quality.conftest import collapsed, make, shuffled
 
+pytestmark = pytest.mark.slow
+
 TINY = Schema(
     columns=(
         Column(name="a", kind=Kind.CATEGORY, categories=("x", "y")),

@@ -19,6 +19,8 @@ from core.quality.metrics.noisy import (
     words,
 )
 
+pytestmark = pytest.mark.slow
+
 N = 10_000
 SIZES = (12, 25, 25, 30)
 RNG = np.random.default_rng(3)

@@ -24,6 +24,8 @@ from core.schema.schema import Domain, Schema
 from core.services.synthesis.options import RefusedError
 from tests.reading.files import read_table
 
+pytestmark = pytest.mark.slow
+
 ROWS, ONE = 120, 17
 ODD = ("3.5", "n.a.", "1e5", "1,5", "€", "12 %", "2020", "")
 

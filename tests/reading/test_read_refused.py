@@ -14,6 +14,8 @@ import pytest
 from core.reading.cells import TableReadError
 from tests.reading.files import PARQUET, SECRET, XLSX, ods, parquet, read, read_table, xlsx, zipped
 
+pytestmark = pytest.mark.slow
+
 LONG_GZIP = gzip.compress(b"name,n\n" + b"Zaphod,1\n" * 500)
 
 MALFORMED = {

@@ -30,6 +30,8 @@ from core.schema.labels import code_indices, is_absent, to_labels, to_numbers
 from core.schema.schema import Domain
 from tests.reading.spellings import CELLS, COLUMNS
 
+pytestmark = pytest.mark.slow
+
 Series: TypeAlias = "pd.Series[Any]"
 Typed: TypeAlias = Callable[..., Series]
 READINGS = settings(

@@ -17,6 +17,8 @@ from core.reading.workbook import Workbook
 from core.schema.column import Kind
 from tests.reading.files import read_table
 
+pytestmark = pytest.mark.slow
+
 CELLS = (
     (1, "1"),
     (-0.5, "-0.5"),

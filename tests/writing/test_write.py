@@ -17,6 +17,8 @@ from core.schema.magnitudes import LARGEST
 from core.writing.tables import NUMBER, write_csv_parts, write_parquet_parts
 from tests.reading.files import read, read_table
 
+pytestmark = pytest.mark.slow
+
 NAMES = st.text("abcæ_ ,\"'", min_size=1, max_size=6).map(lambda s: "c" + s.strip())
 WORDS = st.text("ab ,;|\t\n\"'ø=-1", max_size=8).map(lambda s: f"w{s}".strip())
 COLUMNS = st.sampled_from(

@@ -10,6 +10,8 @@ from dp_accounting.pld import privacy_loss_distribution as plds
 
 from core.privacy.accounting.curves import gaussian_pld
 
+pytestmark = pytest.mark.slow
+
 
 def losses(pld: Any) -> list[tuple[int, float, list[float]]]:
     """Least loss, mass at infinity and masses of each direction."""

@@ -15,6 +15,8 @@ from core.privacy.accounting.second_opinion import Comparison, second_opinion
 from core.privacy.plan import Phase
 from tests.privacy.toys import phase
 
+pytestmark = pytest.mark.slow
+
 DELTA = 1e-5
 SGD = phase("sgd", 1.1, sampling_rate=64 / 32561, count=7635)
 SUM = phase("embedding", 5.0)

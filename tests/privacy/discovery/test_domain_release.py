@@ -41,6 +41,8 @@ from tests.privacy.purchases import (
     to_buy,
 )
 
+pytestmark = pytest.mark.slow
+
 SLACK = 1.0 + 1e-9
 FALSE_POSITIVE_RATE = 1e-8
 

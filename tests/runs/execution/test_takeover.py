@@ -23,6 +23,8 @@ from core.runs.workspace import PROJECT_ROOT
 from tests.runs import toy
 from tests.runs.workers import PATIENCE, queued, releases, toy_plan, until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
