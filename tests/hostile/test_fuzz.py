@@ -7,6 +7,7 @@ import io
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,8 @@ from core.schema.column import Kind
 from core.schema.labels import from_numbers, to_numbers
 from tests.hostile.identity import changed_cells, codec_faults, reading_faults
 from tests.reading.files import read_table
+
+pytestmark = pytest.mark.slow
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=("Cs", "Cc")),

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.hostile import parquet_files, text_files, workbook_files
 from tests.hostile.test_hostile import check, measured
+
+pytestmark = pytest.mark.slow
 
 EVERY = 9  # of the files that are made quickly
 
