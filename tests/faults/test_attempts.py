@@ -231,6 +231,14 @@ def test_a_certificate_that_was_lost_grants_nothing(store, table, refused, kills
     assert {p["name"]: p["count"] for p in paper["phases"]} == {"sum": 1, "certificate: ages": 1}
 
 
+def test_a_verdict_keeps_its_template_over_a_crash(store, table, refused, kills):
+    refused += [True, True]
+    kills.at = lambda step: step == "after checkpoint/verdict.json"
+    assert go_on(store, killed(store, table, plan_of(table, 1))).state is State.DONE
+    (verdict,) = reviews.privacy_certificate(store, store.runs()[0].id)["lmdp"]["verdicts"]
+    assert "count" in verdict and "{group}" in verdict["test"].template
+
+
 def test_a_fault_of_a_model_is_not_taken_for_a_crash(store, table, refused):
     class Greedy(TwoPart):
         def fit(self, table, plan, context):

@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Callable
 
+from core.message import Message, to_say
 from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.shift_consistency import ReleaseScope
 from core.privacy.plan import Plan
@@ -24,12 +25,12 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import shift_key
 from core.schema.schema import Domain
 
-LOST = (
+LOST = to_say(
     "The function that shifts the tagged columns of these people is {how} (`{name}` among the "
     "secrets of the workspace). Nothing was read or spent. Put it back from a copy of the "
     "workspace: another function would show what this one hides."
 )
-NOT_PRIVATE = (
+NOT_PRIVATE = to_say(
     "The function that shifts the tagged columns was settled by a release about these people "
     "without differential privacy (ledger entry {entry}), and ε does not cover what it shows."
 )
@@ -67,9 +68,10 @@ class SettledShift:
             return None
         entry, content = self._entry(), self._storage.read_secret(self._name)
         if entry is not None and content is None:
-            raise RunStoreError(LOST.format(how="gone", name=self._name))
+            raise RunStoreError(Message(LOST, how=Message("gone"), name=self._name))
         if entry is not None and content is not None and entry.plan != _digest(content):
-            raise RunStoreError(LOST.format(how="not the one that was settled", name=self._name))
+            changed = Message("not the one that was settled")
+            raise RunStoreError(Message(LOST, how=changed, name=self._name))
         return content
 
     def settle(self, find: Callable[[], bytes]) -> bytes:
@@ -97,7 +99,7 @@ class SettledShift:
         entry = self._entry() if self._scope.shift else None
         if entry is None or entry.private or not self._plan.budget.private:
             return ()
-        return (NOT_PRIVATE.format(entry=entry.id),)
+        return (Message(NOT_PRIVATE, entry=entry.id),)
 
     def _entry(self) -> Entry | None:
         return self._ledger.settled_shift(self._account_id, self._scope)

@@ -18,7 +18,7 @@ from core.encoding.codec import Codes
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import PersonRows
 from core.encoding.stored_codes import StoredCodes
-from core.message import Message, joined, to_say
+from core.message import Message, from_json, joined, to_json, to_say
 from core.models.events import Note, OnEvent
 from core.models.layout_rows import ApplyLayout, previewed
 from core.models.registry import load_fitted
@@ -167,8 +167,8 @@ class _Attempt:
         """
         job, seed = self._job, self._job.request.seed
         if job.resume and self._results.exists():
-            results: list[LmdpResult] = json.loads(self._results.read_text(encoding="utf-8"))
-            return results
+            kept: list[LmdpResult] = from_json(json.loads(self._results.read_bytes()))
+            return kept
         table = PrivateTable(
             codes,
             self._domain,
@@ -197,7 +197,7 @@ class _Attempt:
             return []
         state = self._check(job.plan.protection, codes).run(table, state, context)
         with replacing(self._results) as file:
-            file.write(json.dumps(state.verdicts).encode())
+            file.write(json.dumps(to_json(state.verdicts)).encode())
         job.artefacts.publish()
         return list(state.verdicts)
 

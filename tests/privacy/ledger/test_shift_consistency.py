@@ -188,6 +188,13 @@ def test_what_was_confirmed_stands_in_every_later_certificate(settled: Ledger) -
     assert said[0] == "shift" and entry.words in said[1]
     after = settled.debit("people", plan(("age", "hours")), "after", domain=domain())
     assert after.statements == entry.statements and after.words == ""
+    for read in (
+        settled.entries("people")[-1],
+        settled.debit("people", other, "other", domain=domain()),
+    ):
+        assert (
+            "{words}" in read.statements[0][1].template
+        )  # for other languages, after a resume too
     # leave was given once, for one release
     with pytest.raises(HiddenError):
         settled.debit("people", other, "once more", domain=domain())

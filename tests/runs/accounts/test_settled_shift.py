@@ -146,6 +146,7 @@ def test_a_shift_function_found_without_privacy_is_stated(store):
     assert settled(store, private=False).conditions() == ()
     (said,) = settled(store).conditions()
     assert "without differential privacy" in said and "ledger entry 1-" in said
+    assert said.values == {"entry": store.ledger.entries("p")[0].id}  # for other languages
     function_of(store, People(), "q")
     assert settled(store, "q").conditions() == ()
 
