@@ -42,9 +42,11 @@ from core.models.events import FitEvent, Signal  # noqa: E402
 from core.models.planning import plan_fit  # noqa: E402
 from core.models.registry import synthesizer  # noqa: E402
 from core.models.saved_model import Sampler, SavedModel  # noqa: E402
-from core.models.step import FitContext  # noqa: E402
-from core.models.steps.calibration.calibrated import SHARE  # noqa: E402
-from core.models.steps.calibration.calibration import calibrate, count  # noqa: E402
+from core.models.step import FitContext, State, run_steps  # noqa: E402
+from core.models.steps.calibration.calibrated import FILE, SHARE  # noqa: E402
+from core.models.steps.calibration.calibration import calibrate, counts_of  # noqa: E402
+from core.models.steps.counting.design import TOGETHER  # noqa: E402
+from core.models.steps.counting.steps import counting_steps  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget, Plan  # noqa: E402
 from core.quality.aligned_tables import Features  # noqa: E402
@@ -108,7 +110,10 @@ class Trial:
         rows = PrivateTable(codes, domain, plan)
         with tempfile.TemporaryDirectory() as folder:
             context = FitContext(on_event=_quiet, folder=Path(folder), seed=self.seed)
-            counts = count(rows, plan, context) if share else None
+            counts = None
+            if share:
+                steps = counting_steps(domain, TOGETHER, FILE, share=share)
+                counts = counts_of(run_steps(steps, rows, State(plan=plan), context).measured)
             inner = synthesizer(model).trainer().fit(rows, plan, context)
         assert isinstance(inner, BaseSampler)
         if counts is None:

@@ -198,7 +198,7 @@ class _PowerEstimate:
         n = len(self.synthetic)
         self._reference = torch.randperm(n, generator=random)[: min(2000, n)]
         self._near = rbf(self.synthetic, self.synthetic[self._reference], bandwidth=self._bandwidth)
-        self._places = torch.rand((_TRIALS, GROUP), generator=random, dtype=torch.float64)
+        self._uniforms = torch.rand((_TRIALS, GROUP), generator=random, dtype=torch.float64)
         self._unshifted = [torch.randperm(n, generator=random)[:GROUP] for _ in range(_TRIALS)]
         self._within = torch.stack([self._inside(chosen) for chosen in self._unshifted])
 
@@ -209,7 +209,7 @@ class _PowerEstimate:
         reference = weights[self._reference]
         near = self._near @ (reference / reference.sum())
         line = weights.cumsum(dim=0)
-        drawn = torch.searchsorted(line, self._places * line[-1]).clamp_max(len(line) - 1)
+        drawn = torch.searchsorted(line, self._uniforms * line[-1]).clamp_max(len(line) - 1)
         null = torch.stack([self._inside(chosen) - 2.0 * near[chosen].mean() for chosen in drawn])
         cross = torch.stack([near[chosen].mean() for chosen in self._unshifted])
         rejected = self._within - 2.0 * cross > null.quantile(1.0 - _LEVEL)

@@ -22,11 +22,7 @@ ROWS_AT_ONCE = 8192
 
 
 class BaseSampler(ABC):
-    """A trained model by itself, a `Fitted`; what it draws touches no private data.
-
-    Attributes:
-      codec: of the declared domain that it writes.
-    """
+    """A trained model by itself, a `Fitted`; what it draws touches no private data."""
 
     def __init__(self, codec: Codec):
         self.codec = codec
@@ -62,9 +58,6 @@ class FittedGenerator(BaseSampler):
       weights: all that `draw_chunk` reads, by name; stored as safetensors.
       draw_chunk: (rows, generator on the CPU) → NumPy codes of that many records.
       history: further tensors that go to a file of their own, or nothing.
-
-    Attributes:
-      settings, weights, history: as given.
     """
 
     def __init__(

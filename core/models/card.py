@@ -64,7 +64,6 @@ def settings_of(model: type[BaseModel], names: Collection[str] = ()) -> tuple[Se
     """The settings that people may change, in the order of the class.
 
     Args:
-      model: a class whose fields are `tunable`, or not.
       names: of those to take; all when empty.
     """
     settings = []
@@ -91,9 +90,6 @@ class Stage(Frozen):
     Attributes:
       name: of the phase, as fit events and (where private) the plan call it; a private stage whose
         name the plan does not hold is left out of that plan's run.
-      title: a few words for people.
-      makes: what comes out of it, a few words.
-      private: whether it reads real rows, through noise.
     """
 
     name: str
@@ -106,9 +102,6 @@ class Chart(Frozen):
     """One live chart of the Training page: some of the metrics that a fit reports.
 
     Attributes:
-      title: a few words for people.
-      caption: how to read it, one or two sentences.
-      unit: label of the vertical axis.
       series: names of the metrics it draws, as events carry them.
     """
 

@@ -45,8 +45,6 @@ class PhaseStarted(FitEvent):
 
     Attributes:
       name: as in the plan or in `Card.stages`.
-      title: a few words for people.
-      private: whether it reads real rows, through noise.
     """
 
     kind = "phase"
@@ -96,7 +94,6 @@ class Interaction(Frozen):
     """Columns that go together beyond noise and chance, going by a release.
 
     Attributes:
-      columns: two or more names.
       score: standard deviations above what noise and chance alone show, > 0.
       target: whether how they go together differs between the target's values.
     """
@@ -125,7 +122,6 @@ class Emitter:
     """Sends events to an observer and does as it asks.
 
     Args:
-      on_event: receives each event and returns the signal.
       keep: writes the checkpoint before a signal to stop is followed.
       obeys: signals that are followed; where stopping would lose a release that is paid for, fewer.
     """
@@ -155,12 +151,7 @@ class Emitter:
         raise FitCancelled if signal is Signal.CANCEL else FitPaused
 
     def phase(self, name: str, title: str, *, private: bool = False) -> None:
-        """A phase begins; see `PhaseStarted` and `send`.
-
-        Args:
-          name: as the plan and the card's stages call it.
-          private: whether it reads real rows, through noise.
-        """
+        """A phase begins; see `PhaseStarted` and `send`."""
         self.send(PhaseStarted(name=name, title=title, private=private))
 
     def release(self, phase: Phase) -> Callable[[int, int], None]:

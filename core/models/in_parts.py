@@ -26,10 +26,6 @@ PART_ROWS = 2**18  # another number draws other rows where more are wanted
 def sample_parts(fitted: Fitted, rows: int, seed: int | None = None) -> Iterator[pd.DataFrame]:
     """Draw rows of a model.
 
-    Args:
-      rows: wanted, ≥ 1.
-      seed: of what is drawn; None draws one.
-
     Yields:
       Frames in the domain's columns and dtypes, together `rows` rows, each numbered from 0.
     """

@@ -17,19 +17,14 @@ import pandas as pd
 from core.encoding.layout.layout import Layout
 from core.models.events import FitEvent, OnEvent, Preview, Signal
 from core.models.saved_model import LAYOUT, Sampler, SavedModel
-from core.models.step import FitContext, State
+from core.models.step import FitContext, FreeStep, State
 from core.privacy.guarded import PrivateTable
-from core.privacy.plan import Phase
 from core.schema.schema import Domain
 
 
 @dataclass(frozen=True)
 class LayoutRows:
-    """A `RowTransform` from rows as models see them to rows of the table.
-
-    Attributes:
-      layout: of the table.
-    """
+    """A `RowTransform` from rows as models see them to rows of the table."""
 
     layout: Layout
     kind: ClassVar[str] = LAYOUT
@@ -60,18 +55,10 @@ class LayoutRows:
 
 
 @dataclass(frozen=True)
-class ApplyLayout:
-    """A `Step`: from now on the model makes rows of the table, where models see another one.
-
-    Attributes:
-      layout: of the table.
-    """
+class ApplyLayout(FreeStep):
+    """A `Step`: from now on the model makes rows of the table, where models see another one."""
 
     layout: Layout
-
-    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
-        """See `Step`."""
-        return ()
 
     def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
         """See `Step`."""

@@ -45,7 +45,6 @@ def plan_fit(
 
     Args:
       n: number of records, public, ≥ 1; of people where rows are put together by person.
-      budget: (ε, δ) for everything together.
       settings: those set by hand, by name.
       added: accesses beside the model's own that the budget pays for too.
       attempts: how often everything may be done over, ≥ 1; all of them are paid for beforehand.

@@ -46,7 +46,6 @@ class Fitted(Protocol):
     """A trained model: sampling from it touches no private data.
 
     Attributes:
-      domain: the declared domain it writes.
       baseline: the model it was made from, to be compared with on Review; None without one.
     """
 
@@ -100,12 +99,7 @@ class RowTransform(Protocol):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A trained model; itself a `Fitted`.
-
-    Attributes:
-      base: draws rows as its training left it.
-      transforms: of its rows, first to last.
-    """
+    """A trained model; itself a `Fitted`."""
 
     base: Fitted
     transforms: tuple[RowTransform, ...] = ()

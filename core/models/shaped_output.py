@@ -106,9 +106,6 @@ class ShapeFacts(BaseModel):
     """What became of a request; made of the model's own output alone.
 
     Attributes:
-      rows: of the table.
-      seed: that was asked for.
-      shape: as asked for.
       drawn: rows that the model drew.
       conditions: each condition by itself, and all together where there are several.
       shares: of the values whose shares were set, among rows that keep every condition.
@@ -158,10 +155,7 @@ def draw_shaped(fitted: Fitted, rows: int, shape: Shape, seed: int | None = None
     """Draw rows until enough of them are as asked.
 
     Args:
-      fitted: a trained model; nothing else is read.
-      rows: wanted, ≥ 1.
       shape: what they must be like; without any, they are the model's own for this seed.
-      seed: of what is drawn; None draws one.
 
     Raises:
       ConditionError: it cannot be, or is too rare for this model; says how many rows were drawn and
@@ -183,14 +177,7 @@ def draw_shaped(fitted: Fitted, rows: int, shape: Shape, seed: int | None = None
 
 
 class _Selection:
-    """The rows that were taken so far, and counts of all that were drawn.
-
-    Args:
-      rows: wanted, ≥ 1.
-
-    Raises:
-      ConditionError: it cannot be.
-    """
+    """The rows that were taken so far, and counts of all that were drawn."""
 
     def __init__(self, domain: Domain, rows: int, shape: Shape):
         self.domain, self.rows, self.shape = domain, rows, shape

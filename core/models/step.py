@@ -28,10 +28,8 @@ class FitContext:
     """What a fit is told beside the table and the plan.
 
     Attributes:
-      on_event: receives events and returns signals.
       folder: where checkpoints go; with `resume`, where one lies.
       seed: seeds data-free randomness only (initial weights, latents), never noise; None draws one.
-      device: "cpu" or "cuda".
       resume: whether to go on from the checkpoint in the folder.
     """
 
@@ -49,14 +47,13 @@ class State:
     Attributes:
       plan: whose noise and settings the steps go by; the table's where None. An audit hands its
         models the plan as claimed, and a table that carries out another one.
-      counts: released counts that calibration reads, if any were made.
-      model: trained so far; None before.
+      measured: what counting steps know of the table, for the steps after them.
       releases: values to be kept beside the model, by the name of their file.
       verdicts: what was found of tagged columns, a JSON object a group.
     """
 
     plan: Plan | None = None
-    counts: Any = None
+    measured: Any = None
     model: SavedModel | None = None
     releases: Mapping[str, BaseModel] = field(default_factory=dict)
     verdicts: tuple[dict[str, Any], ...] = ()
@@ -87,6 +84,14 @@ class Step(Protocol):
           FitCancelled, FitPaused: the observer's signal was followed.
         """
         ...
+
+
+class FreeStep:
+    """A `Step` that reads no real row, or only what a plan does not pay for."""
+
+    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
+        """None."""
+        return ()
 
 
 def planned_phases(

@@ -1,6 +1,6 @@
 """Synthesizer: all that the other rooms know of a model before it is trained.
 
-Nothing here imports torch, nor do `settings.py` and `plan.py` of a model's folder, so that cards
+Nothing here imports torch, nor does `plan.py` of a model's folder, so that cards
 and plans are cheap to show. Its `trainer.py` does, and is imported when a fit starts.
 """
 
@@ -52,8 +52,6 @@ class Synthesizer(Generic[S]):
     """A model: a card, its settings and phases here, its training in `trainer.py` beside it.
 
     Attributes:
-      card: what people see of it.
-      settings_class: of its settings.
       without_privacy: what serves better where there is no noise, unless it is set by hand.
     """
 
@@ -96,9 +94,7 @@ class Synthesizer(Generic[S]):
         """Execute the plan on the table and return the trained model.
 
         Args:
-          table: the door to the rows; it charges for every access.
           plan: made for as many records as the table has.
-          context: who watches, where checkpoints go, and how to begin.
 
         Raises:
           FitCancelled, FitPaused: the observer's signal was followed.

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from core.message import Message, Text
+from core.message import Text
 from core.schema.person import Person
 
 # Of a run, and of all runs together: at ε = 100 the odds that somebody was in the table may grow
@@ -112,26 +112,6 @@ class Protection(BaseModel):
     alpha: float = Field(default=0.05, gt=0.0, lt=0.5)
     shift: float = Field(default=0.75, ge=0.0, le=0.99)
     certificate: float | None = Field(default=None, gt=0.0, le=10.0)
-
-    def phases(self, epsilon: float) -> tuple[Phase, ...]:
-        """The private accesses of the certificates; none without one, or without privacy."""
-        if self.certificate is None or not math.isfinite(epsilon):
-            return ()
-        return tuple(
-            Phase(
-                name=certificate_phase(group),
-                title=Message("Certificate for “{group}”", group=group),
-                what=Message(
-                    "How many groups of 128 records tell the released columns {columns} from their "
-                    "own, with Laplace noise.",
-                    columns=", ".join(names),
-                ),
-                mechanism="laplace",
-                share=min(0.9, self.certificate / epsilon) / len(self.groups),
-                noise_multiplier=1.0 / self.certificate,
-            )
-            for group, names in self.groups.items()
-        )
 
 
 def certificate_phase(group: str) -> str:

@@ -15,11 +15,11 @@ from core.message import Message
 from core.models.card import Card
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
-from core.models.step import planned_phases
+from core.models.step import Step, planned_phases
 from core.privacy.discovery.unbought import unbought
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import ScoreCounts
-from core.runs.execution.review_histograms import ReviewHistograms
+from core.runs.execution.paid_release import Certify, ReviewHistograms
 from core.runs.request import RunRequest
 from core.schema.column import SchemaError
 from core.schema.schema import Domain, Schema
@@ -155,9 +155,9 @@ def _added(
     if not budget.private:
         return ()
     bought = ((ReviewHistograms, request.review), (ScoreCounts, request.score))
-    steps = [kind(budget, share, request.attempts) for kind, share in bought if share]
-    certificates = protection.phases(budget.epsilon) if protection else ()
-    return (*planned_phases(steps, domain, n), *certificates)
+    steps: list[Step] = [kind(budget, share, request.attempts) for kind, share in bought if share]
+    certified = [Certify(protection, budget)] if protection else []
+    return planned_phases([*steps, *certified], domain, n)
 
 
 def _plain(model: str, error: ValidationError) -> str:

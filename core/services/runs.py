@@ -22,7 +22,7 @@ from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import State
 from core.runs.execution.launching.launcher import Launcher, SampleRequest, not_resumable
 from core.runs.execution.noisy_scores import ScoreCounts
-from core.runs.execution.review_histograms import ReviewHistograms
+from core.runs.execution.paid_release import ReviewHistograms
 from core.runs.records import RunRecord, TableRecord
 from core.runs.request import RunRequest
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL

@@ -70,9 +70,7 @@ def python(copy: Path, *arguments: str) -> str:
 
 
 def test_the_page_shows_all_that_a_model_is():
-    assert sorted(FILES) == [
-        f"independent/{name}.py" for name in ("__init__", "plan", "settings", "trainer")
-    ]
+    assert sorted(FILES) == [f"independent/{name}.py" for name in ("__init__", "plan", "trainer")]
 
 
 def test_it_is_on_the_cards_and_can_be_planned_without_tensors(copy: Path):

@@ -20,6 +20,7 @@ from core.runs.accounts.account import set_limit
 from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.execution import attempts, lmdp_certificate
+from core.runs.execution.paid_release import Certify
 from core.runs.execution.reporter import Reporter
 from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
@@ -92,7 +93,7 @@ def load(_model: str, folder: Path) -> SavedModel:
 def plan_of(table: TableRecord, made: int) -> Plan:
     protection = Protection(groups=GROUPS, shift=0.0, certificate=0.2)
     budget = Budget(epsilon=4.0, delta=1e-6)
-    added = protection.phases(budget.epsilon)
+    added = Certify(protection, budget).phases(table.schema.domain(), table.n, 1.0)
     plan = plan_fit(
         TwoPart(), table.schema.domain(), table.n, budget, {}, added=added, attempts=made
     )

@@ -14,6 +14,7 @@ from core.lmdp.discrepancy import TestResult
 from core.lmdp.inside import InsideCheck, inside_check
 from core.privacy.plan import Budget, Guarantee, Plan, Protection
 from core.runs.execution import lmdp_certificate
+from core.runs.execution.paid_release import Certify
 from core.schema.person import Person
 from core.services.plan_advice import certificate_offers
 from tests.lmdp.worlds import CODEC, coded
@@ -28,11 +29,12 @@ def planned(attempts, *, private):
         groups={"g": ("age",)}, alpha=ALPHA, certificate=0.25 if private else None
     )
     epsilon = 1.0 if private else math.inf
+    budget = Budget(epsilon=epsilon, delta=1e-6)
     return Plan(
         model="pearl",
         n=N,
-        budget=Budget(epsilon=epsilon, delta=1e-6),
-        phases=protection.phases(epsilon),
+        budget=budget,
+        phases=Certify(protection, budget).phases(CODEC.domain, N, 1.0),
         guarantee=Guarantee(epsilon=epsilon, epsilon_replace=epsilon, delta=1e-6),
         protection=protection,
         attempts=attempts,

@@ -19,7 +19,7 @@ from core.models.pgb.multiplicative_weights import (
 from core.models.pgb.plan import BASES, BOOST, Pgb
 from core.models.planning import plan_fit
 from core.models.ppem.energy import as_critics
-from core.models.ppem.settings import PpemSettings
+from core.models.ppem.plan import PpemSettings
 from core.models.ppem.tagged_first import TaggedFirst
 from core.models.step import FitContext
 from core.models.steps.training.heads import Heads
@@ -190,7 +190,7 @@ def test_queries_answer_as_by_hand():
         for index in (int(left[j]), int(right[j])):
             if index == always:
                 continue
-            x = records[:, queries._places[index]]
+            x = records[:, queries._columns[index]]
             want &= (x >= queries._lows[index]) & (x < queries._highs[index])
             if queries._guards[index] >= 0:
                 want &= records[:, queries._guards[index]] == 1.0

@@ -18,10 +18,10 @@ from core.models.events import SignificantSets
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
 from core.models.saved_model import REWEIGH, SavedModel
-from core.models.step import FitContext, planned_phases
+from core.models.step import FitContext, State, planned_phases, run_steps
 from core.models.steps.calibration import calibration
-from core.models.steps.calibration.calibrated import SHARE
-from core.models.steps.calibration.calibration import Counts, calibrate, count
+from core.models.steps.calibration.calibrated import FILE, SHARE
+from core.models.steps.calibration.calibration import Counts, calibrate, counts_of
 from core.models.steps.calibration.coupling import carried, coupling, goal_of
 from core.models.steps.calibration.row_weights import (
     CellTable,
@@ -29,8 +29,9 @@ from core.models.steps.calibration.row_weights import (
     fit_row_weights,
     systematic,
 )
-from core.models.steps.counting.design import PAIRS, SCALES
+from core.models.steps.counting.design import PAIRS, SCALES, TOGETHER
 from core.models.steps.counting.releases import Releases
+from core.models.steps.counting.steps import counting_steps
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import UnplannedReleaseError
@@ -131,6 +132,12 @@ def test_a_base_that_is_boosted_is_not_calibrated_inside():
 
 
 # -- what is read ----------------------------------------------------------------------------------
+
+
+def count(table: PrivateTable, plan: Plan, context: FitContext) -> Counts:
+    """The releases that a plan has for calibration."""
+    steps = counting_steps(table.domain, TOGETHER, FILE, share=plan.settings["count_share"])
+    return counts_of(run_steps(steps, table, State(plan=plan), context).measured)
 
 
 def factors_after(folder: Path, seed: int, *, leak: bool = False) -> np.ndarray:

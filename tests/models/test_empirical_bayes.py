@@ -14,7 +14,8 @@ from core.models.steps.counting import denoising, empirical_bayes
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.empirical_bayes import fitted_margins, pooled
-from core.models.steps.counting.scales import ColumnScale, fine_grid
+from core.models.steps.counting.scales import SHORT_GRID, ColumnScale
+from core.models.steps.training.column_bins import ColumnBins
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
 
@@ -26,7 +27,9 @@ def listed(size: int) -> ColumnScale:
     """A list of so many labels, each a cell."""
     categories = tuple(str(label) for label in range(size))
     column = Column(name="a", kind=Kind.CATEGORY, categories=categories)
-    grid = fine_grid(Codec(Schema(columns=(column,)).domain()).blocks[0], 16)
+    grid = ColumnBins.of(
+        Codec(Schema(columns=(column,)).domain()).blocks[0], lambda steps: steps < SHORT_GRID, 16
+    )
     return ColumnScale.of(grid, np.full(size, 100.0), 1.0, size)
 
 

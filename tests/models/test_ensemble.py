@@ -18,7 +18,7 @@ from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE
 from core.models.scan_focus.matching import MixtureMatcher, SetTarget, Targets
 from core.models.scan_focus.mixture import LatentMixture
-from core.models.scan_focus.settings import ScanFocusSettings
+from core.models.scan_focus.plan import ScanFocusSettings
 from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import Design

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from core.models.dp_auto_gan.autoencoder import AutoEncoder
-from core.models.dp_auto_gan.settings import DpAutoGanSettings
+from core.models.dp_auto_gan.plan import DpAutoGanSettings
 from core.models.p3gm.centred_records import CentredRecords
 from core.models.p3gm.decoder import DECODER, SPREAD, ElboGradient, Projection
 from core.models.steps.training.adversarial import AdversarialConfig

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from core.encoding.codec import Codec
-from core.models.scan_focus.releases import FocusedReleases
 from core.models.steps.calibration.calibration import counts_of
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.denoising import denoised
@@ -24,6 +23,7 @@ from core.models.steps.counting.pair_queries import (
     PairQueries,
     select_pairs,
 )
+from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scan import Scanned
 from core.schema.column import Column, Kind
 from core.schema.schema import Domain, Schema
@@ -172,11 +172,9 @@ def test_pure_noise_differs_by_class_at_the_stated_rate() -> None:
     assert abs(z.mean()) < 0.03 and z.std() == pytest.approx(1.0, abs=0.05)
 
 
-def releases(
-    domain: Domain, state: dict[str, torch.Tensor], noise: float = 0.03
-) -> FocusedReleases:
+def releases(domain: Domain, state: dict[str, torch.Tensor], noise: float = 0.03) -> Releases:
     """Releases of a hundred records, of which the scan says nothing and no column anything."""
-    known = object.__new__(FocusedReleases)
+    known = object.__new__(Releases)
     known.codec, known.table = Codec(domain), SimpleNamespace(n=100)
     known.design, columns = Design.of(known.codec, 2), len(known.codec.blocks)
     known.scales = (listed(2),) * columns
@@ -187,7 +185,7 @@ def releases(
     known.within, known.sums = {}, ()
     sets = [torch.zeros((known.design.classes, 4, len(one))).double() for one in known.design.sets]
     known.scanned = Scanned(sets, noise)
-    known._noise_multiplier = lambda phase: 1.0  # type: ignore[method-assign]
+    known.noise_multiplier = lambda phase: 1.0  # type: ignore[method-assign]
     return known
 
 
@@ -208,8 +206,8 @@ def test_noise_of_pairs_and_scan_decides_how_pairs_count() -> None:
     cases = ((1.0, 0.03, BY_CELLS, 1), (1.0, 0.05, BY_ENERGY, 2), (1e-3, 0.03, BY_ENERGY, 2))
     for noise, of_scan, rule, classes in (*cases, (0.0, 0.0, BY_ENERGY, 2)):
         known = releases(with_class(4), {}, of_scan)
-        known._noise_multiplier = lambda phase, noise=noise: noise  # type: ignore[method-assign]
-        known._release = lambda phase, asked: torch.ones(  # type: ignore[method-assign]
+        known.noise_multiplier = lambda phase, noise=noise: noise  # type: ignore[method-assign]
+        known.release = lambda phase, asked: torch.ones(  # type: ignore[method-assign]
             sum(math.prod(query.shape) for query in asked.queries)
         )
         assert all(len(pair.shares) == classes for pair in known.pairs(PAIRS))
@@ -245,7 +243,8 @@ def test_a_pair_counted_together_keeps_odds_and_class_effects() -> None:
 def test_models_with_counts_match_such_pairs_class_by_class() -> None:
     known = releases(with_class(4), {PAIRS: torch.ones(6 * 4 + 4 * 4)})
     known.checkpoint.state["weighting_scheme"] = BY_CELLS
-    counts = counts_of(known, known.pairs(PAIRS))
+    known.counted = known.pairs(PAIRS)
+    counts = counts_of(known)
     assert sorted(table.columns for table in counts.pairs) == [(4, *pair) for pair in FLAGS.pairs]
     assert all(table.shares.shape == (8,) for table in counts.pairs)
 
@@ -256,12 +255,12 @@ def test_joint_pair_reports_no_class_effect() -> None:
     known.checkpoint.state["weighting_scheme"] = BY_CELLS
     known._differing = lambda size, expected: STRONG  # type: ignore[method-assign]
     known._noise_dominated = lambda pair, weight: pair == (0, 1)  # type: ignore[method-assign]
-    counted = known.pairs(PAIRS)
+    known.counted = counted = known.pairs(PAIRS)
     (one,) = [pair for pair in counted if pair.columns == (0, 1)]
     clean = next(p for p in denoised(counted, known.scales, known.shares, {}) if not p.alike)
     assert not one.alike and clean.shares.shape == one.shares.shape == (1, 2, 2)
     assert clean.noise == one.noise and clean.columns == (0, 1)
-    tables = {table.columns: table.shares.shape for table in counts_of(known, counted).pairs}
+    tables = {table.columns: table.shares.shape for table in counts_of(known).pairs}
     assert tables.pop((0, 1)) == (4,)
     assert sorted(tables) == [(4, *pair) for pair in FLAGS.pairs[1:]]
 

@@ -9,8 +9,7 @@ import torch
 from core.encoding.codec import Codec
 from core.lmdp.inside import inside_check
 from core.models.planning import plan_fit
-from core.models.ppem.plan import CONDITIONAL, CRITICAL, MARGINAL, STATISTIC, Ppem
-from core.models.ppem.settings import PpemSettings
+from core.models.ppem.plan import CONDITIONAL, CRITICAL, MARGINAL, STATISTIC, Ppem, PpemSettings
 from core.models.ppem.tagged_first import TaggedFirst
 from core.models.step import FitContext
 from core.privacy.dpsgd.gradient import ClippedGradient

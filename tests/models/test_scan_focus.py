@@ -19,7 +19,7 @@ from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.models.scan_focus.fitted import _stratified
 from core.models.scan_focus.matching import MixtureMatcher, Targets
-from core.models.scan_focus.releases import FocusedReleases
+from core.models.scan_focus.releases import unlearned_columns
 from core.models.step import FitContext
 from core.models.steps.counting.counts import (
     PairTarget,
@@ -31,15 +31,17 @@ from core.models.steps.counting.counts import (
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.design import MOST_SETS, Design, SumCandidate
 from core.models.steps.counting.relations import determined, sums_kept
+from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scales import (
+    SHORT_GRID,
     ColumnScale,
     FineHistograms,
     _tail,
-    fine_grid,
     fine_grids,
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs
+from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
@@ -217,7 +219,7 @@ def listed(size: int) -> ColumnScale:
     codec = Codec(
         Schema(columns=(Column(name="a", kind=Kind.CATEGORY, categories=categories),)).domain()
     )
-    grid = fine_grid(codec.blocks[0], 16)
+    grid = ColumnBins.of(codec.blocks[0], lambda steps: steps < SHORT_GRID, 16)
     return ColumnScale.of(grid, np.full(size, 100.0), 1.0, 32)
 
 
@@ -318,19 +320,18 @@ def test_the_end_of_a_column_thins_out_towards_its_bound():
 
 
 def test_columns_of_a_pair_that_a_draft_did_not_learn_are_named(monkeypatch):
-    known = object.__new__(FocusedReleases)
+    known = object.__new__(Releases)
     known.design = Design.of(Codec(flags(4)), 2)
     seen = torch.zeros((1, 4, 6), dtype=torch.float64)
     seen[..., 4] = 0.5  # columns 1 and 3 go together
     known.scanned = Scanned([torch.zeros((1, 4, 4)), seen], 0.01)
-    monkeypatch.setattr(known, "_pair_energy", lambda: known.scanned.energy(2, 0.0 * seen))
+    monkeypatch.setattr(known, "pair_energy", lambda: known.scanned.energy(2, 0.0 * seen))
     preliminary = object.__new__(MixtureMatcher)
     for learnt, stuck in ((0.0, {1, 3}), (0.9, set())):
         monkeypatch.setattr(preliminary, "expected", lambda size, learnt=learnt: learnt * seen)
-        assert known.unlearned_columns(preliminary) == stuck
-    assert known.unlearned_columns(None) == frozenset()
+        assert unlearned_columns(known, preliminary) == stuck
     known.scanned = None
-    assert known.unlearned_columns(preliminary) == frozenset()
+    assert unlearned_columns(known, preliminary) == frozenset()
 
 
 def test_pairs_that_were_not_counted_are_kept_apart():

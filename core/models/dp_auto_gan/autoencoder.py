@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from core.models.dp_auto_gan.settings import DpAutoGanSettings
+from core.models.dp_auto_gan.plan import DpAutoGanSettings
 from core.models.steps.training.heads import Heads
 from core.privacy.dpsgd.dense import Dense, GradFactor
 

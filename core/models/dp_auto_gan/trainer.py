@@ -10,8 +10,7 @@ from torch import Tensor
 from core.encoding.codec import Codec
 from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.dp_auto_gan.autoencoder import AutoEncoder
-from core.models.dp_auto_gan.plan import AUTOENCODER, DpAutoGan
-from core.models.dp_auto_gan.settings import DpAutoGanSettings
+from core.models.dp_auto_gan.plan import AUTOENCODER, DpAutoGan, DpAutoGanSettings
 from core.models.step import FitContext
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.dp_optimizer import DPAdam
@@ -120,7 +119,6 @@ def _fitted(
     flat: Tensor,
     history: dict[str, Tensor],
 ) -> FittedGenerator:
-    """A generator with these weights before a decoder with those, on the CPU."""
     autoencoder = AutoEncoder(heads, settings)
     autoencoder.networks.load(flat.detach().cpu())
     generator = _generator(settings, autoencoder)

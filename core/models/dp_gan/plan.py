@@ -21,15 +21,21 @@ from typing import ClassVar
 
 from core.message import Message
 from core.models.card import Card, Chart, Stage, settings_of
-from core.models.dp_gan.settings import DpGanSettings
 from core.models.registry import register
 from core.models.steps.calibration.calibrated import Calibrated
-from core.models.steps.counting.phases import CLOSENESS, COUNTING_STAGES
+from core.models.steps.counting.steps import CLOSENESS, COUNTING_STAGES
 from core.models.steps.training.phases import CRITIC, gradient_phase
+from core.models.steps.training.settings import LATENT, GanSettings
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 
 TITLE = "Training the critic and the generator"
+
+
+class DpGanSettings(GanSettings):
+    """See `GanSettings`."""
+
+    latent: int = LATENT
 
 
 @register

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from core.encoding.codec import Codec
 from core.models.base_sampler import FittedGenerator, read_generator
-from core.models.dp_gan.plan import DpGan
-from core.models.dp_gan.settings import DpGanSettings
+from core.models.dp_gan.plan import DpGan, DpGanSettings
 from core.models.step import FitContext
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.gan_trainer import Generator, gan_ensemble, train_gan
@@ -58,7 +57,6 @@ def _generator(heads: Heads, settings: DpGanSettings) -> Generator:
 def _fitted(
     heads: Heads, settings: DpGanSettings, weights: dict[str, Tensor], history: dict[str, Tensor]
 ) -> FittedGenerator:
-    """A generator with these weights, on the CPU."""
     generator = _generator(heads, settings)
     generator.load_state_dict(weights)
     return FittedGenerator(

@@ -32,7 +32,6 @@ class Projection:
     """Expanded records → latent means, centred and then by released directions.
 
     Attributes:
-      centred: the public map.
       principal: released; None keeps all coordinates (low-dimensional tables).
       radius: latent points lie within.
     """

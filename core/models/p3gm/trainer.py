@@ -14,8 +14,7 @@ from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import Emitter, Progress
 from core.models.p3gm.centred_records import CentredRecords
 from core.models.p3gm.decoder import SPREAD, ElboGradient, Projection
-from core.models.p3gm.plan import DECODER, EM, PCA, P3gm
-from core.models.p3gm.settings import P3gmSettings
+from core.models.p3gm.plan import DECODER, EM, PCA, P3gm, P3gmSettings
 from core.models.step import FitContext
 from core.models.steps.training.dp_optimizer import DPAdam
 from core.models.steps.training.heads import Heads
@@ -74,12 +73,7 @@ class P3gmTrainer:
         self._latent = settings.dimensions if self._projected else heads.width
 
     def encode(self, table: PrivateTable, checkpoint: Checkpoint, emitter: Emitter) -> None:
-        """Make the releases of the first phase that the checkpoint does not hold yet.
-
-        Args:
-          table: the door to the rows; charged for every release made.
-          checkpoint: holds what was released; written after each release.
-        """
+        """Make the releases of the first phase that the checkpoint does not hold yet."""
         if self._projected and "directions" not in checkpoint.state:
             moments = Moments.of(
                 self._points, width=self._centred.width, radius=self._centred.radius
@@ -107,9 +101,6 @@ class P3gmTrainer:
         """The last phase, fresh or as it was kept.
 
         Gradients go without a clip where no privacy is claimed, and nowhere else.
-
-        Args:
-          state: of the checkpoint, the phases before done.
         """
         start = torch.Generator().manual_seed(state["seed"])
         networks = self._networks(start)

@@ -37,7 +37,6 @@ class Frequencies:
     """Random frequencies, data-free and public.
 
     Attributes:
-      bins: one a column.
       lines: per column, float32 [groups], the frequency along [0, 1] of a numeric column.
       widths: per column, float32 [groups], the scale each line frequency was drawn with.
       phases: per column, float32 [atoms, groups], the angle of each category, spike or missing.
@@ -135,9 +134,6 @@ class Embedding(Mechanism):
     one-column frequencies weighted by λ. With G groups and m columns a record moves it by exactly
     √(G (m(m-1)/2 + λ² m) + w²): each complex coordinate has modulus 1, and one class is hit.
 
-    Attributes:
-      design: sizes and weights.
-
     Source: PEARL (ICLR 2022) §4.1; Δ for zero-out, φ(⊥) = 0.
     """
 
@@ -207,7 +203,6 @@ def split_release(release: Tensor, design: Design, n: int) -> Target:
 
     Args:
       release: the mechanism's noisy statistic, float64, flat.
-      n: number of records (public), the only divisor.
     """
     shape = (design.classes, design.groups)
     sizes = [
@@ -237,7 +232,6 @@ class PairDistance(Mechanism):
 
     Attributes:
       numbers: block indices and value indices of the numeric columns, q of them.
-      group_size: records of a pair.
 
     Source: PEARL (ICLR 2022) App. D, corrected.
     """

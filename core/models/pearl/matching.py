@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from core.models.pearl.characteristic_function import Frequencies, Target
 from core.models.pearl.mixture_generator import MixtureGenerator
-from core.models.pearl.settings import PearlSettings
+from core.models.pearl.plan import PearlSettings
 from core.models.steps.training.draws import normals
 
 LOSS_SCALE = 100.0  # keeps gradients far above Adam's epsilon
@@ -83,10 +83,6 @@ class EmbeddingMatcher:
     Args:
       target: the released embedding, divided by n.
       noise_level: standard deviation of one real coordinate of the target (public).
-      settings: of the model, with how many steps it takes.
-
-    Attributes:
-      done: steps so far.
     """
 
     def __init__(

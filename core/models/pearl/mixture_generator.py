@@ -17,9 +17,7 @@ class MixtureGenerator(nn.Module):
     Batch norm is sound here: the network sees latents only, never a record.
 
     Args:
-      latent: width of the latent, ≥ 1.
       classes: number of classes, ≥ 1; a one-hot of the class joins the latent.
-      bins: Σ bins over columns, the output width.
 
     Source: PEARL (ICLR 2022) App. H (architecture for tables).
     """

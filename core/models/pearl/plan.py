@@ -21,17 +21,171 @@ Reconstruction Learning", ICLR 2022.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from pydantic import Field
 
 from core.encoding.codec import Codec
 from core.message import Message
-from core.models.card import Card, Chart, Stage, settings_of
+from core.models.card import Card, Chart, Frozen, Stage, settings_of, tunable
 from core.models.pearl.design import DISTANCE, EMBEDDING, Design, condition_block
-from core.models.pearl.settings import PearlSettings
 from core.models.registry import register
+from core.models.saved_model import SavedModel
+from core.models.step import FitContext, FreeStep, State, Step
+from core.models.steps.training.settings import (
+    GENERATOR_LAYERS,
+    PEAK_RATE,
+    SMOOTHER,
+    AutomaticSteps,
+)
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase, Plan
 from core.schema.schema import Domain
+
+if TYPE_CHECKING:
+    from core.models.steps.training.training_loop import Checkpoint
+    from core.privacy.guarded import PrivateTable
+
+
+class PearlSettings(Frozen):
+    """Public settings; none depends on data.
+
+    Attributes:
+      frequencies: complex ones, in all (k); groups follow from it.
+      groups_per_step: groups of frequencies compared per step.
+    """
+
+    steps: AutomaticSteps = tunable(
+        0,
+        "Training steps",
+        "More steps take longer but cost no privacy. 0 chooses as many as are useful "
+        "at this level of noise.",
+        form=(0, 50_000),
+        ge=0,
+        le=200_000,
+    )
+    frequencies: int = tunable(
+        10_000,
+        "Frequencies",
+        "Numbers in the fingerprint.",
+        form=(100, 100_000),
+        ge=100,
+        le=200_000,
+    )
+    batch: int = tunable(
+        1000, "Generated records per step", SMOOTHER, form=(32, 10_000), ge=32, le=100_000
+    )
+    groups_per_step: int = Field(default=48, ge=1, le=10_000)
+    hidden: int = tunable(256, "Network width", GENERATOR_LAYERS, form=(8, 2048), ge=8, le=4096)
+    latent: int = Field(default=32, ge=1, le=1024)
+    rate: float = tunable(3e-3, "Learning rate", PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0)
+    critic: float = tunable(
+        0.3,
+        "Critic strength",
+        "How far the critic may shift weight to frequencies that do not match yet. 0 turns it off.",
+        form=(0, 2),
+        ge=0.0,
+        le=2.0,
+    )
+    distance_share: float = tunable(
+        0.0,
+        "Budget for the typical distance",
+        "Share of ε spent on measuring how far records lie apart, which scales the "
+        "frequencies. 0 uses a fixed value.",
+        form=(0, 0.5),
+        ge=0.0,
+        le=0.5,
+    )
+
+
+@dataclass(frozen=True)
+class MeasureDistance:
+    """A `Step`: one release of how far records lie apart.
+
+    Attributes:
+      share: of the composed Gaussian's 1/σ².
+    """
+
+    share: float
+
+    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
+        """See `Step`."""
+        distance = Phase(
+            name=DISTANCE,
+            title="Typical distance between records",
+            what="Mean distance between random pairs of records in each numeric "
+            "column, with Gaussian noise.",
+            share=self.share,
+            noise_multiplier=scale / math.sqrt(self.share),
+        )
+        return (distance,)
+
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`."""
+        # tensors: cards and plans must not wait for them
+        from core.models.pearl.private_embedding import release_distances
+
+        checkpoint = _checkpoint(table, state, context)
+        release_distances(table, checkpoint, context)
+        return replace(state, measured=checkpoint)
+
+
+@dataclass(frozen=True)
+class MeasureEmbedding:
+    """A `Step`: one release of the embedding.
+
+    Attributes:
+      share: of the composed Gaussian's 1/σ².
+    """
+
+    settings: PearlSettings
+    share: float
+
+    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
+        """See `Step`."""
+        embedding = Phase(
+            name=EMBEDDING,
+            title="Fingerprint of the table",
+            what=_embedding_words(Codec(domain)),
+            share=self.share,
+            noise_multiplier=scale / math.sqrt(self.share),
+        )
+        return (embedding,)
+
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`."""
+        # tensors: cards and plans must not wait for them
+        from core.models.pearl.private_embedding import release_embedding
+
+        checkpoint = _checkpoint(table, state, context)
+        release_embedding(table, checkpoint, context, frequencies=self.settings.frequencies)
+        return replace(state, measured=checkpoint)
+
+
+@dataclass(frozen=True)
+class MatchEmbedding(FreeStep):
+    """A `Step`: the generator, trained on the embedding."""
+
+    settings: PearlSettings
+
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`."""
+        # tensors: cards and plans must not wait for them
+        from core.models.pearl.trainer import train_generator
+
+        codec = Codec(table.domain)
+        fitted = train_generator(codec, self.settings, state.measured, context)
+        return replace(state, model=SavedModel(fitted))
+
+
+def _checkpoint(table: PrivateTable, state: State, context: FitContext) -> Checkpoint:
+    if state.measured is not None:
+        return cast("Checkpoint", state.measured)
+    # tensors: cards and plans must not wait for them
+    from core.models.steps.training.training_loop import Checkpoint
+
+    return Checkpoint.open(context, "pearl.pt", table.meter)
 
 
 @register
@@ -88,30 +242,11 @@ class Pearl(Synthesizer[PearlSettings]):
         settings=settings_of(PearlSettings),
     )
 
-    def training_phases(
-        self, domain: Domain, n: int, settings: PearlSettings, scale: float
-    ) -> tuple[Phase, ...]:
-        """See `Synthesizer.training_phases`; shares are of the composed Gaussian's 1/σ²."""
-        codec = Codec(domain)
+    def steps(self, domain: Domain, settings: PearlSettings) -> tuple[Step, ...]:
+        """See `Synthesizer`."""
         share = settings.distance_share if domain.numeric else 0.0
-        embedding = Phase(
-            name=EMBEDDING,
-            title="Fingerprint of the table",
-            what=_embedding_words(codec),
-            share=1.0 - share,
-            noise_multiplier=scale / math.sqrt(1.0 - share),
-        )
-        if not share:
-            return (embedding,)
-        distance = Phase(
-            name=DISTANCE,
-            title="Typical distance between records",
-            what="Mean distance between random pairs of records in each numeric "
-            "column, with Gaussian noise.",
-            share=share,
-            noise_multiplier=scale / math.sqrt(share),
-        )
-        return (distance, embedding)
+        distance = (MeasureDistance(share),) if share else ()
+        return (*distance, MeasureEmbedding(settings, 1.0 - share), MatchEmbedding(settings))
 
     def finish(self, domain: Domain, plan: Plan, settings: PearlSettings) -> PearlSettings:
         """See `Synthesizer.finish`: how many steps the noise deserves."""
@@ -123,7 +258,6 @@ class Pearl(Synthesizer[PearlSettings]):
 
 
 def _embedding_words(codec: Codec) -> Message:
-    """What is measured of the table, for people."""
     if condition_block(codec):
         return Message(
             "Sums of characteristic functions over {n} columns and their pairs, for each value of "

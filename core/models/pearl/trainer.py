@@ -1,4 +1,4 @@
-"""PEARL's training: the private embedding once, then a generator that matches it."""
+"""PEARL's training: a generator that matches the private embedding."""
 
 from __future__ import annotations
 
@@ -10,42 +10,28 @@ from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
 from core.models.base_sampler import FittedGenerator, read_generator
-from core.models.events import Emitter, PhaseStarted, Signal
+from core.models.events import PhaseStarted
 from core.models.pearl.design import condition_block
 from core.models.pearl.matching import EmbeddingMatcher
 from core.models.pearl.mixture_generator import MixtureGenerator
-from core.models.pearl.plan import Pearl
+from core.models.pearl.plan import Pearl, PearlSettings
 from core.models.pearl.private_embedding import (
-    release_embedding,
     stored_frequencies,
     stored_target,
     unconditional_bins,
 )
-from core.models.pearl.settings import PearlSettings
 from core.models.step import FitContext
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.column_bins import draw_codes
 from core.models.steps.training.training_loop import Checkpoint, train
-from core.privacy.guarded import PrivateTable
-from core.privacy.plan import Plan
 
 FILE = "pearl.json"  # name of the JSON description
 
 
-def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
-    """See `Synthesizer.fit`."""
-    settings, codec = PearlSettings(**plan.settings), Codec(table.domain)
-    checkpoint = Checkpoint.open(context, "pearl.pt", table.meter)
-    if "matcher" not in checkpoint.state:
-        embedding = release_embedding(
-            table,
-            codec,
-            frequencies=settings.frequencies,
-            seed=checkpoint.seed,
-            device=context.device,
-            emitter=Emitter(context.on_event, obeys=(Signal.CANCEL,)),  # kept when all is released
-        )
-        checkpoint.keep(**embedding)
+def train_generator(
+    codec: Codec, settings: PearlSettings, checkpoint: Checkpoint, context: FitContext
+) -> FittedGenerator:
+    """A generator that matches the embedding in the checkpoint."""
     matcher = _matcher(codec, settings, checkpoint.state, device=context.device)
     shares = checkpoint.state["shares"]
     train(
@@ -89,7 +75,6 @@ def _matcher(
 
 
 def _new_generator(codec: Codec, settings: PearlSettings) -> MixtureGenerator:
-    """An untrained generator for a domain."""
     block = condition_block(codec)
     return MixtureGenerator(
         latent=settings.latent,
@@ -102,11 +87,7 @@ def _new_generator(codec: Codec, settings: PearlSettings) -> MixtureGenerator:
 def _fitted(
     codec: Codec, settings: PearlSettings, generator: MixtureGenerator, shares: Tensor
 ) -> FittedGenerator:
-    """The model around a generator; it follows as the generator learns, on any device.
-
-    Args:
-      shares: float [classes], released.
-    """
+    """The model around a generator; it follows as the generator learns, on any device."""
     block, bins, shares = condition_block(codec), unconditional_bins(codec), shares.cpu()
 
     def draw_chunk(rows: int, random: torch.Generator) -> Codes:

@@ -16,7 +16,7 @@ from core.models.pgb.multiplicative_weights import (
     CalibratedCritics,
     WeightsState,
 )
-from core.models.pgb.settings import PgbSettings
+from core.models.pgb.plan import PgbSettings
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 
 
@@ -26,10 +26,6 @@ class BoostedFitted(BaseSampler):
     Args:
       base: what the base would release: its last, averaged generator.
       state: of the rounds that were played.
-      settings: boosting's own; `rejection` says whether rows are kept by it too.
-
-    Attributes:
-      base, critics: as given.
     """
 
     def __init__(
@@ -91,12 +87,7 @@ def read_boosted(
     settings: PgbSettings,
     rate: float,
 ) -> BoostedFitted:
-    """What `BoostedFitted.save` wrote, around a base that is loaded already.
-
-    Args:
-      base: as it was saved beside it.
-      rate: of the multiplicative weights, η > 0.
-    """
+    """What `BoostedFitted.save` wrote, around a base that is loaded already."""
     tensors = load_file(folder / "boosting.safetensors")
     queries = queries_for(ensemble, settings)
     critics = CalibratedCritics(ensemble, tensors["centres"], tensors["spreads"], queries)

@@ -23,12 +23,7 @@ ABOUT_TARGET = 0.5  # of the pairs, where there is a target
 
 
 class MarginalQueries:
-    """A fixed list of queries.
-
-    Args:
-      count: how many, ≥ 0.
-      seed: of which; the same seed gives the same.
-    """
+    """A fixed list of queries."""
 
     def __init__(self, codec: Codec, count: int, *, seed: int = 0):
         self._count = count
@@ -40,7 +35,7 @@ class MarginalQueries:
         both = torch.cat([left, right])
         used = torch.unique(both[both < len(columns)])  # no other set is ever looked at
         self._pairs = torch.searchsorted(used, left), torch.searchsorted(used, right)
-        self._places, self._lows, self._highs, self._guards = (part[used] for part in bounds)
+        self._columns, self._lows, self._highs, self._guards = (part[used] for part in bounds)
 
     def __len__(self) -> int:
         return self._count
@@ -49,7 +44,7 @@ class MarginalQueries:
     def __call__(self, records: Tensor) -> Tensor:
         """Records as critics see them, float32 [b, w] → 1 for yes and 0 for no, [b, count]."""
         device = records.device
-        x = records[:, self._places.to(device)]
+        x = records[:, self._columns.to(device)]
         inside = (x >= self._lows.to(device)) & (x < self._highs.to(device))
         on = records[:, self._guards.clamp_min(0).to(device)] > 0.5
         inside &= on | (self._guards < 0).to(device)

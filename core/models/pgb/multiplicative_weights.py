@@ -46,7 +46,6 @@ class CalibratedCritics:
 
     Attributes:
       centres, spreads: float32 [N], of each critic's output at generated records.
-      queries: that stand beside them.
     """
 
     ensemble: SnapshotEnsemble
@@ -62,7 +61,6 @@ class CalibratedCritics:
 
         Args:
           generated: records of all its generators, float32 [n, S].
-          queries: public ones that play beside the critics.
         """
         outputs = ensemble.critic_outputs(generated)
         centres, spreads = outputs.median(dim=0).values, outputs.std(dim=0).clamp_min(1e-6)
@@ -110,11 +108,7 @@ class MultiplicativeWeights:
 
     Args:
       scores: float32 [B, options], every critic's probability for every candidate.
-      state: of the rounds so far; none when left out.
       done: rounds so far; a crash can leave the state behind.
-
-    Attributes:
-      scores, state, done: as given.
     """
 
     def __init__(

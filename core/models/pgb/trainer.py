@@ -17,8 +17,7 @@ from core.models.pgb.multiplicative_weights import (
     MultiplicativeWeights,
     WeightsState,
 )
-from core.models.pgb.plan import BASES, BOOST
-from core.models.pgb.settings import PgbSettings, split_settings
+from core.models.pgb.plan import BASES, BOOST, PgbSettings, split_settings
 from core.models.step import FitContext
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble
 from core.models.steps.training.training_loop import Checkpoint, private, train

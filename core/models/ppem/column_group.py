@@ -19,9 +19,7 @@ class ColumnGroup:
       names: modelled columns, at least one; the group keeps this order.
 
     Attributes:
-      heads: of these columns alone.
-      width: of a record's columns as critics see them.
-      places: int64 [Σ bins], where each bin of the group lies among all bins of the domain.
+      positions: int64 [Σ bins], where each bin of the group lies among all bins of the domain.
       seen_at: int64 [width], where each column of its view lies in that of the whole record.
     """
 
@@ -31,7 +29,7 @@ class ColumnGroup:
         self.width = self.heads.critic_width
         counts = [column.count for column in column_bins(codec)]
         by_column = torch.split(torch.arange(sum(counts)), counts)
-        self.places = torch.cat([by_column[block.index] for block in self._blocks])
+        self.positions = torch.cat([by_column[block.index] for block in self._blocks])
         self.seen_at = _critic_columns(codec, names)
 
     def view(self, codes: Codes) -> Tensor:

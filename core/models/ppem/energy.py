@@ -30,7 +30,6 @@ def shapes(name: str, parts: Sequence[int], hidden: int) -> dict[str, tuple[int,
 
     Args:
       parts: widths of the parts of its input.
-      hidden: width of each of the three hidden layers.
     """
     first = {f"{name}.{i}": (w, -(-hidden // len(parts))) for i, w in enumerate(parts)}
     joint = sum(widths[1] for widths in first.values())
@@ -54,7 +53,6 @@ class Energy:
     """One energy whose layers live in a `Dense`.
 
     Args:
-      networks: holds the networks of `shapes`.
       columns: for each part, int64 [·]: which columns of a row it reads.
 
     Attributes:
@@ -110,8 +108,6 @@ class Energy:
         """Gradient factors for a loss that depends on `input_gradient` alone.
 
         Args:
-          tape: of `forward`.
-          factors: those that `input_gradient` returned.
           direction: ∂loss/∂v, float32 [b, first part], per record.
         """
         first = GradFactor(factors[0].layer, factors[0].backprops, direction, bias=False)
@@ -122,12 +118,12 @@ class Energy:
         q = _leaky_back(q, hidden, SLOPE, True)
         return [first, *self._joint.double_backward(tape.joint, factors[1:], q)]
 
-    def as_layers(self, flats: Tensor, places: Tensor) -> list[tuple[Tensor, Tensor]]:
+    def as_layers(self, flats: Tensor, positions: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Its layers under several parameter vectors, as plain layers of one input.
 
         Args:
           flats: float32 [N, ·], each laid out as its `Dense`.
-          places: int64 [w], for each column of the rows, its place in a wider input.
+          positions: int64 [w], for each column of the rows, its position in a wider input.
 
         Returns:
           Weights [N, out, in] and biases [N, out]; the first layer reads the wider input.
@@ -135,8 +131,8 @@ class Energy:
         first, bias = [], []
         for mlp, columns in zip(self._first, self._columns, strict=True):
             own, shift = mlp.layers[0].views(flats)
-            wide = own.new_zeros((*own.shape[:2], int(places.max()) + 1))
-            wide[:, :, places[columns]] = own
+            wide = own.new_zeros((*own.shape[:2], int(positions.max()) + 1))
+            wide[:, :, positions[columns]] = own
             first.append(wide)
             bias.append(shift)
         joint = [layer.views(flats) for layer in self._joint.layers]
@@ -149,17 +145,17 @@ class Energy:
 
 
 def as_critics(
-    energies: Sequence[Energy], flats: Tensor, places: Tensor
+    energies: Sequence[Energy], flats: Tensor, positions: Tensor
 ) -> tuple[tuple[Tensor, Tensor], ...]:
     """Minus the sum of energies, as one fully connected network side by side.
 
     Args:
-      energies, flats, places: see `Energy.as_layers`; of one `Dense`.
+      energies, flats, positions: see `Energy.as_layers`; of one `Dense`.
 
     Returns:
       Weights [N, out, in] and biases [N, out] of each layer, higher where a record looks real.
     """
-    each = [energy.as_layers(flats, places) for energy in energies]
+    each = [energy.as_layers(flats, positions) for energy in energies]
     layers = []
     for depth, parts in enumerate(zip(*each, strict=True)):
         weights, biases = zip(*parts, strict=True)

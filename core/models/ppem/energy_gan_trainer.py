@@ -31,10 +31,6 @@ class SplitGenerator(nn.Module):
 
     The latent and the given part have first layers of their own. Layer norm and not batch norm, so
     that a generated record does not depend on its neighbours.
-
-    Args:
-      given: width of what is conditioned on; 0 for nothing.
-      hidden: width of each of three hidden layers.
     """
 
     def __init__(self, *, latent: int, given: int, hidden: int, outputs: int):
@@ -69,10 +65,7 @@ class EnergyGanConfig(AdversarialConfig):
 
     Attributes:
       penalty_clip: of the batch-level penalty, over the clip norm.
-      margin: m > 0.
-      lipschitz: weight of the Lipschitz penalty.
       penalty: weight λ_α of the α-LMDP penalty; 0 for none.
-      temperature: of the Gumbel-softmax.
     """
 
     penalty_clip: float
@@ -86,10 +79,8 @@ class EnergyGanTrainer(AdversarialTrainer):
     """Energies against a generator.
 
     Args:
-      generator: of the columns that are generated.
       release: of the private phase: a record's row is what is given, if anything, then the columns
         that are generated.
-      config: see `EnergyGanConfig`.
       given: (b, random) → what to generate for, in training of the generator; None without.
       penalties: one a protected group, whose energy is among `energies`.
     """
@@ -179,7 +170,6 @@ class EnergyGanTrainer(AdversarialTrainer):
 
     @torch.no_grad()
     def _sample(self, count: int, random: torch.Generator) -> Tensor:
-        """Generated records as energies see them, float32 [count, w]."""
         logits = self.generator(self._latents(count, random))
         return self._heads.sample_critic_input(logits, generator=random)
 

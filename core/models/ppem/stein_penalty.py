@@ -94,8 +94,8 @@ class SteinPenalty:
         direct = gradient[:, : self._width]
         if not len(self._starts):
             return direct
-        place = own[:, self._starts]  # [b, numbers]
-        bend = -self._k * (place.unsqueeze(2) * self._k).sin()  # [b, numbers, waves]
+        position = own[:, self._starts]  # [b, numbers]
+        bend = -self._k * (position.unsqueeze(2) * self._k).sin()  # [b, numbers, waves]
         waves = gradient[:, self._width :].reshape(bend.shape)
         more = (waves * bend).sum(dim=2)
         on = [own[:, i] if i >= 0 else torch.ones_like(own[:, 0]) for i in self._on_line]

@@ -12,8 +12,7 @@ from core.models.base_sampler import FittedGenerator
 from core.models.ppem.column_group import ColumnGroup
 from core.models.ppem.energy import Energy, as_critics, shapes
 from core.models.ppem.energy_gan_trainer import EnergyGanConfig, EnergyGanTrainer, SplitGenerator
-from core.models.ppem.plan import CONDITIONAL, MARGINAL, Ppem, column_groups
-from core.models.ppem.settings import PpemSettings
+from core.models.ppem.plan import CONDITIONAL, MARGINAL, Ppem, PpemSettings, column_groups
 from core.models.ppem.stein_penalty import SteinPenalty
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.draws import normals
@@ -27,7 +26,6 @@ class TaggedFirst:
     """Tagged columns first, the others given them: p(x′) · p(rest | x′).
 
     Args:
-      codec: of the domain, which says what is tagged.
       bounded: whether gradients are clipped; off only where the plan claims no privacy.
 
     Attributes:
@@ -54,7 +52,6 @@ class TaggedFirst:
         self._trainers: list[EnergyGanTrainer] = []
 
     def _new_generators(self) -> list[SplitGenerator]:
-        """That of the tagged columns, then that of the others, where there are such."""
         generators = [self._new_generator(0, self.tagged)]
         if self.others is not None:
             generators.append(self._new_generator(self.tagged.width, self.others))
@@ -199,11 +196,11 @@ class TaggedFirst:
         one_hot = heads.sample_one_hot(logits, uniform=torch.rand(logits.shape, generator=random))
         certain = (one_hot - 1.0) * CERTAIN
         if self.others is None:
-            return certain[:, self.tagged.places.argsort()]
+            return certain[:, self.tagged.positions.argsort()]
         z = torch.randn((rows, latent), generator=random)
         conditional = self._generators[1](z, heads.critic_input(one_hot))
-        places = torch.cat([self.tagged.places, self.others.places])
-        return torch.cat([certain, conditional], dim=1)[:, places.argsort()]
+        positions = torch.cat([self.tagged.positions, self.others.positions])
+        return torch.cat([certain, conditional], dim=1)[:, positions.argsort()]
 
     def _networks(self, widths: dict[str, tuple[int, ...]], offset: int) -> Dense:
         start = torch.Generator().manual_seed(self._seed + offset)

@@ -7,8 +7,7 @@ from pathlib import Path
 from core.encoding.codec import Codec
 from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
-from core.models.ppem.plan import CONDITIONAL, MARGINAL
-from core.models.ppem.settings import PpemSettings
+from core.models.ppem.plan import CONDITIONAL, MARGINAL, PpemSettings
 from core.models.ppem.tagged_first import TaggedFirst
 from core.models.step import FitContext
 from core.models.steps.training.snapshot_ensemble import SnapshotEnsemble

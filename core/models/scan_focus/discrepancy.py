@@ -46,11 +46,7 @@ def _margin(cells: int) -> float:
 
 @torch.no_grad()
 def of_pairs(ensemble: MixtureEnsemble, targets: Targets, design: Design) -> float:
-    """Mean squared distance to the counts of pairs as they were released, in units of their noise.
-
-    Args:
-      ensemble, targets, design: see `more_to_learn`; at least one pair was counted.
-    """
+    """Mean squared distance to the released counts of pairs, in units of their noise."""
 
     def each() -> Iterator[tuple[Tensor, Tensor, float]]:
         weights, within, shares = _parts(ensemble, design)
@@ -65,11 +61,7 @@ def of_pairs(ensemble: MixtureEnsemble, targets: Targets, design: Design) -> flo
 
 @torch.no_grad()
 def of_sets(ensemble: MixtureEnsemble, targets: Targets, design: Design) -> float:
-    """The same of the larger sets.
-
-    Args:
-      ensemble, targets, design: see `more_to_learn`; at least one larger set was counted.
-    """
+    """The same of the larger sets."""
 
     def each() -> Iterator[tuple[Tensor, Tensor, float]]:
         _, within, shares = _parts(ensemble, design)
@@ -91,7 +83,6 @@ def _parts(ensemble: MixtureEnsemble, design: Design) -> tuple[Tensor, Tensor, t
 
 
 def _mean_square(each: Iterator[tuple[Tensor, Tensor, float]], n: int) -> float:
-    """Of all cells, from shares, released shares and their noise."""
     total, count = 0.0, 0
     for shares, released, noise in each:
         gap = (shares - released.to(shares)) / max(noise, LEAST_NOISE / n)

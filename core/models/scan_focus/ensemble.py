@@ -23,14 +23,7 @@ from core.privacy.summation import threads_of_one_processor
 
 
 class MixtureEnsemble:
-    """The training state of several mixtures that take their steps together.
-
-    Args:
-      members: one or more, with different seeds.
-
-    Attributes:
-      done: steps that each member has taken.
-    """
+    """The training state of several mixtures that take their steps together."""
 
     def __init__(self, members: Sequence[MixtureMatcher]):
         self.members = tuple(members)

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
 from core.models.base_sampler import FittedGenerator
-from core.models.scan_focus.plan import ScanFocus
-from core.models.scan_focus.settings import ScanFocusSettings
+from core.models.scan_focus.plan import ScanFocus, ScanFocusSettings
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relations import determined

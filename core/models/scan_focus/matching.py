@@ -44,13 +44,10 @@ class Targets:
     """All that was released, as shares of n.
 
     Attributes:
-      n: number of records (public).
       columns: float32 [cells], shares of every column's cells.
       columns_noise: float32 [cells], their standard deviations.
       scanned: of singles, pairs and larger sets; None where a table has one column.
       signs: float32 [cells, G] a column, of the scan.
-      counted: pairs as they were released.
-      pairs: the same with noise shrunk away, which the mixture follows.
     """
 
     n: int
@@ -106,10 +103,6 @@ class MixtureMatcher:
       design: what was scanned, and the class.
       steps: of the first training, see `begin`.
       seed: of which pairs a step compares, where there are too many for all.
-
-    Attributes:
-      done: steps so far.
-      mixture, device: as given.
     """
 
     def __init__(
@@ -223,7 +216,6 @@ class MixtureMatcher:
         return pairs.to(self.device)
 
     def _within(self, weights: Tensor, shares: list[Tensor]) -> Tensor:
-        """Each component's weight in each class."""
         if self._design.condition is None:
             return weights[:, None]
         return weights[:, None] * shares[self._design.condition]

@@ -14,18 +14,35 @@ latents fitted to noisy marginals).
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
-from core.encoding.codec import Codec
-from core.models.card import Card, Stage, settings_of
+from pydantic import Field
+
+from core.models.card import Card, Frozen, Stage, settings_of, tunable
 from core.models.registry import register
-from core.models.scan_focus.settings import ScanFocusSettings
-from core.models.steps.counting.design import COLUMNS, FOCUS, PAIRS, Design
-from core.models.steps.counting.phases import CLOSENESS, COUNTING_STAGES, TITLES, counting_phases
+from core.models.saved_model import SavedModel
+from core.models.step import FitContext, FreeStep, State, Step
+from core.models.steps.counting.design import COLUMNS, FOCUS, PAIRS
+from core.models.steps.counting.steps import (
+    CLOSENESS,
+    COUNTING_STAGES,
+    Counted,
+    counting_steps,
+)
+from core.models.steps.training.settings import (
+    LEAST_STEPS,
+    PEAK_RATE,
+    AutomaticSteps,
+)
 from core.models.synthesizer import Synthesizer
-from core.privacy.plan import Phase, Plan
+from core.privacy.plan import Plan
 from core.schema.schema import Domain
 
+if TYPE_CHECKING:
+    from core.privacy.guarded import PrivateTable
+
+FILE = "scan_focus.pt"  # checkpoint of counts and training
 STEPS = 1200  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
 MEMBERS = 4  # likewise
 TRAININGS = 3  # times these steps, at most, where little noise leaves much to learn
@@ -33,6 +50,104 @@ NARROW = 100
 # records a unit of noise; where there are fewer, steps go down by the root
 FULL_TRAINING_SNR = 3000.0
 MIN_STEPS_SHARE = 0.5  # of the steps, however strong the noise
+
+
+class ScanFocusSettings(Frozen):
+    """Public settings; none depends on data.
+
+    Attributes:
+      trainings: how often, at most, `steps` are taken: again for as long as the mixture lies
+        farther from the counts than their noise; 0 is three times if steps are automatic.
+      preliminary_steps: of the training in between, whose errors say what is counted last.
+    """
+
+    steps: AutomaticSteps = tunable(
+        0,
+        "Training steps",
+        "Training steps of each mixture; half as many, but at least 600, if sets of "
+        "three or more columns were counted. More take longer but cost no privacy. 0 "
+        "chooses by the table's width, and up to three times as many if there is more"
+        " to learn.",
+        form=(0, 20_000),
+        ge=0,
+        le=200_000,
+    )
+    trainings: int = Field(default=0, ge=0, le=100)
+    preliminary_steps: int = Field(default=200, ge=LEAST_STEPS, le=200_000)
+    members: int = tunable(
+        0,
+        "Mixtures combined",
+        "Trained separately on the same counts, so that their errors average out. 0 "
+        "chooses four, or fewer for wide tables.",
+        form=(0, 16),
+        ge=0,
+        le=64,
+    )
+    components: int = tunable(
+        500,
+        "Mixture components",
+        "Record types in each mixture. More give finer results but take longer.",
+        form=(50, 5000),
+        ge=8,
+        le=20_000,
+    )
+    most_together: int = tunable(
+        4,
+        "Columns per set",
+        "The most columns, besides the target, that are scanned together. Large sets "
+        "are left out if there are too many.",
+        form=(2, 5),
+        ge=2,
+        le=6,
+    )
+    hidden: int = tunable(
+        256,
+        "Network width",
+        "Neurons in each hidden layer of the network.",
+        form=(8, 2048),
+        ge=8,
+        le=4096,
+    )
+    latent: int = Field(default=64, ge=1, le=1024)
+    rate: float = tunable(2e-2, "Learning rate", PEAK_RATE, form=(1e-4, 0.2), gt=0.0, le=1.0)
+
+
+LAST = Counted(
+    FOCUS,
+    "Counts that correct the preliminary model",
+    "Counts for sets of three or more columns where the preliminary model contradicts the scan. If "
+    "there are none, the pairs are counted again.",
+    "noisy counts of sets",
+)
+
+
+@dataclass(frozen=True)
+class TrainPreliminary(FreeStep):
+    """A `Step`: a first mixture of what was counted; reads no real row."""
+
+    settings: ScanFocusSettings
+
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`."""
+        # tensors: cards and plans must not wait for them
+        from core.models.scan_focus.trainer import train_preliminary
+
+        return replace(state, measured=train_preliminary(state.measured, self.settings, context))
+
+
+@dataclass(frozen=True)
+class TrainMixture(FreeStep):
+    """A `Step`: the mixture of all that was counted; reads no real row."""
+
+    settings: ScanFocusSettings
+
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`."""
+        # tensors: cards and plans must not wait for them
+        from core.models.scan_focus.trainer import train_mixture
+
+        mixture = train_mixture(state.measured, self.settings, context)
+        return replace(state, model=SavedModel(mixture))
 
 
 @register
@@ -59,7 +174,7 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
                 makes="a first mixture",
                 private=False,
             ),
-            Stage(name=FOCUS, title=TITLES[FOCUS], makes="noisy counts of sets", private=True),
+            LAST.stage,
             Stage(name="training", title="Training", makes="a matching mixture", private=False),
         ),
         charts=(CLOSENESS,),
@@ -70,12 +185,12 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         settings=settings_of(ScanFocusSettings),
     )
 
-    def training_phases(
-        self, domain: Domain, n: int, settings: ScanFocusSettings, scale: float
-    ) -> tuple[Phase, ...]:
-        """See `Synthesizer.training_phases`; shares are of the composed Gaussian's 1/σ²."""
-        design = Design.of(Codec(domain), settings.most_together)
-        return counting_phases(design.shares(n, scale), scale)
+    def steps(self, domain: Domain, settings: ScanFocusSettings) -> tuple[Step, ...]:
+        """See `Synthesizer`: what is counted last follows from a model of the rest."""
+        counting = counting_steps(domain, settings.most_together, FILE, last=LAST)
+        after = [step for step in counting if step.counted is LAST]
+        before = counting[: len(counting) - len(after)]
+        return (*before, TrainPreliminary(settings), *after, TrainMixture(settings))
 
     def finish(self, domain: Domain, plan: Plan, settings: ScanFocusSettings) -> ScanFocusSettings:
         """See `Synthesizer.finish`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ import torch
 from core.models.scan_focus.matching import MixtureMatcher, SetTarget, Targets
 from core.models.steps.counting.counts import PairTarget, Query, SetCounts
 from core.models.steps.counting.denoising import denoised
-from core.models.steps.counting.design import FOCUS, PAIRS
+from core.models.steps.counting.design import FOCUS
 from core.models.steps.counting.releases import Releases
 
 SET_SNR_THRESHOLD = 25.0  # standard deviations above noise, of larger sets, which a rough model may
@@ -22,94 +22,105 @@ MOST_SETS = 4
 GROUPS = {3: 4, 4: 4}  # groups a number is folded to in a counted set, by its size; else 3
 
 
-class FocusedReleases(Releases):
-    """Counts of columns and pairs, then of what a preliminary model made from them gets wrong."""
+@dataclass(frozen=True)
+class Focus:
+    """What scan and focus follows, before and after it counted what a preliminary model misses."""
 
-    def targets(self) -> Targets:
-        """What a preliminary model is trained on: columns, scan and pairs."""
-        pairs = self.pairs(PAIRS) if self.design.pairs else ()
-        columns, columns_noise = self._column_targets()
-        return Targets(
-            n=self.table.n,
-            columns=columns,
-            columns_noise=columns_noise,
-            scanned=self.scanned,
-            signs=tuple(signs.float() for signs in self.signs),
-            counted=pairs,
-            pairs=denoised(pairs, self.scales, self.shares, self.within),
-        )
+    known: Releases
+    targets: Targets
+    preliminary: MixtureMatcher | None = None
+    unlearned: frozenset[int] = frozenset()
 
-    def focused(self, targets: Targets, preliminary: MixtureMatcher | None) -> Targets:
-        """The targets with what is counted last: contradicted sets, or pairs once more."""
-        state = self.checkpoint.state
+    def measure(self, phase: str) -> Focus:
+        """With what is counted last: sets that the model contradicts, or pairs once more."""
+        known, state = self.known, self.known.checkpoint.state
         if "focus_sets" not in state:
-            chosen = self._contradicted(preliminary)
+            chosen = contradicted_sets(known, self.preliminary)
             state["focus_sets"] = [list(columns) for columns in chosen]
         sets = [tuple(columns) for columns in state["focus_sets"]]
-        if not sets:
-            second = self.pairs(FOCUS)
-            counted = tuple(_mean(a, b) for a, b in zip(targets.counted, second, strict=True))
-            pairs = denoised(counted, self.scales, self.shares, self.within)
-            columns, columns_noise = self._column_targets()
-            again = replace(targets, counted=counted, pairs=pairs)
-            return replace(again, columns=columns, columns_noise=columns_noise)
-        queries = tuple(self._set_query(columns) for columns in sets)
-        mechanism = SetCounts(self.scales, queries)
-        counts = mechanism.split(self._release(FOCUS, mechanism))
-        noise = mechanism.deviations(self._noise_multiplier(FOCUS))
-        first = 0 if self.design.condition is None else 1
-        targeted = [
-            SetTarget(
-                query.columns[first:],
-                query.groups[first:],
-                (count / self.table.n).float().reshape(self.design.classes, *query.shape[first:]),
-                one / self.table.n,
-            )
-            for query, count, one in zip(queries, counts, noise, strict=True)
-        ]
-        return replace(targets, sets=tuple(targeted))
+        if sets:
+            targets = replace(self.targets, sets=_counted_sets(known, sets))
+        else:
+            second = known.pairs(phase)
+            pairs = zip(self.targets.counted, second, strict=True)
+            targets = targets_of(known, tuple(_mean(one, again) for one, again in pairs))
+        known.tell_significant()
+        return replace(self, targets=targets)
 
-    def unlearned_columns(self, preliminary: MixtureMatcher | None) -> frozenset[int]:
-        """Columns of clear pairs of which the preliminary model has learnt less than half.
 
-        A parity of two columns has no slope where all components are alike; those that start apart
-        in such columns see it.
-        """
-        if self.scanned is None or preliminary is None:
-            return frozenset()
-        above, clear = self._pair_energy()
-        left, _ = self.scanned.energy(2, preliminary.expected(2))
-        missed = (clear > SET_SNR_THRESHOLD) & (left > UNLEARNED_ENERGY_SHARE * above)
-        return frozenset(c for i in np.flatnonzero(missed) for c in self.design.pairs[i])
+def targets_of(known: Releases, counted: tuple[PairTarget, ...]) -> Targets:
+    """Columns, scan and pairs."""
+    columns, columns_noise = known.column_targets()
+    return Targets(
+        n=known.table.n,
+        columns=columns,
+        columns_noise=columns_noise,
+        scanned=known.scanned,
+        signs=tuple(signs.float() for signs in known.signs),
+        counted=counted,
+        pairs=denoised(counted, known.scales, known.shares, known.within),
+    )
 
-    def _contradicted(self, preliminary: MixtureMatcher | None) -> list[tuple[int, ...]]:
-        """The larger sets whose scan the preliminary model explains least, beyond noise."""
-        if self.scanned is None or preliminary is None:
-            return []
-        scores: list[tuple[tuple[int, ...], float]] = []
-        for size in range(3, len(self.design.sets) + 1):
-            _, score = self.scanned.energy(size, preliminary.expected(size))
-            best = np.argsort(-score)[: 2 * MOST_SETS]
-            scores += [(self.design.sets[size - 1][i], float(score[i])) for i in best]
-        scores.sort(key=lambda row: -row[1])
-        clear = [(columns, z) for columns, z in scores if z > SET_SNR_THRESHOLD][:MOST_SETS]
-        self.checkpoint.state["focus_scores"] = [[list(columns), z] for columns, z in clear]
-        return [columns for columns, _ in clear]
 
-    def _set_query(self, columns: Sequence[int]) -> Query:
-        """The cells of a larger set, numbers folded to few groups of like size."""
-        groups = []
-        for column in columns:
-            scale, few = self.scales[column], GROUPS.get(len(columns), 3)
-            along = np.floor(scale.ranks(self.shares[column]) * few).astype(np.int64)
-            along = np.unique(along, return_inverse=True)[1]
-            atoms = np.arange(scale.grid.atoms) + (along.max() + 1 if scale.line else 0)
-            groups.append(torch.from_numpy(np.concatenate([along, atoms])))
-        condition = self.design.condition
-        if condition is None:
-            return Query(tuple(columns), tuple(groups), 1.0)
-        classes = torch.arange(self.design.classes)
-        return Query((condition, *columns), (classes, *groups), 1.0)
+def unlearned_columns(known: Releases, preliminary: MixtureMatcher) -> frozenset[int]:
+    """Columns of clear pairs of which the preliminary model has learnt less than half.
+
+    A parity of two columns has no slope where all components are alike; those that start apart in
+    such columns see it.
+    """
+    if known.scanned is None:
+        return frozenset()
+    above, clear = known.pair_energy()
+    left, _ = known.scanned.energy(2, preliminary.expected(2))
+    missed = (clear > SET_SNR_THRESHOLD) & (left > UNLEARNED_ENERGY_SHARE * above)
+    return frozenset(c for i in np.flatnonzero(missed) for c in known.design.pairs[i])
+
+
+def contradicted_sets(known: Releases, preliminary: MixtureMatcher | None) -> list[tuple[int, ...]]:
+    """The larger sets whose scan the preliminary model explains least, beyond noise."""
+    if known.scanned is None or preliminary is None:
+        return []
+    scores: list[tuple[tuple[int, ...], float]] = []
+    for size in range(3, len(known.design.sets) + 1):
+        _, score = known.scanned.energy(size, preliminary.expected(size))
+        best = np.argsort(-score)[: 2 * MOST_SETS]
+        scores += [(known.design.sets[size - 1][i], float(score[i])) for i in best]
+    scores.sort(key=lambda row: -row[1])
+    clear = [(columns, z) for columns, z in scores if z > SET_SNR_THRESHOLD][:MOST_SETS]
+    known.checkpoint.state["focus_scores"] = [[list(columns), z] for columns, z in clear]
+    return [columns for columns, _ in clear]
+
+
+def _counted_sets(known: Releases, sets: Sequence[tuple[int, ...]]) -> tuple[SetTarget, ...]:
+    queries = tuple(_set_query(known, columns) for columns in sets)
+    mechanism = SetCounts(known.scales, queries)
+    counts = mechanism.split(known.release(FOCUS, mechanism))
+    noise = mechanism.deviations(known.noise_multiplier(FOCUS))
+    first, n = 0 if known.design.condition is None else 1, known.table.n
+    return tuple(
+        SetTarget(
+            query.columns[first:],
+            query.groups[first:],
+            (count / n).float().reshape(known.design.classes, *query.shape[first:]),
+            one / n,
+        )
+        for query, count, one in zip(queries, counts, noise, strict=True)
+    )
+
+
+def _set_query(known: Releases, columns: Sequence[int]) -> Query:
+    """The cells of a larger set, numbers folded to few groups of like size."""
+    groups = []
+    for column in columns:
+        scale, few = known.scales[column], GROUPS.get(len(columns), 3)
+        along = np.floor(scale.ranks(known.shares[column]) * few).astype(np.int64)
+        along = np.unique(along, return_inverse=True)[1]
+        atoms = np.arange(scale.grid.atoms) + (along.max() + 1 if scale.line else 0)
+        groups.append(torch.from_numpy(np.concatenate([along, atoms])))
+    condition = known.design.condition
+    if condition is None:
+        return Query(tuple(columns), tuple(groups), 1.0)
+    return Query((condition, *columns), (torch.arange(known.design.classes), *groups), 1.0)
 
 
 def _mean(one: PairTarget, other: PairTarget) -> PairTarget:

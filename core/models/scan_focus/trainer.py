@@ -2,86 +2,88 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from core.encoding.codec import Codec
 from core.models.base_sampler import FittedGenerator, read_generator
-from core.models.events import Emitter, PhaseStarted, SignificantSets
+from core.models.events import PhaseStarted
 from core.models.scan_focus.discrepancy import more_to_learn
 from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
 from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixture, anchors
-from core.models.scan_focus.releases import FocusedReleases
-from core.models.scan_focus.settings import ScanFocusSettings
+from core.models.scan_focus.plan import ScanFocusSettings
+from core.models.scan_focus.releases import Focus, targets_of, unlearned_columns
 from core.models.step import FitContext
-from core.models.steps.counting.design import Design
+from core.models.steps.counting.releases import Releases
 from core.models.steps.training.adversarial import seeded
-from core.models.steps.training.training_loop import Checkpoint, train
-from core.privacy.guarded import PrivateTable
-from core.privacy.plan import Plan
+from core.models.steps.training.training_loop import train
 
 TRAINING, IN_ALL = "training", "steps_in_all"  # names in a checkpoint
 FEWEST = 600  # steps of the last training that are never halved
 
 
-def fit(table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
-    """See `Synthesizer.fit`."""
-    settings, codec = ScanFocusSettings(**plan.settings), Codec(table.domain)
-    checkpoint = Checkpoint.open(context, "scan_focus.pt", table.meter)
-    design = Design.of(codec, settings.most_together)
-    emitter = Emitter(context.on_event, keep=checkpoint.keep)
-    known = FocusedReleases(table, plan, codec, design, checkpoint, emitter, context.device)
-    targets = known.targets()
+def train_preliminary(known: Releases, settings: ScanFocusSettings, context: FitContext) -> Focus:
+    """What was counted, and a preliminary model of it where larger sets were scanned."""
+    targets = targets_of(known, known.counted)
+    if not known.design.larger:
+        return Focus(known, targets)
+    phase = PhaseStarted(name="preliminary", title="Preliminary model (reads no private data)")
+    steps = settings.preliminary_steps
+    focus = Focus(known, targets)
+    model = _matcher(focus, settings, steps=steps, member=0)
+    _train(phase, MixtureEnsemble([model]), steps, focus, settings, context)
+    return replace(focus, preliminary=model, unlearned=unlearned_columns(known, model))
 
-    def fitted(ensemble: MixtureEnsemble) -> FittedGenerator:
-        return fitted_mixture(known, targets.counted, settings, ensemble.mixture())
 
-    def train_on(phase: PhaseStarted, ensemble: MixtureEnsemble, steps: int) -> None:
-        if not ensemble.done and phase.name in checkpoint.state:
-            ensemble.load_state_dict(checkpoint.state[phase.name])
-        with ensemble.side_by_side():
-            train(
-                phase,
-                ensemble,
-                steps=steps,
-                checkpoint=checkpoint,
-                key=phase.name,
-                preview=lambda: fitted(ensemble).preview(),
-                on_event=context.on_event,
-            )
-
-    unlearned: frozenset[int] = frozenset()
-    if design.pairs:
-        emitter.send(SignificantSets(sets=known.significant_sets))
-        preliminary = None
-        if design.larger:
-            phase = PhaseStarted(
-                name="preliminary", title="Preliminary model (reads no private data)"
-            )
-            steps = settings.preliminary_steps
-            preliminary = _matcher(known, targets, settings, unlearned, steps=steps, member=0)
-            train_on(phase, MixtureEnsemble([preliminary]), steps)
-            unlearned = known.unlearned_columns(preliminary)
-        targets = known.focused(targets, preliminary)
-        emitter.send(SignificantSets(sets=known.significant_sets))
-    phase = PhaseStarted(name=TRAINING, title="Training (reads no private data)")
+def train_mixture(
+    focus: Focus, settings: ScanFocusSettings, context: FitContext
+) -> FittedGenerator:
+    """Mixtures that follow all counts, for as long as these show more."""
+    targets, design = focus.targets, focus.known.design
+    state = focus.known.checkpoint.state
     steps = _steps(settings, targets)
-    ensemble = MixtureEnsemble(
-        [
-            _matcher(known, targets, settings, unlearned, steps=steps, member=m)
-            for m in range(settings.members)
-        ]
-    )
-    train_on(phase, ensemble, int(checkpoint.state.get(IN_ALL, steps)))
+    members = range(settings.members)
+    ensemble = MixtureEnsemble([_matcher(focus, settings, steps=steps, member=m) for m in members])
+    phase = PhaseStarted(name=TRAINING, title="Training (reads no private data)")
+    _train(phase, ensemble, int(state.get(IN_ALL, steps)), focus, settings, context)
     phase = PhaseStarted(name=TRAINING, title="Further training (reads no private data)")
     while ensemble.done < steps * settings.trainings and more_to_learn(ensemble, targets, design):
         ensemble.begin(steps)
-        checkpoint.state[IN_ALL] = ensemble.done + steps
-        train_on(phase, ensemble, ensemble.done + steps)
-    return fitted(ensemble)
+        state[IN_ALL] = ensemble.done + steps
+        _train(phase, ensemble, ensemble.done + steps, focus, settings, context)
+    return _fitted(focus, settings, ensemble)
+
+
+def _train(
+    phase: PhaseStarted,
+    ensemble: MixtureEnsemble,
+    steps: int,
+    focus: Focus,
+    settings: ScanFocusSettings,
+    context: FitContext,
+) -> None:
+    checkpoint = focus.known.checkpoint
+    if not ensemble.done and phase.name in checkpoint.state:
+        ensemble.load_state_dict(checkpoint.state[phase.name])
+    with ensemble.side_by_side():
+        train(
+            phase,
+            ensemble,
+            steps=steps,
+            checkpoint=checkpoint,
+            key=phase.name,
+            preview=lambda: _fitted(focus, settings, ensemble).preview(),
+            on_event=context.on_event,
+        )
+
+
+def _fitted(
+    focus: Focus, settings: ScanFocusSettings, ensemble: MixtureEnsemble
+) -> FittedGenerator:
+    return fitted_mixture(focus.known, focus.targets.counted, settings, ensemble.mixture())
 
 
 def _steps(settings: ScanFocusSettings, targets: Targets) -> int:
@@ -98,28 +100,15 @@ def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
     codec, values, weights, _ = read_generator(folder, FILE)
     names = ("sizes", "lines", "widths", "follows", "sums")
-    constants = {name: values[name] for name in names}
-    constants["significant_sets"] = values.get(
-        "significant_sets", []
-    )  # the first of these models told none
+    constants = {name: values[name] for name in (*names, "significant_sets")}
     return fitted_of(codec, values["settings"], weights, constants)
 
 
 def _matcher(
-    known: FocusedReleases,
-    targets: Targets,
-    settings: ScanFocusSettings,
-    apart: frozenset[int],
-    *,
-    steps: int,
-    member: int,
+    focus: Focus, settings: ScanFocusSettings, *, steps: int, member: int
 ) -> MixtureMatcher:
-    """A mixture that starts at the released shares; its latents follow from the seed.
-
-    Args:
-      apart: columns in which components start apart, besides those of larger sets.
-      member: which of the ensemble, from 0.
-    """
+    """A mixture that starts at the released shares; its latents follow from the seed."""
+    known, targets = focus.known, focus.targets
     seed = known.checkpoint.seed + 3 * member  # each draws latents, weights and pairs of its own
     random = torch.Generator().manual_seed(seed)
     latents = torch.randn((settings.components, settings.latent), generator=random)
@@ -132,7 +121,7 @@ def _matcher(
             latents,
             base,
             starts,
-            anchored=together | apart,
+            anchored=together | focus.unlearned,
             sizes=[scale.size for scale in known.scales],
             hidden=settings.hidden,
         ),

@@ -34,7 +34,7 @@ from core.runs.errors import RunStoreError
 from core.runs.execution.job import Job, LmdpOutcome, LmdpResult
 from core.runs.execution.launching.launchers import configured_summation
 from core.runs.execution.noisy_scores import ScoreCounts
-from core.runs.execution.review_histograms import ReviewHistograms
+from core.runs.execution.paid_release import Certify, ReviewHistograms
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, METER, MODEL, save_json
 from core.runs.workspace import private_folder
 from core.schema.schema import Domain
@@ -215,7 +215,7 @@ class _Attempt:
     def _check(self, protection: Protection, codes: Codes | StoredCodes) -> Step:
         """The step that tests what was kept."""
         # torch comes after `limit_threads`
-        from core.runs.execution.lmdp_certificate import Certify, CheckInside
+        from core.runs.execution.lmdp_certificate import CheckInside
 
         budget = self._job.plan.budget
         return Certify(protection, budget) if budget.private else CheckInside(codes)

@@ -19,18 +19,17 @@ from core.lmdp.shift import Shift
 from core.message import Message
 from core.models.events import Emitter, OnEvent, Signal
 from core.models.saved_model import LAYOUT, SHIFT, Sampler, SavedModel
-from core.models.step import FitContext, State
+from core.models.step import FitContext, FreeStep, State
 from core.privacy.guarded import PrivateTable
-from core.privacy.plan import Budget, Phase, Plan, Protection, certificate_phase
+from core.privacy.plan import Plan, certificate_phase
 from core.runs.accounts.settled_shift import SettledShift
 from core.runs.execution.job import LmdpResult, Undone
-from core.schema.schema import Domain
 
 MOST_CHECKED = 40_000  # released records that an inside check looks at
 
 
 @dataclass(frozen=True)
-class ShiftRows:
+class ShiftRows(FreeStep):
     """A `Step`: the marginal shift of tagged columns, where one is planned; reads no real row.
 
     Later attempts and later releases use the function that the first one found, also where their
@@ -41,10 +40,6 @@ class ShiftRows:
     """
 
     settled: SettledShift
-
-    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
-        """See `Step`."""
-        return ()
 
     def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
         """See `Step`."""
@@ -62,31 +57,7 @@ class ShiftRows:
 
 
 @dataclass(frozen=True)
-class Certify:
-    """A `Step`: each tagged group's private certificate, where one is planned.
-
-    Attributes:
-      protection: of the plan.
-      budget: of the plan, with ε < ∞.
-    """
-
-    protection: Protection
-    budget: Budget
-
-    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
-        """See `Step`: one for each group."""
-        return self.protection.phases(self.budget.epsilon)
-
-    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
-        """See `Step`; without a certificate nothing is looked at, since looking would reveal."""
-        if self.protection.certificate is None:
-            return state
-        verdicts = certify(table, modelled(state), table.plan, on_event=context.on_event)
-        return replace(state, verdicts=tuple(verdicts))
-
-
-@dataclass(frozen=True)
-class CheckInside:
+class CheckInside(FreeStep):
     """A `Step`: each tagged group tested directly; only where no differential privacy is claimed.
 
     Attributes:
@@ -94,10 +65,6 @@ class CheckInside:
     """
 
     codes: Codes | StoredCodes
-
-    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
-        """See `Step`."""
-        return ()
 
     def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
         """See `Step`."""

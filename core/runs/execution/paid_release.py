@@ -1,4 +1,4 @@
-"""Counts of real records that a plan buys: a step of a run, released once, kept as an artefact."""
+"""What a run releases beside its model: counts that a plan buys, and certificates; a step each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from core.models.events import Emitter, Signal
 from core.models.saved_model import SHIFT
 from core.models.step import FitContext, State
 from core.privacy.accounting.split import noise_for_share
-from core.privacy.plan import Budget, Phase, Plan
+from core.privacy.plan import Budget, Phase, Plan, Protection, certificate_phase
+from core.quality.report.types import ReleasedHistograms
 from core.schema.schema import Domain
 
 if TYPE_CHECKING:  # both need torch, and pages read through the modules that import this one
@@ -126,3 +127,83 @@ class PaidCounts(ABC):
         noise_std = table.plan.phase(self.name).noise_multiplier * mechanism.sensitivity
         value = self.value(mechanism, counts, noise_std, table)
         return replace(state, releases={**state.releases, self.artefact: value})
+
+
+class ReviewHistograms(PaidCounts):
+    """Histograms of real columns for people outside: the review budget.
+
+    Where tagged columns are hidden, every record counts as much as the shift keeps of such records.
+    """
+
+    name = "review"
+    title = Message("Pictures for people outside")
+    label = Message("review budget must be a share")
+    purpose = Message("show to people outside")
+    counting = Message("Counting rows for people outside, with noise")
+    artefact = "overlay.json"
+
+    def what(self, names: Sequence[str], domain: Domain) -> str:
+        """See `PaidCounts`."""
+        return Message(
+            "Histograms of {names} columns, all at once, with Gaussian noise.", names=len(names)
+        )
+
+    def mechanism(self, codec: Codec, names: Sequence[str], weight: Weight | None) -> Any:
+        """See `PaidCounts`."""
+        from core.privacy.mechanisms.histograms import Histograms  # needs torch, as the fit does
+
+        return Histograms.of(codec, names, weight)
+
+    def value(
+        self, mechanism: Any, counts: list[float], noise_std: float, table: PrivateTable
+    ) -> ReleasedHistograms:
+        """See `PaidCounts`."""
+        return ReleasedHistograms(
+            n=table.n,
+            noise_std=noise_std,
+            counts=mechanism.split(counts),
+            shifted=mechanism.weight is not None,
+        )
+
+
+@dataclass(frozen=True)
+class Certify:
+    """A `Step`: each tagged group's private certificate, where one is planned.
+
+    Attributes:
+      protection: of the plan.
+      budget: of the plan.
+    """
+
+    protection: Protection
+    budget: Budget
+
+    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
+        """See `Step`: one for each group; none without a certificate, or without privacy."""
+        certificate, groups = self.protection.certificate, self.protection.groups
+        if certificate is None or not self.budget.private:
+            return ()
+        return tuple(
+            Phase(
+                name=certificate_phase(group),
+                title=Message("Certificate for “{group}”", group=group),
+                what=Message(
+                    "How many groups of 128 records tell the released columns {columns} from their "
+                    "own, with Laplace noise.",
+                    columns=", ".join(names),
+                ),
+                mechanism="laplace",
+                share=min(0.9, certificate / self.budget.epsilon) / len(groups),
+                noise_multiplier=1.0 / certificate,
+            )
+            for group, names in groups.items()
+        )
+
+    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
+        """See `Step`; without a certificate nothing is looked at, since looking would reveal."""
+        if self.protection.certificate is None:
+            return state
+        from core.runs.execution.lmdp_certificate import certify, modelled  # tensors
+
+        verdicts = certify(table, modelled(state), table.plan, on_event=context.on_event)
+        return replace(state, verdicts=tuple(verdicts))

@@ -20,9 +20,9 @@ from core.encoding.layout.layout import Layout
 from core.message import Message
 from core.quality.report.types import ReleasedHistograms
 from core.runs.execution.noisy_scores import SYNTHETIC_CELLS, count_synthetic
+from core.runs.execution.paid_release import ReviewHistograms
 from core.runs.execution.privacy_certificate import VERSION
 from core.runs.execution.report_rows import Side, real_sides, synthetic_side
-from core.runs.execution.review_histograms import ReviewHistograms
 from core.runs.records import RunRecord
 from core.runs.storage.artefacts import (
     BASELINE_TABLE,

@@ -16,8 +16,8 @@ from core.quality.report.outside import outside_report
 from core.quality.report.types import ReleasedHistograms
 from core.runs.events import State
 from core.runs.execution.job import Job
+from core.runs.execution.paid_release import ReviewHistograms
 from core.runs.execution.pipeline import Outcome
-from core.runs.execution.review_histograms import ReviewHistograms
 from core.runs.storage.artefacts import MODEL, load_json
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace, private_folder

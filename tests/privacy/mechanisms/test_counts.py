@@ -15,8 +15,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.histograms import Histograms
 from core.privacy.mechanisms.marginals import Marginals
 from core.runs.execution.noisy_scores import ScoreCounts
-from core.runs.execution.paid_release import shown_columns
-from core.runs.execution.review_histograms import ReviewHistograms
+from core.runs.execution.paid_release import ReviewHistograms, shown_columns
 from core.runs.request import RunRequest
 from core.services.planning import make_plan
 from tests.models.tables import rows, schema

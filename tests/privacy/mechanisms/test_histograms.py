@@ -13,8 +13,7 @@ from core.encoding.bins import MAX_LABELS
 from core.encoding.codec import Codec
 from core.privacy.mechanisms.histograms import Histograms
 from core.privacy.plan import Budget
-from core.runs.execution.paid_release import shown_columns
-from core.runs.execution.review_histograms import ReviewHistograms
+from core.runs.execution.paid_release import ReviewHistograms, shown_columns
 from core.runs.request import RunRequest
 from core.schema.column import Column, Kind
 from core.schema.schema import Domain

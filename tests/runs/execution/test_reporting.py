@@ -15,8 +15,8 @@ from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.execution import reports as reporting
 from core.runs.execution import worker
+from core.runs.execution.paid_release import ReviewHistograms
 from core.runs.execution.reports import content_key
-from core.runs.execution.review_histograms import ReviewHistograms
 from core.services import reviews
 from tests.requests_for import request_for
 from tests.runs import toy

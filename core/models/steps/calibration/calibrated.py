@@ -8,67 +8,34 @@ no torch.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
-from core.encoding.codec import Codec
-from core.models.step import FitContext, State, Step
-from core.models.steps.counting.design import SCALES, TOGETHER, Design
-from core.models.steps.counting.phases import counting_phases
+from core.models.step import FitContext, FreeStep, State, Step
+from core.models.steps.counting.design import SCALES, TOGETHER
+from core.models.steps.counting.steps import counting_steps
 from core.models.synthesizer import Settings, Synthesizer, Training
 from core.privacy.guarded import PrivateTable
-from core.privacy.plan import Phase, Plan
+from core.privacy.plan import Plan
 from core.schema.schema import Domain
 
 S = TypeVar("S", bound=Settings)
 SHARE = "count_share"  # name of the setting
+FILE = "counts.pt"  # checkpoint of the counts
 
 
 @dataclass(frozen=True)
-class CountTables:
-    """A `Step`: counts of columns and of the pairs that a scan finds significant.
-
-    Attributes:
-      share: of the budget, in (0, 1).
-    """
-
-    share: float
-
-    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
-        """See `Step`."""
-        design = Design.of(Codec(domain), TOGETHER)
-        shares = design.shares(n, scale / math.sqrt(self.share), focus=False)
-        return counting_phases({name: self.share * s for name, s in shares.items()}, scale)
-
-    def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
-        """See `Step`."""
-        # tensors: cards and plans must not wait for them
-        from core.models.steps.calibration.calibration import count
-
-        return replace(state, counts=count(table, state.plan or table.plan, context))
-
-
-@dataclass(frozen=True)
-class Calibrate:
-    """A `Step`: the rows of the trained model are fitted to the counts; reads no real row.
-
-    Attributes:
-      candidates: see `Calibrated`.
-    """
+class Calibrate(FreeStep):
+    """A `Step`: the rows of the trained model are fitted to the counts; reads no real row."""
 
     candidates: int
-
-    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
-        """See `Step`."""
-        return ()
 
     def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
         """See `Step`."""
         # tensors: cards and plans must not wait for them
         from core.models.steps.calibration.calibration import calibrated
 
-        model = calibrated(state.trained, state.counts, context, candidates=self.candidates)
+        model = calibrated(state.trained, state.measured, context, candidates=self.candidates)
         return replace(state, model=model)
 
 
@@ -100,7 +67,8 @@ class Calibrated(Synthesizer[S]):
         if not share:
             return super().steps(domain, settings)
         training = Training(self, settings, share=1.0 - share)
-        return (CountTables(share), training, Calibrate(self.candidates))
+        counting = counting_steps(domain, TOGETHER, FILE, share=share)
+        return (*counting, training, Calibrate(self.candidates))
 
     def finish(self, domain: Domain, plan: Plan, settings: S) -> S:
         """See `Synthesizer.finish`: a plan without counts says so."""

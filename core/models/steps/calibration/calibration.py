@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from core.encoding.codec import Codec
 from core.message import Message
 from core.models.base_sampler import BaseSampler
-from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress, SignificantSets
+from core.models.events import Emitter, Metrics, PhaseStarted, Preview, Progress
 from core.models.saved_model import SavedModel, preview_of
 from core.models.step import FitContext
 from core.models.steps.calibration.coupling import coupling, goal_of
@@ -23,16 +22,13 @@ from core.models.steps.calibration.row_weights import (
     fit_row_weights,
     inclusion,
 )
-from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
+from core.models.steps.counting.counts import LEAST_NOISE
 from core.models.steps.counting.denoising import denoised
-from core.models.steps.counting.design import PAIRS, TOGETHER, Design, SumCandidate
+from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relations import Determined, determined
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.training.training_loop import Checkpoint
-from core.privacy.guarded import PrivateTable
-from core.privacy.plan import Plan
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
@@ -51,8 +47,6 @@ class Counts:
     """What was released before the model was trained, ready to be matched; post-processing.
 
     Attributes:
-      n: number of records (public).
-      scales: of all columns.
       columns, pairs: shares of cells and their noise.
       follows, sums: relations that nearly all records keep.
       seed: of the pool.
@@ -67,12 +61,8 @@ class Counts:
     seed: int
 
 
-def counts_of(known: Releases, counted: Sequence[PairTarget]) -> Counts:
-    """Released counts as shares, with noise shrunk away.
-
-    Args:
-      known: of columns, after the pairs were read.
-    """
+def counts_of(known: Releases) -> Counts:
+    """Released counts as shares, with noise shrunk away."""
     n, least = known.table.n, LEAST_NOISE / known.table.n
     sizes = [scale.size for scale in known.scales]
     condition = known.design.condition
@@ -82,14 +72,14 @@ def counts_of(known: Releases, counted: Sequence[PairTarget]) -> Counts:
         for c, share in enumerate(known.shares)
     )
     pairs = []
-    for pair in denoised(counted, known.scales, known.shares, known.within):
+    for pair in denoised(known.counted, known.scales, known.shares, known.within):
         together = pair.columns if len(pair.shares) == 1 else (*front, *pair.columns)
         shares = pair.shares.double().numpy().ravel()
         noise = np.full(len(shares), max(pair.noise, least))
         pairs.append(CellTable(together, tuple(sizes[c] for c in together), shares, noise))
-    follows = determined(counted, known.scales, known.shares, condition)
+    follows = determined(known.counted, known.scales, known.shares, condition)
     seed = known.checkpoint.seed
-    return Counts(n, known.scales, columns, tuple(pairs), follows, tuple(known.sums), seed)
+    return Counts(n, known.scales, columns, tuple(pairs), follows, known.sums, seed)
 
 
 def calibrate(
@@ -143,7 +133,6 @@ def _moves(counts: Counts, cells: Sequence[Cells], weights: Floats) -> tuple[Flo
     """Where the cells of each column are carried, by the shares that a pool has of them.
 
     Args:
-      cells: of the pool's rows, by column.
       weights: of the rows, summing to one.
     """
     moves: list[Floats | None] = []
@@ -166,27 +155,10 @@ def _distances(tables: Sequence[CellTable], shares: Sequence[Floats]) -> dict[st
     return {name: float(np.sqrt(np.concatenate(each).mean())) for name, each in squares.items()}
 
 
-def count(table: PrivateTable, plan: Plan, context: FitContext) -> Counts:
-    """Make the releases of counts that the checkpoint does not hold yet."""
-    codec = Codec(table.domain)
-    checkpoint = Checkpoint.open(context, "counts.pt", table.meter)
-    emitter = Emitter(context.on_event, keep=checkpoint.keep)
-    design = Design.of(codec, TOGETHER)
-    known = Releases(table, plan, codec, design, checkpoint, emitter, context.device)
-    counted = known.pairs(PAIRS) if design.pairs else ()
-    if design.pairs:
-        emitter.send(SignificantSets(sets=known.significant_sets))
-    return counts_of(known, counted)
-
-
 def calibrated(
-    model: SavedModel, counts: Counts, context: FitContext, *, candidates: int
+    model: SavedModel, known: Releases, context: FitContext, *, candidates: int
 ) -> SavedModel:
-    """The trained model with weights under which its rows agree with the counts.
-
-    Args:
-      candidates: see `Calibrated`.
-    """
+    """The trained model with weights under which its rows agree with the counts."""
     emitter, base = Emitter(context.on_event), model.base
     assert isinstance(base, BaseSampler)
     title = Message("Fitting rows to the counts (reads no private data)")
@@ -196,7 +168,7 @@ def calibrated(
         emitter.send(Progress(step=done, steps=ITERATIONS, phase=NAME))
         emitter.send(Metrics(step=done, values=distances))
 
-    weights = calibrate(base, counts, candidates=candidates, on_iteration=on_iteration)
+    weights = calibrate(base, counts_of(known), candidates=candidates, on_iteration=on_iteration)
     fitted = model.then(weights)
     emitter.send(Preview(rows=preview_of(fitted)))
     return fitted

@@ -66,12 +66,7 @@ def coupling(pool: Floats, goal: Floats, line: int) -> Floats:
 
 
 def carried(cell: Cells, moves: Floats, random: torch.Generator) -> Cells:
-    """The cell that each row is carried to, int64 [n].
-
-    Args:
-      cell: int64 [n].
-      moves: see `coupling`.
-    """
+    """The cell that each row is carried to, int64 [n]."""
     line = np.cumsum(moves, axis=1) / moves.sum(axis=1)[:, None]
     line[:, -1] = 1.0
     keys = (np.arange(len(moves))[:, None] + line).ravel()

@@ -33,10 +33,8 @@ class Reweigh:
     """A `RowTransform`: of more rows than are wanted, some are drawn by weights.
 
     Attributes:
-      scales: of all columns.
       tables: columns and sizes of each counted table.
       factors: λ, float64 [cells] of each.
-      placing: makes records of cells.
       moves: by column, where the rows of each cell are carried before they are weighed, see
         `coupling`; None where they stay. Empty where a number's place stays as the model drew it
         and no relation is kept; else places are drawn from the histogram counts.
@@ -65,14 +63,13 @@ class Reweigh:
         log = log_weights(self.factors, self.tables, cells)
         return np.asarray(np.exp(np.maximum(log - log.max(), -60.0)))
 
-    def placed(
+    def as_records(
         self, codec: Codec, codes: Codes, cells: list[Cells], random: torch.Generator
     ) -> Codes:
         """Rows with numbers at places of the histogram counts, that keep every relation.
 
         Args:
           codes: NumPy codes of the rows; not changed.
-          cells: of the rows in every column.
         """
         if not self.moves:
             return codes
@@ -99,7 +96,7 @@ class Reweigh:
         chosen = systematic(self.weights(cells), rows, start)
         chosen = chosen[torch.randperm(rows, generator=random).numpy()]
         own = [cell[chosen] for cell in cells]
-        return self.placed(before.codec, candidates.take(chosen), own, random)
+        return self.as_records(before.codec, candidates.take(chosen), own, random)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """See `RowTransform`."""
@@ -165,8 +162,8 @@ def _stored_scale(
     codec: Codec, i: int, values: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> ColumnScale:
     none = torch.zeros(0, dtype=torch.float64)
-    places, keys = (tensors.get(f"{name}.{i}", none).numpy() for name in ("places", "keys"))
+    positions, keys = (tensors.get(f"{name}.{i}", none).numpy() for name in ("places", "keys"))
     cell_of = tensors[f"cell_of.{i}"].numpy()
-    grid = ColumnBins(codec.blocks[i], places, values["widths"][i])
+    grid = ColumnBins(codec.blocks[i], positions, values["widths"][i])
     size = np.bincount(cell_of).astype(np.float64)
     return ColumnScale(grid, cell_of, values["lines"][i], size, np.zeros(len(size)), keys)

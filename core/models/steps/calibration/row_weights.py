@@ -40,7 +40,6 @@ class CellTable:
 
     Attributes:
       columns: block indices, in the order of the axes; the last one runs fastest.
-      sizes: cells of each.
       shares: float64 [product of sizes].
       noise: float64, likewise, standard deviations of the shares, positive.
     """
@@ -121,9 +120,6 @@ def fit_row_weights(
 class _Dual:
     """The function that is minimised, over factors in units of its curvature along each.
 
-    Args:
-      tables, cells, trust: see `fit_row_weights`.
-
     Attributes:
       unit: float64 [all cells], what scaled factors are multiplied by.
     """
@@ -148,7 +144,6 @@ class _Dual:
         self._at: tuple[Floats, tuple[Floats, float]] = (np.zeros(0), (np.zeros(0), 0.0))
 
     def __call__(self, scaled: Floats) -> tuple[float, Floats]:
-        """Value and slope."""
         factors = self.unit * scaled
         expected, value = self.expected(factors)
         value += float(0.5 * self._penalty @ factors**2 - factors @ self._shares)
@@ -194,7 +189,6 @@ def systematic(weights: Floats, count: int, start: float) -> NDArray[np.intp]:
 
     Args:
       weights: float64 [n], not negative, at least `count` of them positive.
-      count: ≥ 1.
       start: uniform in [0, 1).
 
     >>> systematic(np.array([1.0, 0.0, 9.0, 1.0]), 2, 0.3).tolist()

@@ -63,10 +63,6 @@ class SetCounts(Mechanism):
 
     A record lies in one cell of each set, so zeroing it out moves one count of each by its weight:
     Δ₂ = √(Σ w²).
-
-    Attributes:
-      scales: of all columns.
-      queries: at least one.
     """
 
     scales: tuple[ColumnScale, ...]
@@ -111,10 +107,6 @@ class SumCounts(Mechanism):
 
     A record with a missing cell counts for neither, so zeroing one out moves at most one of two
     counts of each candidate: Δ₂ = √(number of candidates).
-
-    Attributes:
-      blocks: of all columns.
-      candidates: at least one.
     """
 
     blocks: tuple[Block, ...]
@@ -151,6 +143,5 @@ def uniform_query(
 
     Args:
       columns: block indices, in the order of the axes.
-      weight: of the counts, > 0.
     """
     return Query(columns, tuple(torch.arange(scales[c].size) for c in columns), weight)

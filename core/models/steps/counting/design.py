@@ -54,13 +54,10 @@ class Design:
     """What is measured of a table.
 
     Attributes:
-      columns: how many modelled columns there are, ≥ 1.
-      condition: index of the class column among blocks, or None.
       classes: how many states it has; 1 without a class.
       features: block indices of all columns but the class.
       sizes: columns of the largest sets that are scanned.
       signs: sign patterns a column gets.
-      sums: what might be sums.
       long: whether a number takes more values than a column has cells.
     """
 
@@ -121,7 +118,6 @@ class Design:
         """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
 
         Args:
-          scale: of the noise of all phases together, ≥ 0.
           focus: whether something is counted last; else the pairs get its share.
 
         >>> [round(sum(s.values()), 9) for s in (SHARES, SHARES | LONG, SHARES_WIDE)]

@@ -33,7 +33,6 @@ def pooled(
 
     Args:
       estimate: [classes, a, b], shares with noise shrunk away, whose rows are the shapes.
-      released: the same shares as they were released.
       first, second: [classes, a] and [classes, b], shares of each column within each class.
       noise: standard deviation of a released share; without any they are returned.
 

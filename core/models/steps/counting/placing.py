@@ -43,11 +43,7 @@ class Placing:
         follows: Sequence[Determined],
         sums: Sequence[SumCandidate],
     ) -> Placing:
-        """That of columns and of the relations between them.
-
-        Args:
-          follows, sums: what every row is made to keep.
-        """
+        """That of columns and of the relations between them."""
         tensors = {f"cells.{relation.result}": relation.cells for relation in follows}
         for i, scale in enumerate(scales):
             if scale.grid.cells:
@@ -72,11 +68,7 @@ class Placing:
         )
 
     def codes(self, codec: Codec, cells: Sequence[Cells], random: torch.Generator) -> Codes:
-        """Records of the given cells, at places drawn from the histogram counts.
-
-        Args:
-          cells: int64 [n] of every column.
-        """
+        """Records of the given cells, at places drawn from the histogram counts."""
         cells = list(cells)
         for source, result in self.values["follows"]:
             cells[result] = self.tensors[f"cells.{result}"].numpy()[cells[source]]
@@ -86,21 +78,21 @@ class Placing:
             if block.number is None:
                 states[:, i] = cells[i]
             else:
-                states[:, i], values[:, block.number] = self._placed(i, cells[i], random)
+                states[:, i], values[:, block.number] = self._numbers(i, cells[i], random)
         codes = Codes(states, values)
         for one in self.values["sums"]:
             _add_up(codec, codes, SumCandidate(*one))
         return codes
 
-    def _placed(self, i: int, cell: Cells, random: torch.Generator) -> tuple[Cells, Floats]:
+    def _numbers(self, i: int, cell: Cells, random: torch.Generator) -> tuple[Cells, Floats]:
         """States [n] of a number, and positions [n] in [0, 1], 0 where there is none."""
-        places, keys = (self.tensors[f"{name}.{i}"].numpy() for name in ("places", "keys"))
+        positions, keys = (self.tensors[f"{name}.{i}"].numpy() for name in ("places", "keys"))
         line, width = self.values["lines"][i], self.values["widths"][i]
         jitter = torch.rand((2, len(cell)), generator=random, dtype=torch.float64).numpy()
         fine = np.searchsorted(keys, cell + jitter[0]).clip(0, len(keys) - 1)
-        place = places[fine] + width * (jitter[1] - 0.5)
+        position = positions[fine] + width * (jitter[1] - 0.5)
         state, on_line = cell - line + 1, cell < line
-        return np.where(on_line, 0, state), np.where(on_line, np.clip(place, 0.0, 1.0), 0.0)
+        return np.where(on_line, 0, state), np.where(on_line, np.clip(position, 0.0, 1.0), 0.0)
 
 
 def _add_up(codec: Codec, codes: Codes, one: SumCandidate) -> None:
@@ -108,6 +100,6 @@ def _add_up(codec: Codec, codes: Codes, one: SumCandidate) -> None:
     block = codec.blocks[one.total]
     total, left, right = (codes.numbers(codec.blocks[i]) for i in (one.total, one.left, one.right))
     present = ~np.isnan(total) & ~np.isnan(left + right)
-    state, place = block.snapped(np.nan_to_num(left + one.unit * right))
+    state, position = block.snapped(np.nan_to_num(left + one.unit * right))
     codes.states[:, one.total] = np.where(present, state, codes.states[:, one.total])
-    codes.values[:, block.number] = np.where(present, place, codes.values[:, block.number])
+    codes.values[:, block.number] = np.where(present, position, codes.values[:, block.number])

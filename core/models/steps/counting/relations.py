@@ -57,7 +57,6 @@ def determined(
     Each column follows from one at most, and none from one that follows itself.
 
     Args:
-      shares: released shares of each column's cells, float64.
       taken: a column that is never made to follow, the class; None for none.
     """
     relations: list[tuple[float, Determined]] = []

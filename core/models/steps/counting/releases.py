@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +19,8 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from core.encoding.codec import Codec
-from core.models.events import Emitter, Interaction
+from core.models.events import Emitter, Interaction, SignificantSets
+from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget, SetCounts, SumCounts, uniform_query
 from core.models.steps.counting.design import (
     COLUMNS,
@@ -30,6 +29,7 @@ from core.models.steps.counting.design import (
     SCALES,
     SCAN,
     Design,
+    SumCandidate,
 )
 from core.models.steps.counting.pair_queries import (
     BY_CELLS,
@@ -61,34 +61,91 @@ HIGH_SCAN_NOISE_SHARE = 0.04  # of records, a standard deviation of the scan; wi
 FALSE_POSITIVE_RATE = 0.01
 
 
-@dataclass
 class Releases:
-    """What a fit knows of its table, release by release.
+    """What a fit knows of its table; each counting step makes one release.
 
-    Args:
-      plan: what may be released, and with how much noise.
+    Attributes:
+      within: by column, shares of its cells within each class and their standard deviation.
+      signs, scanned: see `core.models.steps.counting.scan`.
     """
 
-    table: PrivateTable
-    plan: Plan
-    codec: Codec
-    design: Design
-    checkpoint: Checkpoint
-    emitter: Emitter
-    device: str
+    scales: tuple[ColumnScale, ...]
+    shares: list[Floats]
+    column_counts: list[Floats]
+    column_noise: list[Floats]
 
-    def __post_init__(self) -> None:
-        """Make, or read back, the releases that no training comes before."""
-        self.scales = self._scales()
-        self.shares, self.column_counts, self.column_noise = self._columns()
+    def __init__(
+        self, table: PrivateTable, plan: Plan, design: Design, context: FitContext, file: str
+    ):
+        self.table, self.plan, self.design, self.device = table, plan, design, context.device
+        self.codec = Codec(table.domain)
+        self.checkpoint = Checkpoint.open(context, file, table.meter)
+        self.emitter = Emitter(context.on_event, keep=self.checkpoint.keep)
         self.within: dict[int, tuple[Floats, float]] = {}
         self.signs: tuple[Tensor, ...] = ()
         self.scanned: Scanned | None = None
-        self.sums = self._sums()
-        if self.design.pairs:
-            self.signs, self.scanned = self._scan()
+        self.sums: tuple[SumCandidate, ...] = ()
+        self.counted: tuple[PairTarget, ...] = ()
 
-    def _column_targets(self) -> tuple[Tensor, Tensor]:
+    def measure(self, phase: str) -> Releases:
+        """Make the release of a phase, or read it back; what is known with it."""
+        steps = {
+            SCALES: self._count_bins,
+            COLUMNS: self._count_columns,
+            SCAN: self._scan_sets,
+            RELATIONS: self._count_sums,
+            PAIRS: self._count_pairs,
+        }
+        steps[phase]()
+        return self
+
+    def _count_bins(self) -> None:
+        """Histograms of all columns, from which cells are made."""
+        long = math.sqrt(2.0 * self.design.columns)  # before it is known which columns are long
+        multiplier = self.noise_multiplier(SCALES)
+        grids = fine_grids(self.codec, multiplier * long, self.table.n)
+        mechanism = FineHistograms(grids)
+        self._fine_noise = multiplier * mechanism.sensitivity
+        self.scales = scales_of(mechanism, self.release(SCALES, mechanism), self._fine_noise)
+
+    def _count_columns(self) -> None:
+        """Cells of each column, taken together with what the histograms say of them."""
+        queries = tuple(uniform_query(self.scales, (c,)) for c in range(self.design.columns))
+        mechanism = SetCounts(self.scales, queries)
+        counts = mechanism.split(self.release(COLUMNS, mechanism))
+        variance = max(self.noise_multiplier(COLUMNS) * mechanism.sensitivity, 1e-6) ** 2
+        self.shares, self.column_counts, self.column_noise = [], [], []
+        for scale, count in zip(self.scales, counts, strict=True):
+            before = np.maximum(scale.variance * self._fine_noise**2, 1e-12)
+            total = 1.0 / (1.0 / variance + 1.0 / before)
+            self.column_counts.append(total * (count.numpy() / variance + scale.counts / before))
+            self.column_noise.append(np.sqrt(total))
+            self.shares.append(scale.shares(self.column_counts[-1]))
+
+    def _scan_sets(self) -> None:
+        count, seed = self.design.signs, self.checkpoint.seed
+        self.signs = draw_signs(self.scales, self.shares, count, seed)
+        mechanism = Scan(self.scales, self.signs, self.design)
+        release = self.release(SCAN, mechanism)
+        noise = self.noise_multiplier(SCAN) * mechanism.sensitivity / self.table.n
+        self.scanned = Scanned(mechanism.split(release, self.table.n), noise)
+
+    def _count_sums(self) -> None:
+        mechanism = SumCounts(self.codec.blocks, self.design.sums)
+        release = self.release(RELATIONS, mechanism)
+        noise = self.noise_multiplier(RELATIONS) * mechanism.sensitivity
+        self.sums = sums_kept(release, self.design.sums, noise, self.table.n)
+
+    def _count_pairs(self) -> None:
+        """Cells of the selected pairs; tells which sets are significant."""
+        self.counted = self.pairs(PAIRS)
+        self.tell_significant()
+
+    def tell_significant(self) -> None:
+        """Send all significant sets so far."""
+        self.emitter.send(SignificantSets(sets=self.significant_sets))
+
+    def column_targets(self) -> tuple[Tensor, Tensor]:
         """Shares of all columns' cells and their standard deviations, as they are known by now."""
         both = self.column_counts, self.column_noise
         counts, noise = (torch.from_numpy(np.concatenate(one) / self.table.n) for one in both)
@@ -159,7 +216,6 @@ class Releases:
         return float(normal_score(squares, np.tile(self._variances(), signs)[:, None])[0])
 
     def _differs(self, columns: tuple[int, ...]) -> bool:
-        """Whether a set's scan differs between classes by more than noise and chance."""
         index = bisect_left(self.design.sets[len(columns) - 1], columns)  # sets are in order
         return bool(self._scan_by_class[len(columns) - 1][index] > self._report_threshold)
 
@@ -171,7 +227,6 @@ class Releases:
         return [self._differing(size, torch.zeros_like(one)) for size, one in sums]
 
     def _differing(self, size: int, expected: Tensor) -> Floats:
-        """How far what is left of sets of `size` columns differs between classes."""
         assert self.scanned is not None
         return self.scanned.differing(size, expected, self._class_shares(), self._variances())
 
@@ -186,8 +241,8 @@ class Releases:
         shares = np.ones(1) if condition is None else np.maximum(self.shares[condition], 1e-3)
         return np.asarray(shares / shares.sum())
 
-    def _release(self, phase: str, mechanism: Mechanism) -> Tensor:
-        """Of the checkpoint, or of the table."""
+    def release(self, phase: str, mechanism: Mechanism) -> Tensor:
+        """The noisy statistic of a phase: of the checkpoint, or else of the table."""
         kept: Tensor | None = self.checkpoint.state.get(phase)
         if kept is not None:
             return kept
@@ -196,47 +251,9 @@ class Releases:
         self.checkpoint.keep(**{phase: release})
         return release
 
-    def _noise_multiplier(self, phase: str) -> float:
+    def noise_multiplier(self, phase: str) -> float:
+        """That of a phase of the plan."""
         return self.plan.phase(phase).noise_multiplier
-
-    def _scales(self) -> tuple[ColumnScale, ...]:
-        long = math.sqrt(2.0 * self.design.columns)  # before it is known which columns are long
-        multiplier = self._noise_multiplier(SCALES)
-        grids = fine_grids(self.codec, multiplier * long, self.table.n)
-        mechanism = FineHistograms(grids)
-        self._fine_noise = multiplier * mechanism.sensitivity
-        return scales_of(mechanism, self._release(SCALES, mechanism), self._fine_noise)
-
-    def _columns(self) -> tuple[list[Floats], list[Floats], list[Floats]]:
-        """Shares, counts and their noise, of each column's cells, from both counts of them."""
-        queries = tuple(uniform_query(self.scales, (c,)) for c in range(self.design.columns))
-        mechanism = SetCounts(self.scales, queries)
-        counts = mechanism.split(self._release(COLUMNS, mechanism))
-        variance = max(self._noise_multiplier(COLUMNS) * mechanism.sensitivity, 1e-6) ** 2
-        shares, means, noise = [], [], []
-        for scale, count in zip(self.scales, counts, strict=True):
-            before = np.maximum(scale.variance * self._fine_noise**2, 1e-12)
-            total = 1.0 / (1.0 / variance + 1.0 / before)
-            means.append(total * (count.numpy() / variance + scale.counts / before))
-            noise.append(np.sqrt(total))
-            shares.append(scale.shares(means[-1]))
-        return shares, means, noise
-
-    def _scan(self) -> tuple[tuple[Tensor, ...], Scanned]:
-        signs = draw_signs(self.scales, self.shares, self.design.signs, self.checkpoint.seed)
-        mechanism = Scan(self.scales, signs, self.design)
-        release = self._release(SCAN, mechanism)
-        noise = self._noise_multiplier(SCAN) * mechanism.sensitivity / self.table.n
-        return signs, Scanned(mechanism.split(release, self.table.n), noise)
-
-    def _sums(self) -> Any:
-        candidates = self.design.sums
-        if not self.design.sums or not self.design.pairs:
-            return ()
-        mechanism = SumCounts(self.codec.blocks, candidates)
-        release = self._release(RELATIONS, mechanism)
-        noise = self._noise_multiplier(RELATIONS) * mechanism.sensitivity
-        return sums_kept(release, candidates, noise, self.table.n)
 
     @cached_property
     def _independent_pairs(self) -> Tensor:
@@ -251,24 +268,23 @@ class Releases:
         members = torch.tensor([[index[a], index[b]] for a, b in self.design.pairs])
         return torch.from_numpy(self._class_shares()), members
 
-    def _pair_energy(self) -> tuple[Floats, Floats]:
+    def pair_energy(self) -> tuple[Floats, Floats]:
         """What columns that are independent within each class do not explain of each pair."""
         assert self.scanned is not None
         return self.scanned.energy(2, self._independent_pairs)
 
     @cached_property
     def _pair_queries(self) -> PairQueries:
-        """What is counted of pairs, the first time and once more."""
         assert self.scanned is not None
         state = self.checkpoint.state
         if SCHEME not in state:
-            clear = self.table.n > LOW_NOISE_RECORDS_PER_UNIT * self._noise_multiplier(PAIRS)
+            clear = self.table.n > LOW_NOISE_RECORDS_PER_UNIT * self.noise_multiplier(PAIRS)
             noisy = self.scanned.noise > HIGH_SCAN_NOISE_SHARE
             state[SCHEME] = BY_ENERGY if clear or noisy else BY_CELLS
         scheme, sizes = WEIGHTING_SCHEMES[state[SCHEME]], [scale.size for scale in self.scales]
         apart = scheme.joins_classes and self.design.classes > 1
         differs = self._differing(2, self._independent_pairs) if apart else None
-        energy = self._pair_energy()
+        energy = self.pair_energy()
         return select_pairs(self.design, sizes, *energy, differs, scheme, self._noise_dominated)
 
     def _noise_dominated(self, pair: tuple[int, ...], weight: float) -> bool:
@@ -280,7 +296,7 @@ class Releases:
             return False  # neighbouring cells say the same
         first, second = (self.shares[column] for column in pair)
         expected = self.table.n / self.design.classes * np.outer(first, second)
-        noise = self._noise_multiplier(PAIRS) / math.sqrt(weight)
+        noise = self.noise_multiplier(PAIRS) / math.sqrt(weight)
         return bool((expected < noise).mean() >= NOISE_CELLS_SHARE)
 
     def pairs(self, phase: str) -> tuple[PairTarget, ...]:
@@ -294,8 +310,8 @@ class Releases:
             for pair, weight, apart in zip(asked.pairs, asked.weights, asked.by_class, strict=True)
         ) + tuple(uniform_query(self.scales, (*front, column), each) for column in single)
         mechanism = SetCounts(self.scales, queries)
-        counts = mechanism.split(self._release(phase, mechanism))
-        noise = mechanism.deviations(self._noise_multiplier(phase))
+        counts = mechanism.split(self.release(phase, mechanism))
+        noise = mechanism.deviations(self.noise_multiplier(phase))
         first, n = len(asked.pairs), self.table.n
         for column, count, one in zip(single, counts[first:], noise[first:], strict=True):
             self._counted_again(column, count.reshape(self.design.classes, -1).numpy(), one)

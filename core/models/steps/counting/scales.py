@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor
 
-from core.encoding.codec import Block, Codec, Codes
+from core.encoding.codec import Codec, Codes
 from core.models.steps.counting.design import CELLS
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.mechanisms.additive import Mechanism
@@ -36,11 +36,6 @@ CELL_SNR_THRESHOLD = 3.0  # standard deviations that a cell stands above the noi
 SPIKE_SNR_THRESHOLD = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
 
 
-def fine_grid(block: Block, most: int) -> ColumnBins:
-    """The fine cells of a block, at most `most` on a long scale."""
-    return ColumnBins.of(block, lambda steps: steps + 1 <= max(SHORT_GRID, most), most)
-
-
 def fine_grids(codec: Codec, noise: float, n: int) -> tuple[ColumnBins, ...]:
     """The grids of all columns, no finer than the noise lets one see.
 
@@ -49,23 +44,15 @@ def fine_grids(codec: Codec, noise: float, n: int) -> tuple[ColumnBins, ...]:
     """
     clear = round(math.log2(max(1.0, n / (2.0 * max(noise, 1e-9)))))
     most = min(MOST_CELLS, max(FEWEST_CELLS, 2 ** min(clear, 20)))
-    return tuple(fine_grid(block, most) for block in codec.blocks)
+    short = max(SHORT_GRID, most)
+    return tuple(
+        ColumnBins.of(block, lambda steps: steps + 1 <= short, most) for block in codec.blocks
+    )
 
 
 def _coarse(grid: ColumnBins) -> int:
     """How many coarse cells are counted beside the fine ones; 0 where the line is short."""
     return math.ceil(grid.cells / COARSE) if grid.cells >= 4 * COARSE else 0
-
-
-def _fine_cell(grid: ColumnBins, rows: Codes) -> Tensor:
-    """Codes as tensors, b records → int64 [b], each in 0 … count - 1; atoms come last."""
-    state: Tensor = rows.states[:, grid.block.index]
-    if grid.block.number is None:
-        return state
-    value = rows.values[:, grid.block.number].contiguous()
-    middles = torch.as_tensor((grid.centres[1:] + grid.centres[:-1]) / 2.0)
-    cell = torch.bucketize(value, middles.to(value))
-    return torch.where(state == 0, cell, grid.cells + state - 1)
 
 
 @dataclass(frozen=True)
@@ -74,9 +61,6 @@ class FineHistograms(Mechanism):
 
     A record lies in one fine cell of each column and one coarse cell of each long one, so zeroing
     it out moves as many counts by one: Δ₂ = √(columns + long columns).
-
-    Attributes:
-      grids: one a column.
     """
 
     grids: tuple[ColumnBins, ...]
@@ -97,7 +81,7 @@ class FineHistograms(Mechanism):
         rows, weights = rows.to(str(mask.device)), mask.to(torch.float64)
         counts = []
         for grid in self.grids:
-            cell = _fine_cell(grid, rows)
+            cell = grid.index(rows)
             counts.append(torch.bincount(cell, weights, minlength=grid.count))
             if coarse := _coarse(grid):
                 on_line = weights * (cell < grid.cells)
@@ -129,7 +113,6 @@ class ColumnScale:
     """The cells of one column, and where in them a drawn record lies.
 
     Attributes:
-      grid: the fine cells.
       cell_of: int64 [fine cells + atoms], the cell each belongs to; cells of the line come first.
       line: how many cells lie on the line.
       variance: float64 [cells], of a cell's sum of histogram counts, in units of one count's.
@@ -172,7 +155,7 @@ class ColumnScale:
 
     def index(self, rows: Codes) -> Tensor:
         """Codes as tensors, b records → int64 [b], the cell of each."""
-        fine = _fine_cell(self.grid, rows)
+        fine = self.grid.index(rows)
         return torch.as_tensor(self.cell_of, device=fine.device)[fine]
 
     def shares(self, counts: Floats) -> Floats:
@@ -260,7 +243,6 @@ def _tail(density: Floats, size: int, line: Floats) -> Floats:
 
     Args:
       density: float64 [3], of the cell and of the next two inwards.
-      size: how many fine cells it has.
       line: float64 [size], what is returned where the cell is no tail.
     """
     own, near, far = density.tolist()

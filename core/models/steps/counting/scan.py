@@ -68,7 +68,6 @@ class Scan(Mechanism):
     class, so zeroing it out moves it by exactly Δ₂ = √(G · number of sets).
 
     Attributes:
-      scales: of all columns.
       signs: float64 [cells, G] a column.
     """
 
@@ -143,7 +142,6 @@ class Scanned:
         """How much of the scan of each set of `size` columns `expected` leaves unexplained.
 
         Args:
-          size: of the sets, ≥ 1.
           expected: like `sums[size - 1]`.
 
         Returns:
@@ -157,14 +155,14 @@ class Scanned:
         return above.numpy(), (above / spread).numpy()
 
     def beyond_independence(
-        self, shares: Tensor, places: Tensor, known: Tensor, spread: Tensor, chance: Floats
+        self, shares: Tensor, members: Tensor, known: Tensor, spread: Tensor, chance: Floats
     ) -> Floats:
         """How far pairs lie beyond what columns that are independent within each class show.
 
         What is expected of a pair is itself made from noisy numbers: its noise is counted too.
 
         Args:
-          shares, places: as in `independent`.
+          shares, members: as in `independent`.
           known: float64 [G, columns], the mean of each column's signs over all classes, counted
             apart from the scan.
           spread: float64 [columns], variance of one of these.
@@ -179,7 +177,7 @@ class Scanned:
         means = (sums / within).clamp(-1.0, 1.0)
         noise = self.noise**2 * (1.0 - weight) / within**2  # [classes, 1, columns], of a mean
         square = (means.square() - noise).clamp(min=0.0)
-        a, b = places.unbind(dim=1)
+        a, b = members.unbind(dim=1)
         both = square[:, :, a] * noise[:, :, b] + (square + noise)[:, :, b] * noise[:, :, a]
         variances = self.noise**2 + torch.from_numpy(chance)[:, None, None] + within**2 * both
         gap = self.sums[1] - within * means[:, :, a] * means[:, :, b]
@@ -190,7 +188,6 @@ class Scanned:
         """How far what `expected` leaves unexplained of each set differs between classes.
 
         Args:
-          size: of the sets, ≥ 1.
           expected: like `sums[size - 1]`.
           shares: float64 [classes], of the classes, positive, summing to one.
           variances: float64 [classes], of one number, by noise and by chance.
@@ -204,15 +201,15 @@ class Scanned:
         above = np.square(gap).sum(axis=(0, 1)) - gap.shape[1] * spread.sum()
         return np.asarray(above / math.sqrt(2.0 * gap.shape[1] * np.square(variances).sum()))
 
-    def independent(self, shares: Tensor, places: Tensor) -> Tensor:
+    def independent(self, shares: Tensor, members: Tensor) -> Tensor:
         """What pairs would show if columns were independent within each class.
 
         Args:
           shares: float64 [classes], positive, summing to one.
-          places: int64 [pairs, 2], positions among the single columns.
+          members: int64 [pairs, 2], positions among the single columns.
         """
         means = (self.sums[0] / shares[:, None, None]).clamp(-1.0, 1.0)
-        return shares[:, None, None] * means[:, :, places[:, 0]] * means[:, :, places[:, 1]]
+        return shares[:, None, None] * means[:, :, members[:, 0]] * means[:, :, members[:, 1]]
 
 
 def normal_score(squares: Floats, variances: Floats) -> Floats:

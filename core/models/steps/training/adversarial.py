@@ -25,14 +25,9 @@ class AdversarialConfig:
     """How both sides are trained.
 
     Attributes:
-      steps: generator steps in all.
-      critic_steps: private critic steps before each.
       fakes: generated records a step, of either side.
-      rate, critic_rate: peak learning rates.
       clip_norm: of one record's critic gradient, C > 0, or inf.
       box: largest absolute critic weight over the largest its layer starts with; 0 for none.
-      seed: of data-free randomness.
-      label: of the metrics, see `DPAdam`.
       averaging: decay of the running average of generator weights.
       snapshots: generators and critics kept over the last quarter, evenly spaced; 0 keeps none.
     """
@@ -63,15 +58,11 @@ class AdversarialTrainer(ABC):
 
     Args:
       critic: all critics' parameters; the generator follows them to their device.
-      config: see `AdversarialConfig`.
       fakes_apart: whether generated records pull the critic in a gradient of their own, beside the
         released one; else `critic_mechanism` sees to them.
 
     Attributes:
-      done: generator steps so far.
       averaged: running averages of the generator's parameters.
-      critic_optimizer: of the private steps.
-      snapshots: kept so far.
     """
 
     def __init__(

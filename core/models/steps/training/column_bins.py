@@ -30,7 +30,6 @@ class ColumnBins:
     """The bins of one modelled column.
 
     Attributes:
-      block: where the column lives in the codec.
       centres: float64 [cells], ascending middles of the cells in [0, 1]; empty for a listed column.
       width: width of a cell in [0, 1]; 0 where each cell is one value of the step grid.
     """
@@ -44,9 +43,7 @@ class ColumnBins:
         """The bins of a block, from its declared domain alone.
 
         Args:
-          block: where the column lives in the codec.
           short: of a step grid's number of steps, whether each value gets a bin.
-          cells: of equal width, where it does not.
         """
         if block.number is None:
             return cls(block, np.zeros(0), 0.0)
@@ -74,6 +71,17 @@ class ColumnBins:
     def count(self) -> int:
         """All bins of the column."""
         return self.cells + self.atoms
+
+    def index(self, codes: Codes) -> Tensor:
+        """Codes as tensors, b records → int64 [b], the bin of each; atoms come last."""
+        state: Tensor = codes.states[:, self.block.index]
+        if self.block.number is None:
+            return state
+        value = codes.values[:, self.block.number].contiguous()
+        middles = torch.as_tensor((self.centres[1:] + self.centres[:-1]) / 2.0)
+        return torch.where(
+            state == 0, torch.bucketize(value, middles.to(value)), self.cells + state - 1
+        )
 
 
 def column_bins(codec: Codec, *, without: str | None = None) -> tuple[ColumnBins, ...]:
@@ -103,8 +111,8 @@ def draw_codes(
     b = len(logits)
     states = np.zeros((b, len(codec.blocks)), dtype=np.int32)
     values = np.zeros((b, codec.numbers), dtype=np.float64)
-    for place, state in (fixed or {}).items():
-        states[:, place] = state.cpu().numpy()
+    for i, state in (fixed or {}).items():
+        states[:, i] = state.cpu().numpy()
     parts = torch.split(logits.float().cpu(), [column.count for column in bins], dim=1)
     for column, part in zip(bins, parts, strict=True):
         p = torch.softmax(part, dim=1)  # [b, count]
@@ -116,8 +124,8 @@ def draw_codes(
         on_line = index < column.cells
         states[:, block.index] = np.where(on_line, 0, index - column.cells + 1)
         jitter = torch.rand(b, generator=generator).numpy() - 0.5
-        place = column.centres[np.minimum(index, column.cells - 1)] + column.width * jitter
-        values[:, block.number] = np.where(on_line, np.clip(place, 0.0, 1.0), 0.0)
+        position = column.centres[np.minimum(index, column.cells - 1)] + column.width * jitter
+        values[:, block.number] = np.where(on_line, np.clip(position, 0.0, 1.0), 0.0)
     return Codes(states, values)
 
 

@@ -23,8 +23,6 @@ class DPAdam:
     peak. Parameters are also averaged over the last steps, which takes noise out for free.
 
     Args:
-      rate: peak learning rate, > 0.
-      steps: planned steps in all, ≥ 1.
       averaging: decay of the running average of parameters, in [0, 1); 0 keeps the last ones.
       public_gradient: adds a gradient that touches no private data to the released one, in place.
       weight_bound: float32 [size], largest absolute value of each parameter, or None.
@@ -109,7 +107,6 @@ class DPAdam:
         Steps that were charged and not kept are lost and not redone, so that the plan is met.
 
         Args:
-          state: of `state_dict`, or None.
           charged: runs of the phase that the meter has counted.
         """
         self.done = charged

@@ -65,12 +65,7 @@ class Generator(nn.Module):
 
 
 def new_critic(width: int, hidden: int, seed: int, device: str) -> Dense:
-    """A critic from data-free randomness; see `critic_widths`.
-
-    Args:
-      hidden: width of the first hidden layer.
-      device: "cpu" or "cuda".
-    """
+    """A critic from data-free randomness; see `critic_widths`."""
     random = torch.Generator().manual_seed(seed)
     return Dense({CRITIC: critic_widths(width, hidden)}, generator=random, device=device)
 
@@ -84,12 +79,9 @@ class GanTrainer(AdversarialTrainer):
     """Generator against critic.
 
     Args:
-      generator: latent → whatever `render` takes.
       render: (outputs [b, ·], randomness) → records [b, width] as the critic sees them,
         differentiable.
-      critic: a `Dense` with a network named "critic", width → 1.
       release: of the private phase: gradients at real records [b, width].
-      config: see `AdversarialConfig`.
     """
 
     def __init__(
@@ -126,7 +118,6 @@ class GanTrainer(AdversarialTrainer):
         return self._render(self.generator(latents), self._random)
 
     def _grad_factors(self, x: Tensor, sign: float) -> list[GradFactor]:
-        """Gradient factors of the critic for the loss sign · D(x)."""
         critic = self.critic[CRITIC]
         tape = critic.forward(x)
         return critic.backward(tape, torch.full_like(tape.out, sign))[0]
@@ -149,10 +140,8 @@ def train_gan(
     Args:
       table: gives the critic's gradients at real records.
       checkpoint: holds the trainer's state under "game".
-      heads: of the domain, on the context's device.
       fitted: from the generator's weights, and from snapshots or {}, to the trained model.
       seed: of data-free randomness, beside that which made the generator.
-      label: of the metrics, see `DPAdam`.
     """
     device, temperature = context.device, settings.temperature
     trainer = GanTrainer(
@@ -178,12 +167,7 @@ def train_gan(
 def gan_ensemble(
     fitted: FittedGenerator, generator: Generator, critic_hidden: int
 ) -> SnapshotEnsemble:
-    """The snapshots that `train_gan` left in a fitted model, on the CPU.
-
-    Args:
-      generator: of the same shape as theirs.
-      critic_hidden: width of the critics' first hidden layer.
-    """
+    """The snapshots that `train_gan` left in a fitted model, on the CPU."""
 
     def emit(flat: Tensor, rows: int, random: torch.Generator) -> Tensor:
         nn.utils.vector_to_parameters(flat, generator.parameters())

@@ -1,6 +1,6 @@
 """Heads: from a network's outputs to mixed-type records, and what one record says about them.
 
-A network emits logits over bins (`shared.column_bins`): every column is a distribution, numbers
+A network emits logits over bins (`column_bins`): every column is a distribution, numbers
 included, so spikes, gaps and spread survive where a single predicted value would shrink to the
 mean. Three ways to use them: cross-entropy against a record's bins, written out as a gradient per
 record for private training; a relaxed record in the codec's own [0, 1] layout, for critics, which
@@ -52,10 +52,10 @@ class Heads:
     def view(self, codes: Codes) -> Tensor:
         """Codes on a device → float32 [b, width + m]: the expanded record, then its bins.
 
-        A bin is written as its place among all S logits; each row depends on its record alone.
+        A bin is written as its index among all S logits; each row depends on its record alone.
         """
-        places = [_bin_of(column, codes) for column in self.bins]
-        bins = torch.stack(places, dim=1) + self._starts.to(codes.states.device)
+        own = torch.stack([column.index(codes) for column in self.bins], dim=1)
+        bins = own + self._starts.to(codes.states.device)
         return torch.cat([self.codec.expand(codes), bins.to(torch.float32)], dim=1)
 
     def critic_view(self, codes: Codes) -> Tensor:
@@ -157,21 +157,7 @@ class Heads:
 
 
 def _strongest(part: Tensor) -> Tensor:
-    """One where a row is largest, zero elsewhere."""
     return torch.zeros_like(part).scatter_(1, part.argmax(dim=1, keepdim=True), 1.0)
-
-
-def _bin_of(column: ColumnBins, codes: Codes) -> Tensor:
-    """Which bin each record's cell lies in, int64 [b]."""
-    block = column.block
-    state: Tensor = codes.states[:, block.index]
-    if block.number is None:
-        return state
-    value = codes.values[:, block.number]
-    centres = torch.as_tensor(column.centres, dtype=value.dtype, device=value.device)
-    middles = (centres[1:] + centres[:-1]) / 2.0
-    cell = torch.bucketize(value.contiguous(), middles)
-    return torch.where(state == 0, cell, column.cells + state - 1)
 
 
 def _waves(position: Tensor) -> Tensor:

@@ -25,7 +25,6 @@ def gradient_phase(
     Args:
       scale: of all noise, ≥ 0.
       batch: records a step expects, ≥ 1; all of them at most.
-      count: private steps, ≥ 1.
       share: of the budget, in (0, 1].
       of: what the gradients are of, as in " of a critic"; or nothing.
     """

@@ -83,8 +83,6 @@ class GanSettings(Frozen):
     """Public settings; none depends on data.
 
     Attributes:
-      critic_hidden: width of the critic's first hidden layer; the second is half.
-      temperature: of the Gumbel-softmax.
       snapshots: generators and critics kept over the last quarter, for boosting.
     """
 

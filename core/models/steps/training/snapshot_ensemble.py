@@ -48,9 +48,6 @@ class Snapshots:
 
         A crash may have taken the steps of the last quarter, which are paid for and not redone;
         the networks as they are then stand for all that were lost.
-
-        Args:
-          generator: as it is at the end.
         """
         if not self._count:
             return {}
@@ -60,7 +57,6 @@ class Snapshots:
 
 
 def _pair(generator: nn.Module, critic: Tensor) -> tuple[Tensor, Tensor]:
-    """Flat parameters of both as they are now, on the CPU."""
     flat = nn.utils.parameters_to_vector(generator.parameters()).detach()
     return flat.cpu(), critic.detach().cpu().clone()
 
@@ -91,8 +87,6 @@ class SnapshotEnsemble:
 
         Args:
           index: of the generator, from 0.
-          rows: ≥ 1.
-          random: where latents and bins are drawn from.
         """
         logits = self.emit(self.generators[index], rows, random)
         return self.heads.sample_one_hot(logits, uniform=torch.rand(logits.shape, generator=random))

@@ -59,7 +59,6 @@ def train(
     """Do all steps of a phase that are left.
 
     Args:
-      phase: what is told as it begins.
       steps: in all; one may run the phase's mechanism more than once.
       preview: a few synthetic rows as records; none while there is nothing to see.
       on_event: receives events by the clock, but of `POINTS` metrics at least.
@@ -106,7 +105,6 @@ class Checkpoint:
     """One file that a fit goes on from, and the meter that must never lag behind it.
 
     Attributes:
-      file: where it lies.
       meter: of the guarded table; settled after each write, so that a resumed fit knows exactly
         how much of every phase is left.
       state: tensors and plain values; the fit adds to it as it goes.
@@ -118,12 +116,7 @@ class Checkpoint:
 
     @classmethod
     def open(cls, context: FitContext, name: str, meter: Meter) -> Checkpoint:
-        """The one that lies in the context's folder when a fit goes on, else one with a seed.
-
-        Args:
-          name: of the file in its folder.
-          meter: of the table; settled with every checkpoint.
-        """
+        """The one that lies in the context's folder when a fit goes on, else one with a seed."""
         file = context.folder / name
         if context.resume and file.exists():
             return cls(file, meter, torch.load(file, weights_only=True, map_location="cpu"))
