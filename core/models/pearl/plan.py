@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import Field
 
@@ -171,11 +171,9 @@ class MatchEmbedding(FreeStep):
 
     def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
         """See `Step`."""
-        # tensors: cards and plans must not wait for them
-        from core.models.pearl.trainer import train_generator
-
+        trainer: Any = Pearl().trainer()
         codec = Codec(table.domain)
-        fitted = train_generator(codec, self.settings, state.measured, context)
+        fitted = trainer.train_generator(codec, self.settings, state.measured, context)
         return replace(state, model=SavedModel(fitted))
 
 

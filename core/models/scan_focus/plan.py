@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -129,10 +129,9 @@ class TrainPreliminary(FreeStep):
 
     def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
         """See `Step`."""
-        # tensors: cards and plans must not wait for them
-        from core.models.scan_focus.trainer import train_preliminary
-
-        return replace(state, measured=train_preliminary(state.measured, self.settings, context))
+        trainer: Any = ScanFocus().trainer()
+        focus = trainer.train_preliminary(state.measured, self.settings, context)
+        return replace(state, measured=focus)
 
 
 @dataclass(frozen=True)
@@ -143,10 +142,8 @@ class TrainMixture(FreeStep):
 
     def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
         """See `Step`."""
-        # tensors: cards and plans must not wait for them
-        from core.models.scan_focus.trainer import train_mixture
-
-        mixture = train_mixture(state.measured, self.settings, context)
+        trainer: Any = ScanFocus().trainer()
+        mixture = trainer.train_mixture(state.measured, self.settings, context)
         return replace(state, model=SavedModel(mixture))
 
 
