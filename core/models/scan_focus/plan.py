@@ -59,6 +59,7 @@ class ScanFocusSettings(Frozen):
       trainings: how often, at most, `steps` are taken: again for as long as the mixture lies
         farther from the counts than their noise; 0 is three times if steps are automatic.
       preliminary_steps: of the training in between, whose errors say what is counted last.
+      latent: width of what the network starts from.
     """
 
     steps: AutomaticSteps = tunable(
