@@ -20,8 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from core.cli.sample_options import escape_and_flag, sample_options
-from core.cli.table_options import table_options
+from core.cli.shared_options import escape_and_flag, sample_options, table_options
 
 FAILED = 2
 ADDRESS = re.compile(r"\S+://\S+")
@@ -107,29 +106,18 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--traceback", action="store_true", help="show where an error arose")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    models = commands.add_parser("models", help="the models, one line each")
-    models.set_defaults(module="models", command="models")
-
+    commands.add_parser("models", help="the models, one line each")
     schema = commands.add_parser("schema", help="a table's proposed schema, to check and change")
     _schema_options(schema)
-    schema.set_defaults(module="schema", command="schema")
-
     plan = commands.add_parser("plan", help="what a run would spend; touches no row for it")
     synth = commands.add_parser("synth", help="make a synthetic table")
     for command in (plan, synth):
         _plan_options(command)
-    plan.set_defaults(module="synth", command="plan")
     _synth_options(synth)
-    synth.set_defaults(module="synth", command="synth")
-
     sample = commands.add_parser("sample", help="more rows of a trained model; spends nothing")
     sample_options(sample)
-    sample.set_defaults(module="sample", command="sample")
-
     review = commands.add_parser("review", help="compare a synthetic table with the real one")
     _review_options(review)
-    review.set_defaults(module="review", command="review")
-
     ledger = commands.add_parser("ledger", help="what was spent on which table")
     ledger.add_argument(
         "what",
@@ -138,14 +126,12 @@ def command_line() -> argparse.ArgumentParser:
         choices=("show", "verify"),
         help="verify recomputes the chain of hashes",
     )
-    ledger.set_defaults(module="ledger", command="ledger")
-
     audit = commands.add_parser(
         "audit", help="attack a model's own code for a lower bound on its ε; 1 refutes its claim"
     )
     _audit_options(audit)
-    audit.set_defaults(module="audit", command="audit")
-    for command in commands.choices.values():
+    for name, command in commands.choices.items():
+        command.set_defaults(module="synth" if name == "plan" else name, command=name)
         command.add_argument("--traceback", action="store_true", default=argparse.SUPPRESS)
         command.add_argument("--json", action="store_true", help="one JSON object, last line")
     return parser

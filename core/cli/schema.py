@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pydantic import ValidationError
 
 from core.cli.common import print_json
-from core.cli.table_options import files
+from core.cli.shared_options import files
 from core.proposing.rule_suggestions import suggest_rules
 from core.proposing.schema_matching import adopted, compare
 from core.schema.form import DELIMITERS, FileForm

@@ -19,7 +19,7 @@ from core.cli.common import (
     print_json,
     synthesis_options,
 )
-from core.cli.table_options import files
+from core.cli.shared_options import files
 from core.message import from_json
 from core.models.events import FitEvent, Signal
 from core.privacy.plan import Plan

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.runs.storage.access import Access, accesses, set_access
-from core.runs.storage.sign_ins import end_sign_ins, record_sign_in, sign_in_ended
+from core.runs.storage.access import (
+    Access,
+    accesses,
+    end_sign_ins,
+    record_sign_in,
+    set_access,
+    sign_in_ended,
+)
 from core.runs.storage.store import RunStore
 
 __all__ = [

@@ -186,11 +186,8 @@ def pause(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Run
         else Message("Paused before it started.")
     )
     message = joined([message, kept_spent(store, run)])
-    if not store.set_state(run_id, State.PAUSED, message, expect=(State.QUEUED,)):
-        _ask(store, run_id, Signal.PAUSE)
-    elif launcher is not None:
-        launcher.withdraw(run_id)
-    return store.run(run_id)
+    paused = store.set_state(run_id, State.PAUSED, message, expect=(State.QUEUED,))
+    return _stopped(store, run_id, launcher, at_once=paused, signal=Signal.PAUSE)
 
 
 def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> RunRecord:
@@ -206,18 +203,22 @@ def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Ru
     else:
         spent = kept_spent(store, run)
         ended, message = State.CANCELLED, joined([Message("Cancelled."), spent])
-    if not store.set_state(run_id, ended, message, expect=waiting):
-        _ask(store, run_id, Signal.CANCEL)
-    elif launcher is not None:
-        launcher.withdraw(run_id)
-    return store.run(run_id)
+    cancelled = store.set_state(run_id, ended, message, expect=waiting)
+    return _stopped(store, run_id, launcher, at_once=cancelled, signal=Signal.CANCEL)
 
 
-def _ask(store: RunStore, run_id: str, signal: Signal) -> None:
+def _stopped(
+    store: RunStore, run_id: str, launcher: Launcher | None, *, at_once: bool, signal: Signal
+) -> RunRecord:
+    """The run, which left the queue at once or is asked to stop."""
     state = store.run(run_id).state
-    if state is not State.RUNNING:
+    if at_once and launcher is not None:
+        launcher.withdraw(run_id)
+    elif not at_once and state is State.RUNNING:
+        store.request(run_id, signal)
+    elif not at_once:
         raise RunStoreError(Message("A run that is {value} cannot be stopped.", value=state.value))
-    store.request(run_id, signal)
+    return store.run(run_id)
 
 
 def _epsilon_words(run: RunRecord) -> str:
@@ -317,10 +318,7 @@ def epsilon_so_far(store: RunStore, run_id: str) -> float | None:
     begun = _since_last(told, run.plan.phases[0].name) if earlier else told
     executed = []
     for phase in run.plan.phases:
-        once = phase.name in (
-            ReviewHistograms.name,
-            ScoreCounts.name,
-        )
+        once = phase.name in (ReviewHistograms.name, ScoreCounts.name)
         event = CERTIFICATE if phase.name.startswith(certificate_phase("")) else phase.name
         count = 0 if once else earlier * phase.count
         if [event] == told[-1:] and phase.count > 1:

@@ -30,10 +30,7 @@ from core.importing.record_hashes import (
 )
 from core.importing.record_overlap import Overlap, estimate_overlap
 from core.message import Message, from_json, to_json
-from core.privacy.ledger.transaction import exclusive_transaction
 from core.reading.raw_cells import raw_frame
-from core.reading.typed_cells import typed_rows
-from core.runs.records import TableRecord
 from core.runs.storage.access import accesses
 from core.runs.storage.database import SketchRow, TableRow
 from core.runs.storage.store import RunStore
@@ -148,13 +145,14 @@ class Comparison:
 
     def __init__(self, store: RunStore, table: pd.DataFrame | Compared, viewer: str | None) -> None:
         self.seen, self._viewer = 0, viewer
-        self._store, self._key = store, people_key(store.workspace)
-        self.table = table if isinstance(table, Compared) else Compared.of(table, self._key)
+        self._store = store
+        if not isinstance(table, Compared):
+            table = Compared.of(table, people_key(store.workspace))
+        self.table = table
         self._linked: dict[str, LinkedAccount] = {}
 
     def linked(self) -> tuple[LinkedAccount, ...]:
         """Compare with what is new; every account linked so far."""
-        _catch_up(self._store, self._key)
         table = RecordSample(self.table.n, self.table.hashed)
         there = visible_sketches(self._store, None)
         seen = visible_sketches(self._store, self._viewer)
@@ -196,7 +194,6 @@ def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
     What was found at import knows nothing of tables that came in later, and no row is read for
     those: what is kept of all tables is compared.
     """
-    _catch_up(store, people_key(store.workspace))
     with store.engine.connect() as connection:
         own = connection.execute(select(SketchRow).where(SketchRow.table_id == table_id)).one()
     mine = RecordSample.from_bytes(own.body)
@@ -253,33 +250,6 @@ def _equal(one: RecordSample, other: RecordSample) -> bool:
     """Whether two tables of which all rows are here hold the same ones."""
     whole = all(table.n == table.sample.n for table in (one, other))
     return whole and same_rows(one.sample, other.sample)
-
-
-def _catch_up(store: RunStore, key: bytes) -> None:
-    """Sample the records of stored tables that have no sample: older versions kept none."""
-    with store.engine.connect() as connection:
-        there = set(connection.scalars(select(SketchRow.table_id)))
-    owners = {table_id: access.owner for table_id, access in accesses(store).items()}
-    for table in store.tables():
-        if table.id in there:
-            continue
-        row = _stored(store, table, key).sketch(
-            table.account_id,
-            title=table.name,
-            table_id=table.id,
-            owner=owners.get(table.id, ""),
-        )
-        row["created"] = table.created.timestamp()
-        with exclusive_transaction(store.engine, SketchRow.__tablename__) as connection:
-            add_sketch(connection, row)
-
-
-def _stored(store: RunStore, table: TableRecord, key: bytes) -> Compared:
-    rows = DrawnRows()
-    for batch in store.raw_batches(table.id):
-        rows.add(batch)
-    part = typed_rows(rows.rows(), table.schema.columns)
-    return Compared.of_part(part, table.n, table.columns, rows.sums(), key)
 
 
 def _read(store: RunStore, numbers: Sequence[int]) -> Iterator[SketchRow]:

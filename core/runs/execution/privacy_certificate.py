@@ -158,7 +158,7 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
     )
     columns = [schema.public(column) for column in schema.columns]
     domains = [
-        Message("{declared} ({origin})", declared=declared(column), origin=_said_origin(column))
+        Message("{declared} ({origin})", declared=declared(column), origin=joined([origin(column)]))
         if origin(column)
         else declared(column)
         for column in columns
@@ -176,10 +176,6 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
         *schema.fallen.values(),
         *(words for where, words in ORIGINS.items() if where in origins),
     )
-
-
-def _said_origin(column: DomainColumn) -> Message:
-    return joined([origin(column)])
 
 
 def _number(schema: Schema, n: int) -> Iterator[Message]:

@@ -1,4 +1,4 @@
-"""Who may see which table, where people sign in: its owner, and whom the owner shared it with.
+"""Who may see which table, where people sign in, and which sign-ins are over before their time.
 
 A table without an entry was imported while nobody had to sign in: everybody who may see tables at
 all sees it.
@@ -7,12 +7,14 @@ all sees it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import insert, select, update
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.runs.storage.database import AccessRow
+from core.runs.storage.database import AccessRow, SignInRow
 from core.runs.storage.store import RunStore
 
 
@@ -65,3 +67,35 @@ def set_access(
     with Session(store.engine) as session, session.begin():
         session.merge(row)
     return access
+
+
+def record_sign_in(store: RunStore, person: str, issued: float) -> None:
+    """Record that somebody came with a sign-in, which is known by when the provider issued it.
+
+    Signing out ends every sign-in of a person that was seen until then, on whatever machine: what
+    was seen last is kept, so that no two clocks are compared.
+
+    Args:
+      issued: when the provider issued the sign-in, in seconds by its clock.
+    """
+    with suppress(IntegrityError), store.engine.begin() as connection:  # they came before
+        connection.execute(insert(SignInRow).values(person=person, newest=issued))
+    later = update(SignInRow).where(SignInRow.person == person, SignInRow.newest < issued)
+    with store.engine.begin() as connection:
+        connection.execute(later.values(newest=issued))
+
+
+def end_sign_ins(store: RunStore, person: str, issued: float) -> None:
+    """End all sign-ins of a person that were seen, and the one at hand."""
+    record_sign_in(store, person, issued)
+    theirs = update(SignInRow).where(SignInRow.person == person)
+    with store.engine.begin() as connection:
+        connection.execute(theirs.values(ended=SignInRow.newest))
+
+
+def sign_in_ended(store: RunStore, person: str, issued: float) -> bool:
+    """Whether a person has signed out since a sign-in."""
+    ended = select(SignInRow.ended).where(SignInRow.person == person)
+    with store.engine.connect() as connection:
+        last = connection.execute(ended).scalar()
+    return last is not None and issued <= last

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Engine, Select, func, insert, literal, or_, select
+from sqlalchemy import Engine, func, insert, literal, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from core.message import from_json, to_json
@@ -50,8 +50,10 @@ class Journal:
         def insert_one() -> int:
             with self._engine.begin() as connection:
                 if is_shared(self._engine):
-                    # writers there do not wait for each other by themselves
-                    connection.execute(_lock_events(run_id))
+                    # writers there do not wait for each other by themselves; other rows that
+                    # refer to the run may be added meanwhile
+                    run = select(RunRow.id).where(RunRow.id == run_id)
+                    connection.execute(run.with_for_update(key_share=True))
                 return int(connection.execute(statement).scalar_one())
 
         for _ in range(APPEND_TRIES):
@@ -149,11 +151,6 @@ def without_repeated_steps(series: pd.DataFrame) -> pd.DataFrame:
     steps = series["step"]
     least_to_come = steps[::-1].cummin()[::-1].shift(-1)
     return series[~(steps >= least_to_come)]
-
-
-def _lock_events(run_id: str) -> Select[str]:
-    """Wait for whoever adds an event to the run now; other rows that refer to it may be added."""
-    return select(RunRow.id).where(RunRow.id == run_id).with_for_update(key_share=True)
 
 
 def _stored(kind: str, data: dict[str, Any]) -> dict[str, Any]:

@@ -51,17 +51,9 @@ class SynthesisOptions(BaseModel):
     people: str | None = None
     save: Path | None = None
 
-    def require_declaration(self) -> None:
-        """Refuse to use a domain that nobody declared public, before anything is read.
-
-        Raises:
-          RefusedError: there is neither a schema nor `declare_public`.
-        """
-        require_declaration(declared=self.declared or self.declare_public)
-
 
 def require_declaration(*, declared: bool) -> None:
-    """Refuse to use a domain that nobody declared public; see `SynthesisOptions`."""
+    """Refuse, with RefusedError, to use a domain that nobody declared public; reads nothing."""
     if not declared:
         raise RefusedError(
             "nobody has declared this table's bounds and categories public, so nothing was read or "

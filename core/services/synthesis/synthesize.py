@@ -34,7 +34,12 @@ from core.services.planning import make_plan
 from core.services.reviews import inside_view_words
 from core.services.synthesis.accounts import account_for
 from core.services.synthesis.buying import Parts, buy, known_purchases, parts, to_buy
-from core.services.synthesis.options import ALL, RefusedError, SynthesisOptions
+from core.services.synthesis.options import (
+    ALL,
+    RefusedError,
+    SynthesisOptions,
+    require_declaration,
+)
 from core.services.synthesis.saved_runs import check_save, save_run
 from core.services.synthesis.schema_options import say_dangers
 from core.services.synthesis.table_files import require_consent
@@ -88,7 +93,7 @@ def check_options(options: SynthesisOptions) -> None:
     if request.epsilon == math.inf and options.buy is None:  # to buy is refused in its own words
         require_consent(given=bool(request.without_privacy))
     elif options.buy != ALL:  # else nothing false is claimed
-        options.require_declaration()
+        require_declaration(declared=options.declared or options.declare_public)
     if request.review is not None and options.save is None:
         raise RefusedError("--review buys pictures that only --save FOLDER keeps; name a folder")
 

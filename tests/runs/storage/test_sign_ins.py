@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from core.runs.storage.sign_ins import end_sign_ins, record_sign_in, sign_in_ended
+from core.runs.storage.access import end_sign_ins, record_sign_in, sign_in_ended
 from core.runs.storage.store import RunStore
 from core.services import runs
 from tests.postgres_server import BOTH
