@@ -94,7 +94,7 @@ def bars(title: str, at: Sequence[Any], shares: Sequence[float], hover: Sequence
 
     Args:
       title: of the series, which names the kind of rows.
-      at: places or labels, k of them.
+      at: positions or labels, k of them.
       hover: a sentence a bar, k of them.
     """
     color, pattern = (BLUE, "") if title == REAL else (VERMILION, "/")
@@ -290,13 +290,13 @@ def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
       most: ticks there may be, ≥ 1.
     """
     every = max(1, math.ceil(len(edges) / most))
-    places = list(range(0, len(edges), every))
-    firsts = [_first(edges[place], kind) for place in places]
+    ticks = list(range(0, len(edges), every))
+    firsts = [_first(edges[tick], kind) for tick in ticks]
     if kind == "datetime" and edges[-1] - edges[0] > MANY_DAYS * DAY:
         firsts = [first // DAY * DAY for first in firsts]  # hours only crowd such an axis
     return {
         "tickmode": "array",
-        "tickvals": [place - 0.5 for place in places],
+        "tickvals": [tick - 0.5 for tick in ticks],
         "ticktext": [_value(first, kind) for first in firsts],
     }
 

@@ -69,13 +69,13 @@ def interactions_figure(report: Dumped) -> Figure | None:
 
 def _matrix(pairs: Sequence[Dumped], names: Sequence[str]) -> Trace:
     """Pairs of the named columns; those that are not significant have no colour."""
-    place = {name: i for i, name in enumerate(names)}
+    index = {name: i for i, name in enumerate(names)}
     grid: list[list[float | None]] = [[None] * len(names) for _ in names]
     hover = [[lines(_named((a, b)), NOTHING) for b in names] for a in names]
     for one in pairs:
         if not set(one["columns"]) <= set(names):
             continue
-        i, j = (place[name] for name in one["columns"])
+        i, j = (index[name] for name in one["columns"])
         for a, b in ((i, j), (j, i)):
             grid[a][b] = math.log10(max(one["score"], 1.0))
             hover[a][b] = _hover(one)

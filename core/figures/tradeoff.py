@@ -22,7 +22,7 @@ def tradeoff_figure(runs: Sequence[Dumped], title: str) -> Figure:
     finite = [run["epsilon"] for run in runs if math.isfinite(run["epsilon"])]
     last = BEYOND * max(finite, default=1.0)
     data: list[Trace] = []
-    for place, model in enumerate(dict.fromkeys(run["model"] for run in runs)):
+    for index, model in enumerate(dict.fromkeys(run["model"] for run in runs)):
         own = sorted((r for r in runs if r["model"] == model), key=lambda r: r["epsilon"])
         data.append(
             {
@@ -31,8 +31,8 @@ def tradeoff_figure(runs: Sequence[Dumped], title: str) -> Figure:
                 "name": model,
                 "x": [min(run["epsilon"], last) for run in own],
                 "y": [run["value"] for run in own],
-                "line": {"color": PHASES[place % len(PHASES)], "width": 1.5},
-                "marker": {"size": 10, "symbol": SYMBOLS[place % len(SYMBOLS)]},
+                "line": {"color": PHASES[index % len(PHASES)], "width": 1.5},
+                "marker": {"size": 10, "symbol": SYMBOLS[index % len(SYMBOLS)]},
                 "hovertext": [bold(short(r["title"], 60)) for r in own],
                 "hovertemplate": "%{hovertext}<br>%{y:.4g}<extra></extra>",
             }

@@ -83,7 +83,9 @@ def date_form(labels: Series, date_format: str) -> Form | None:
     form = Form(offset=_offset(labels) if "%z" in date_format else "")
     if "%f" in date_format:
         digits = labels.str.extract(r"\.(\d+)")[0].str.len().unique()
-        form = form.model_copy(update={"places": int(digits[0]) if len(digits) == 1 else None})
+        form = form.model_copy(
+            update={"decimal_places": int(digits[0]) if len(digits) == 1 else None}
+        )
     stamps = parse_dates(labels, date_format)
     written = {}
     for directives in ("", "dm", "dmHI", "HI"):

@@ -44,7 +44,7 @@ AFFIXED = re.compile(
 DIGITS = re.compile(rf"[+-]?\d[\d.,'’{SPACES}]*")
 SURE_MARKS = ("'", "’", *SPACES)  # none of them is ever a decimal mark
 DOLLARS = ("$", "£", "¥", "₹", "US$")  # written with a decimal point wherever they are used
-MOST_PLACES = 12  # decimals that a form can say
+MOST_DECIMALS = 12  # decimals that a form can say
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,9 @@ def _number_form(plain: _Text, form: Form, decimal: str, *, fractions: bool) -> 
         return form.model_copy(update=update)
     mark = re.escape(str(update.get("decimal", form.decimal)))
     if plain.all(rf"{mark}\d+$"):
-        places = pc.unique(pc.utf8_length(plain.without(rf"^.*{mark}").values)).to_pylist()
-        if len(places) == 1 and places[0] <= MOST_PLACES:
-            update["places"] = places[0]
+        digits = pc.unique(pc.utf8_length(plain.without(rf"^.*{mark}").values)).to_pylist()
+        if len(digits) == 1 and digits[0] <= MOST_DECIMALS:
+            update["decimal_places"] = digits[0]
     elif fractions:
         update["trimmed"] = not plain.all(mark)
     return form.model_copy(update=update)

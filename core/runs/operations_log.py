@@ -138,5 +138,5 @@ class JsonLines(logging.Formatter):
 def _fault(kind: type[BaseException], trace: TracebackType | None) -> dict[str, Any]:
     """What was raised and where; its words may quote a value and stay out."""
     frames = traceback.extract_tb(trace)[-FRAMES:]
-    places = [f"{os.path.basename(one.filename)}:{one.lineno} {one.name}" for one in frames]
-    return {"fault": kind.__name__, "frames": places}
+    lines = [f"{os.path.basename(one.filename)}:{one.lineno} {one.name}" for one in frames]
+    return {"fault": kind.__name__, "frames": lines}

@@ -75,6 +75,10 @@ def date_text(stamps: Series, date_format: str, form: Form) -> Series:
     for directive in form.unpadded:  # of the C library, not of every system
         date_format = date_format.replace(f"%{directive}", f"%-{directive}")
     text = stamps.dt.strftime(date_format).astype("str")
-    if "%f" in date_format and form.places is not None and 0 < form.places < FRACTION:
-        text = text.str.replace(rf"(\.\d{{{form.places}}})\d+", r"\1", regex=True)
+    if (
+        "%f" in date_format
+        and form.decimal_places is not None
+        and 0 < form.decimal_places < FRACTION
+    ):
+        text = text.str.replace(rf"(\.\d{{{form.decimal_places}}})\d+", r"\1", regex=True)
     return text

@@ -46,7 +46,8 @@ class Form(BaseModel):
         its own, learned and written as such; in lists each is a label.
       prefix, suffix: unit before or after every number, with its space: "$", " €", "%".
       inner_sign: whether a sign stands after the prefix ($-5) and not before it (-$5).
-      places: decimals of every number, digits of a second's fraction; None for as many as needed.
+      decimal_places: of every number, and digits of a second's fraction; None for as many as
+        needed.
       trimmed: whether whole numbers have no decimals where others have some: 22, 0.5.
       offset: of times with an offset, as written: "+02:00", "-0500" or "Z".
       unpadded: directives of a date format whose numbers have no leading zero, such as "dm".
@@ -62,7 +63,7 @@ class Form(BaseModel):
     prefix: str = ""
     suffix: str = ""
     inner_sign: bool = False
-    places: int | None = Field(default=None, ge=0, le=12)
+    decimal_places: int | None = Field(default=None, ge=0, le=12)
     trimmed: bool = False
     offset: str = Field(default="", pattern=r"^([+-]\d{2}:?\d{2}|Z)?$")
     unpadded: str = Field(default="", pattern="^[dmHI]*$")
@@ -113,12 +114,12 @@ class Form(BaseModel):
     def spells_numbers(self) -> bool:
         """Whether numbers are written in another way than plain digits with a decimal point."""
         marks = (self.thousands, self.prefix, self.suffix, self.decimal != ".")
-        return any(marks) or self.places is not None or self.trimmed
+        return any(marks) or self.decimal_places is not None or self.trimmed
 
     def number(self, label: str) -> str:
         """A number's plain spelling in this form; what is no number stays as it is.
 
-        >>> Form(decimal=",", thousands=".", suffix=" €", places=2).number("-1234.5")
+        >>> Form(decimal=",", thousands=".", suffix=" €", decimal_places=2).number("-1234.5")
         '-1.234,50 €'
         >>> Form(prefix="$", thousands=",").number("1e6"), Form(suffix="%").number("n/a")
         ('$1,000,000', 'n/a')
@@ -131,7 +132,7 @@ class Form(BaseModel):
             return label
         if not value.is_finite():
             return label
-        places = "" if self.places is None else f".{self.places}"
+        places = "" if self.decimal_places is None else f".{self.decimal_places}"
         if self.trimmed and value == value.to_integral_value():
             places = ".0"
         digits = f"{value.copy_abs():{',' if self.thousands else ''}{places}f}"

@@ -116,8 +116,8 @@ def _import_apart(
         key, part = people_key(store.workspace), raw.compared(raw.schema)
         compared = Compared.of_part(part, raw.n, raw.names, raw.sums, key)
         described = _described(store, compared, table_id, about)
-        with artefacts.filling(ROWS) as place:
-            shutil.move(raw.path, place)
+        with artefacts.filling(ROWS) as path:
+            shutil.move(raw.path, path)
         return store.add_written(
             table_id,
             schema=raw.schema,

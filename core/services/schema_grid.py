@@ -126,7 +126,7 @@ def example(column: Column) -> str:
         moment = pd.Series([pd.Timestamp("2031-03-07 14:05:09.123456")]).dt.as_unit("us")
         return str(date_text(moment, column.date_format, form).iloc[0])
     numbers = column.kind.numeric and column.kind is not Kind.DATETIME
-    whole = column.kind is Kind.INTEGER and not form.places
+    whole = column.kind is Kind.INTEGER and not form.decimal_places
     return form.number("1234" if whole else "1234.5") if numbers and form.spells_numbers else ""
 
 

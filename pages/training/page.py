@@ -100,7 +100,7 @@ def _show(run: RunRecord) -> None:
 def _progress(run: RunRecord) -> None:
     now = runs.progress(store(), run.id)
     title = said(now.title) if now.title else say("Starting")
-    stage = f"{plain(title)}{_place(run, now)}"
+    stage = f"{plain(title)}{_stage_of(run, now)}"
     done = number(f"{now.fraction:.0%}")
     st.progress(now.fraction, text=f"{stage} · {done}{shared.time_left(now)}")
     _spent(run)
@@ -128,7 +128,7 @@ def _progress(run: RunRecord) -> None:
     )
 
 
-def _place(run: RunRecord, now: runs.Progress) -> str:
+def _stage_of(run: RunRecord, now: runs.Progress) -> str:
     """Which stage of how many this is, where a model has several."""
     card = shared.card_of(run.model)
     phases = {phase.name for phase in run.plan.phases}

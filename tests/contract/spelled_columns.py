@@ -79,8 +79,8 @@ def _share(random: Random) -> float:
 PRODUCTS = ("1234567890123456", "9007199254740993", "9007199254740995")
 CITIES = ("Zürich", "Genève", "Bern", "NA", "São Tomé")
 MILLI = "%Y-%m-%d %H:%M:%S.%f"
-DOLLARS = Form(prefix="$", thousands=",", places=2)
-EUROS = Form(decimal=",", thousands=".", suffix=" €", places=2)
+DOLLARS = Form(prefix="$", thousands=",", decimal_places=2)
+EUROS = Form(decimal=",", thousands=".", suffix=" €", decimal_places=2)
 SHARES = Form(decimal=",", suffix=" %")
 
 COLUMNS = (
@@ -138,7 +138,8 @@ COLUMNS = (
          _dates("datetime64[us, UTC]", None, missing=True), _dates("str", "%Y-%m-%dT%H:%M:%S%z"),
          _dates("datetime64[s]", None))),
     SpelledColumn("milli", _moment, lambda x: f"{x:%Y-%m-%d %H:%M:%S}.250",
-        (_dates("str", MILLI, form=Form(places=3)), _dates("datetime64[us]", None, missing=True))),
+        (_dates("str", MILLI, form=Form(decimal_places=3)),
+         _dates("datetime64[us]", None, missing=True))),
 )  # fmt: skip
 
 

@@ -75,16 +75,16 @@ def test_what_could_mean_something_else_stays_text(cells: tuple[str, ...]) -> No
     ("cells", "values", "form"),
     [
         (("$1,234", "$987"), [1234, 987], Form(prefix="$", thousands=",")),
-        (("$-5.50", "$6.25"), [-5.5, 6.25], Form(prefix="$", inner_sign=True, places=2)),
-        (("-$5.50", "$6.25"), [-5.5, 6.25], Form(prefix="$", places=2)),
+        (("$-5.50", "$6.25"), [-5.5, 6.25], Form(prefix="$", inner_sign=True, decimal_places=2)),
+        (("-$5.50", "$6.25"), [-5.5, 6.25], Form(prefix="$", decimal_places=2)),
         (("12 %", "7 %"), [12, 7], Form(suffix=" %")),
         (("1.234 €", "3,5 €", "12,25 €"), [1234, 3.5, 12.25],
          Form(decimal=",", thousands=".", suffix=" €", trimmed=True)),
         (("1.234.567", "89", "1.234"), [1234567, 89, 1234], Form(decimal=",", thousands=".")),
         (("CHF 1'234.50", "CHF 7.00"), [1234.5, 7.0],
-         Form(prefix="CHF ", thousands="'", places=2)),
+         Form(prefix="CHF ", thousands="'", decimal_places=2)),
         (("9\u202f007\u202f199,5 €", "3,5 €"), [9007199.5, 3.5],
-         Form(decimal=",", thousands="\u202f", suffix=" €", places=1)),
+         Form(decimal=",", thousands="\u202f", suffix=" €", decimal_places=1)),
     ],
 )  # fmt: skip
 def test_numbers_are_read_with_their_form(cells, values, form) -> None:
@@ -98,7 +98,7 @@ def test_the_form_survives_the_process_that_reads_files(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(rows("1.234,50 €", "7,00 €", "?"), encoding="utf-8")
     raw = read_apart(Request(path=path), tmp_path / "rows.parquet")
-    expected = Form(decimal=",", thousands=".", suffix=" €", places=2, absent="?")
+    expected = Form(decimal=",", thousands=".", suffix=" €", decimal_places=2, absent="?")
     assert raw.schema is not None
     assert raw.schema.form == FileForm(delimiter=";", columns={"a": expected})
 
@@ -273,7 +273,7 @@ def test_escaping_leaves_numbers_alone_and_reaches_text(tmp_path: Path) -> None:
     schema = Schema(
         columns=(
             Column(name="pay", kind=Kind.NUMBER, low=-9, high=9, dtype="float64",
-                   form=Form(prefix="$", decimal=",", places=2)),
+                   form=Form(prefix="$", decimal=",", decimal_places=2)),
             Column(name="=who", kind=Kind.CATEGORY, categories=("=1+1", "b"), missing=True,
                    form=Form(absent="?")),
         )

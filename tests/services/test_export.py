@@ -151,7 +151,7 @@ def test_the_dictionary_has_a_row_for_every_kept_column():
 def test_the_dictionary_says_how_cells_are_written():
     pay = Column(
         name="pay", kind=Kind.NUMBER, low=0, high=9e4, dtype="float64", missing=True,
-        form=Form(decimal=",", thousands=".", suffix=" €", places=2, absent="k. A."),
+        form=Form(decimal=",", thousands=".", suffix=" €", decimal_places=2, absent="k. A."),
     )  # fmt: skip
     age = Column(
         name="age", kind=Kind.INTEGER, low=0, high=99, dtype="int64", form=Form(codes=("-99",))

@@ -65,14 +65,14 @@ def real_sides(store: RunStore, run: RunRecord, columns: Sequence[str]) -> tuple
         trained, kept_out = (Side(part, len(part)) for part in split)
         return trained, kept_out
     out = held_out(n, schema.holdout)
-    places = [np.flatnonzero(~out), np.flatnonzero(out)]
-    chosen = [place[_sample(len(place), most)] for place in places]
+    sides = [np.flatnonzero(~out), np.flatnonzero(out)]
+    chosen = [side[_sample(len(side), most)] for side in sides]
     both = np.union1d(*chosen)
     raw = pa.concat_tables(_taken(store.raw_batches(run.table_id, columns=columns), both))
     rows, kept = typed_rows(raw, [schema[name] for name in columns]), out[both]
     return (
-        Side(rows[~kept].reset_index(drop=True), len(places[0])),
-        Side(rows[kept].reset_index(drop=True), len(places[1])),
+        Side(rows[~kept].reset_index(drop=True), len(sides[0])),
+        Side(rows[kept].reset_index(drop=True), len(sides[1])),
     )
 
 
@@ -83,12 +83,12 @@ def _sample(n: int, most: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(_KEY).choice(n, most, replace=False))
 
 
-def _taken(batches: Iterable[Rows], places: NDArray[np.int64]) -> list[Rows]:
-    """The rows at these places, ascending, of a table that comes some rows at a time."""
+def _taken(batches: Iterable[Rows], positions: NDArray[np.int64]) -> list[Rows]:
+    """The rows at these positions, ascending, of a table that comes some rows at a time."""
     parts, start = [], 0
     for batch in batches:
-        first, last = np.searchsorted(places, [start, start + len(batch)])
-        here = places[first:last] - start
+        first, last = np.searchsorted(positions, [start, start + len(batch)])
+        here = positions[first:last] - start
         parts.append(batch.take(here))
         start += len(batch)
     return parts

@@ -97,7 +97,7 @@ def check_disk(plan: Plan, layout: Layout, person: Person | None, folder: Path) 
     if not _on_disk(plan, layout, person):
         return
     needed = bytes_needed(Codec(layout.domain), plan.n) + SPARE_BYTES
-    there = next(place for place in (folder, *folder.parents) if place.exists())
+    there = next(path for path in (folder, *folder.parents) if path.exists())
     free = disk_usage(there).free
     if free < needed:
         raise RunStoreError(

@@ -1,9 +1,9 @@
-"""Bins: every modelled column as a short list of places a cell may lie.
+"""Bins: every modelled column as a short list of intervals a cell may lie in.
 
 A listed column has one bin a state. A numeric column has one bin for each value of a short step
 grid, or equal-width cells of its scale where the grid is long, and then one bin each for its
 spikes and "missing". A distribution over bins is what a generator emits; drawing a bin, and a
-uniform place inside it where it has a width, gives back codes. Histogram counts have bins too.
+uniform position inside it where it has a width, gives back codes. Histogram counts have bins too.
 """
 
 from __future__ import annotations
