@@ -18,7 +18,7 @@ Grade = Literal["exposed", "works", "edge", "safe"]
 EDGE = 0.05  # as clear a lead as one table in twenty without a leak shows: worth a second look
 EXPOSED = 0.10  # of ten people of the table one more is guessed right than of ten strangers
 STANDINGS: dict[Standing, Message] = {
-    "chance": Message("no better than without"),
+    "chance": Message("no better than the baseline"),
     "edge": Message("at the edge of chance"),
     "works": Message("works"),
 }

@@ -22,6 +22,7 @@ from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
 Format = Literal["csv", "parquet"]
+FORMATS: dict[Format, str] = {"csv": "CSV", "parquet": "Parquet"}
 LMDP_RESULTS = {
     True: to_say("granted"),
     False: to_say("not granted"),
@@ -129,7 +130,7 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
         ),
     )
     format: Format = st.radio(
-        say("Format"), ["csv", "parquet"], format_func=str.upper, horizontal=True
+        say("Format"), list(FORMATS), format_func=FORMATS.__getitem__, horizontal=True
     )
     escape = format == "csv" and st.checkbox(
         say("Make the file safe to open in a spreadsheet"),

@@ -114,9 +114,9 @@ def confirm_unit(table: TableRecord, plan: Plan) -> tuple[bool, str]:
 
 
 def over_time(account: Account) -> None:
-    """The share of the limit that is used after each release; nothing before the first."""
+    """The share of the limit that is used after each release; nothing before the second."""
     private = [e for e in account.entries if e.kind == "release" and e.private]
-    if not private or account.left is None or len(account.left.units) > 1:
+    if len(private) < 2 or account.left is None or len(account.left.units) > 1:
         return
     line = used_over_time(account.left, private)
     line["limit"] = 100.0

@@ -59,7 +59,7 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
         }
         for attack in tried
     ]
-    report_scores.numbers(rows, ("On the table", "Baseline", "Lead needed", "p"), "%.3f")
+    report_scores.numbers(rows, ("Training rows", "Baseline", "Lead needed", "p"), "%.3f")
     st.caption(
         say(
             "Tested on {n:,} rows of the table and {strangers:,} rows that were kept out. "

@@ -116,7 +116,7 @@ def numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str)
         else st.column_config.Column(said(name))
         for name in (rows[0] if rows else ())
     }
-    st.dataframe(rows, hide_index=True, column_config=config)
+    st.dataframe(rows, hide_index=True, column_config=config, placeholder="—")
 
 
 def _score(score: dict[str, Any]) -> None:

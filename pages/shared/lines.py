@@ -40,7 +40,7 @@ def draw(frame: pd.DataFrame, *, x_title: str, y_title: str) -> None:
         .encode(
             x=alt.X(
                 f"{name}:{'T' if timed else 'Q'}",
-                axis=alt.Axis(**(across if timed else _marked(across))),
+                axis=alt.Axis(**(across if timed else _marked(across | {"tickMinStep": 1}))),
             ),
             y=alt.Y("value:Q", axis=alt.Axis(**_marked(up))),
             color=alt.Color(

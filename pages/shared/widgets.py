@@ -130,7 +130,7 @@ def finished_run(missing: str) -> RunRecord | None:
     """`chosen_run` among finished ones; where there is none, `missing` as it stands."""
     run = chosen_run(states=(State.DONE,))
     if run is None:
-        empty_page(missing, say("Watch training"), "training")
+        empty_page(missing, say("Go to Training"), "training")
     return run
 
 

@@ -58,10 +58,10 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
         way = st.radio(
             say_n(
                 len(names),
-                "**The bounds or categories of {n} column were read from the rows. How should they "
-                "be made known?**",
-                "**The bounds or categories of {n} columns were read from the rows. How should "
-                "they be made known?**",
+                "**The bounds or categories of {n} column were read from the rows. "
+                "How should they be released?**",
+                "**The bounds or categories of {n} columns were read from the rows. "
+                "How should they be released?**",
             ),
             list(WAYS),
             index=0 if uploaded else 1,

@@ -136,7 +136,7 @@ def _stage_of(run: RunRecord, now: runs.Progress) -> str:
     stages = [stage.name for stage in every if not stage.private or stage.name in phases]
     if len(stages) < 2 or now.phase not in stages:
         return ""
-    return say(" (stage {at} of {n})", at=stages.index(now.phase) + 1, n=len(stages))
+    return say(", stage {at} of {n}", at=stages.index(now.phase) + 1, n=len(stages))
 
 
 def _spent(run: RunRecord) -> None:

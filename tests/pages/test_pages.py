@@ -40,8 +40,8 @@ PAGES = ("tables", "plan", "training", "review", "download", "ledger")
         ("tables", "Try the sample table"),
         ("plan", "Add a table"),
         ("training", "Plan a run"),
-        ("review", "Watch training"),
-        ("download", "Watch training"),
+        ("review", "Go to Training"),
+        ("download", "Go to Training"),
         ("ledger", "Add a table"),
     ],
 )
@@ -129,7 +129,7 @@ def test_the_plan_is_shown_before_anything_is_spent(store, table, show):
     at = whole(show("plan", table=table.id))
     assert not at.error
     assert {m.label: m.value for m in at.metric}["ε"] == "1"
-    assert "Nothing was paid for or released about these people yet." in words(at)
+    assert "Nothing has been spent or released about these people yet." in words(at)
     assert "Train: spends ε = 1 of this table's budget" in buttons(at)
     at.select_slider[0].set_value(0.5).run()
     assert {m.label: m.value for m in at.metric}["ε"] == "0.5"

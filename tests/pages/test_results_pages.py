@@ -302,8 +302,11 @@ def test_releases_and_what_is_left_are_listed(store, table, start, show):
     account = table_account(store, table.id)
     left = account.left.epsilon(account.delta)
     assert 1.0 < left < 3.0 and numbers["Left for the next release"] == f"ε {left:.2f}"
-    assert len(at.get("vega_lite_chart")) == 1  # over time
+    assert not at.get("vega_lite_chart")  # one release is no line over time
     assert "Set this limit" not in buttons(at)
+    again = start()
+    store.ledger.debit(table.account_id, again.plan, again.id)
+    assert len(show("ledger").get("vega_lite_chart")) == 1
 
 
 def test_a_release_without_privacy_is_warned_of(store, table, start, show):

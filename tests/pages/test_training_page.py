@@ -281,7 +281,7 @@ def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, start, sh
     at = whole(show("training", run=run.id))
     (bar,) = at.get("progress")
     stages = len(plan.phases)
-    assert stages == 8 and f"(stage {stages} of {stages}) · 50%" in bar.proto.text
+    assert stages == 8 and f", stage {stages} of {stages} · 50%" in bar.proto.text
     assert len(at.get("vega_lite_chart")) == 2  # one a chart of the card
     spent = runs.epsilon_so_far(store, run.id)
     assert 0.4 < spent < 0.95 and f"**{round_up(spent, '.2f'):.2f}** of 1.00" in words(at)

@@ -115,7 +115,7 @@ class ScanFocusSettings(Frozen):
 
 LAST = Counted(
     FOCUS,
-    "Counts that correct the preliminary model",
+    "Counts to correct the preliminary model",
     "Counts for sets of three or more columns where the preliminary model contradicts the scan. If "
     "there are none, the pairs are counted again.",
     "noisy counts of sets",

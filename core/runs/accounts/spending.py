@@ -195,7 +195,7 @@ class AccountSpending:
 
     def _paid(self) -> Iterator[str]:
         if not (self.purchases or self.releases or self.without):
-            yield Message("Nothing was paid for or released about these people yet.")
+            yield Message("Nothing has been spent or released about these people yet.")
         if self.purchases:
             yield Message(
                 "Bounds and lists about these people were bought for ε {epsilon:.4g}.",

@@ -28,7 +28,7 @@ from tests.runs.workers import queued, toy_plan, work
 
 pytestmark = pytest.mark.slow
 
-NOTHING = "Nothing was paid for or released about these people yet."
+NOTHING = "Nothing has been spent or released about these people yet."
 BOUGHT = "Bounds and lists about these people were bought for ε 4."
 RUNS = "The ledger was charged for 1 run about these people: ε "
 WAITS = "1 run is waiting and has not paid yet."

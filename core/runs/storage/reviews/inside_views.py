@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from core.runs.storage.database import InsideViewRow, TableRow
 from core.runs.storage.table_store import TableStore
 
-SOMEBODY = "somebody here"  # without sign-in, and before a name was given
+SOMEBODY = "someone (no name given)"  # without sign-in, and before a name was given
 
 
 @dataclass(frozen=True)
