@@ -30,7 +30,7 @@ FUNCTION_LINES = 60  # with decorators and docstring
 FILES_IN_A_FOLDER = 20
 TEST_NAME_LETTERS = 60
 # Of core and pages together. A change that needs more says in its commit what the lines are for.
-PRODUCT_LINES = 61_800
+PRODUCT_LINES = 60_400
 
 
 def run(*command: str) -> None:
@@ -148,7 +148,7 @@ def full_folders(paths: list[Path]) -> list[Path]:
 
 
 def test_folders_hold_few_files():
-    assert full_folders(PRODUCT) == []
+    assert full_folders([*PRODUCT, *TESTS]) == []
 
 
 def test_a_full_folder_is_found():

@@ -24,7 +24,7 @@ from pages.server import guard
 from pages.tables import domain_source
 from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import button, buttons, finish, forget_statement, press, running, words
-from tests.pages.test_account_choice import released
+from tests.pages.tables.test_account_choice import released
 from tests.pages.test_hidden_distributions import judged
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ from tests.pages.screen import said
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SOURCES = sorted((ROOT / "pages").rglob("*.py"))
 TEXTS = ["visit_id", "a*b*", "_x_", "1. x", "# x", "![p](http://x)", "<b>", "`c`", "$x$", ":bolt:"]
 

@@ -21,7 +21,7 @@ from tests.pages.screen import each_tab, finish, small_report, whole, words
 
 pytestmark = pytest.mark.slow
 
-FRONT = Path(__file__).resolve().parents[2] / "pages/server/front.py"
+FRONT = Path(__file__).resolve().parents[3] / "pages/server/front.py"
 SHOWN = {
     "label", "help", "body", "placeholder", "options", "title", "caption", "text", "alt",
     "tooltip", "default_options",

@@ -6,7 +6,7 @@ import pytest
 
 from core.services import tables
 from tests.hostile.workbook_files import HEAD, book
-from tests.pages.test_tables_page import edit, upload
+from tests.pages.tables.test_tables_page import edit, upload
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixture
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import Design
-from tests.models.test_pair_queries import with_class
+from tests.models.scan_focus.test_pair_queries import with_class
 
 SIZES = (2, 2, 2)  # two columns and the class
 

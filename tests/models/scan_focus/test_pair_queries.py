@@ -27,7 +27,7 @@ from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scan import Scanned
 from core.schema.column import Column, Kind
 from core.schema.schema import Domain, Schema
-from tests.models.test_scan_focus import flags, listed
+from tests.models.scan_focus.test_scan_focus import flags, listed
 
 FLAGS = Design.of(Codec(flags(4)), 2)
 NONE_SHOWN, STRONG = np.zeros(6), np.full(6, 100.0)  # what six pairs show

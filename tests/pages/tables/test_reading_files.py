@@ -9,7 +9,7 @@ from core.schema.column import Kind
 from core.schema.person import Person
 from core.services import declarations, imports, tables
 from tests.pages.screen import press, whole, words
-from tests.pages.test_tables_page import edit, parquet, upload
+from tests.pages.tables.test_tables_page import edit, parquet, upload
 
 pytestmark = pytest.mark.slow
 

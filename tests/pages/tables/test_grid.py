@@ -6,7 +6,7 @@ import pytest
 
 from core.services.schema_grid import grid_of
 from tests.pages.screen import button, press, whole, words
-from tests.pages.test_tables_page import edit
+from tests.pages.tables.test_tables_page import edit
 
 pytestmark = pytest.mark.slow
 
