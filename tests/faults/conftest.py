@@ -1,6 +1,7 @@
 """The workspaces, tables and workers of tests/runs, for what goes wrong around them."""
 
 from tests.runs.conftest import (
+    compared_table,
     frame,
     here,
     launcher,
@@ -10,4 +11,4 @@ from tests.runs.conftest import (
     table,
 )
 
-__all__ = ["frame", "here", "launcher", "plan", "schema", "store", "table"]
+__all__ = ["compared_table", "frame", "here", "launcher", "plan", "schema", "store", "table"]

@@ -104,7 +104,7 @@ def test_page_files_run_nothing_and_guard_first(path):
     """A server that is started beside them may run one by itself, without its sign-in."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     body = tree.body[1:]  # after the docstring
-    plain = (ast.Import, ast.ImportFrom, ast.Assign, ast.FunctionDef)
+    plain = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.FunctionDef)
     assert all(isinstance(node, plain) for node in body)
     public = [n for n in body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
     assert [function.name for function in public] == ["render"]

@@ -8,6 +8,7 @@ import pytest
 
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
 from core.reading.raw_cells import raw_frame
+from core.runs.accounts.people import choose_account
 from core.runs.events import State
 from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.records import TableRecord
@@ -54,6 +55,13 @@ def table(store: RunStore, schema: Schema, frame: pd.DataFrame) -> TableRecord:
     )
     store.attest(made.id)
     return made
+
+
+@pytest.fixture
+def compared_table(store: RunStore, table: TableRecord, frame: pd.DataFrame) -> TableRecord:
+    """The table with what its people are recognised by, as an import keeps it."""
+    choose_account(store, frame, title=table.name, table_id=table.id, account_id=table.account_id)
+    return table
 
 
 @pytest.fixture
