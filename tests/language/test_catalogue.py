@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from string import Formatter
 
@@ -59,6 +60,21 @@ def test_english_is_what_the_code_says():
     english = Language("en")
     assert english.render("{n} rows, untouched") == "{n} rows, untouched"
     assert english.say("{n:,.1f} of {what!t}", n=1234.5, what="rows") == "1,234.5 of rows"
+
+
+def test_errors_that_people_read_are_collected():
+    classes = [
+        node
+        for path in make_catalogue.CORE
+        for node in make_catalogue.nodes_of(path.read_text(encoding="utf-8"))
+        if isinstance(node, ast.ClassDef)
+    ]
+    found = {"ReportedError"}
+    for _ in classes:  # a class may stand before its base
+        found |= {one.name for one in classes if found & {ast.unparse(base) for base in one.bases}}
+    assert found - {"ReportedError"} == set(make_catalogue.ERRORS)
+    source = "raise TableReadError('The file is empty.'); raise SchemaError(Message('{n} rows'))"
+    assert list(make_catalogue.texts_of_calls(source)) == ["The file is empty.", "{n} rows"]
 
 
 def test_messages_are_collected_from_the_code():
