@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,10 +79,28 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     """Settings every SQLite connection needs; the wait comes first, the rest may need it."""
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _switch_to_wal(cursor)
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
+
+
+def _switch_to_wal(cursor: Any) -> None:
+    """Write to a log of changes from now on; only the first connection of a file has to.
+
+    Two connections that switch at once would wait for each other, so SQLite fails one of them
+    at once, however long the busy timeout.
+    """
+    deadline = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
 
 
 def _connect_or_read_only(

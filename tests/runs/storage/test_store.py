@@ -1,5 +1,6 @@
 import math
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import RunEvent, State, json_safe
 from core.runs.records import RunRecord, TableRecord
 from core.runs.storage import store as store_module
+from core.runs.storage.engine import open_engine
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.column import Column, Kind
@@ -80,6 +82,25 @@ def test_sqlite_is_in_wal_mode_with_foreign_keys(store: RunStore) -> None:
             for name in ("journal_mode", "foreign_keys")
         }
     assert pragma == {"journal_mode": "wal", "foreign_keys": 1}
+
+
+@pytest.mark.databases("sqlite")
+def test_a_connection_waits_for_another_that_writes_a_new_file(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    writer.execute("CREATE TABLE numbers (value)")
+    writer.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor() as pool, writer:
+        mode = pool.submit(_mode_of, path)
+        time.sleep(0.3)
+        assert not mode.done()
+        writer.execute("COMMIT")
+        assert mode.result(timeout=30) == "wal"
+
+
+def _mode_of(path: Path) -> str:
+    with open_engine(f"sqlite:///{path}").connect() as connection:
+        return str(connection.exec_driver_sql("PRAGMA journal_mode").scalar())
 
 
 # -- tables -------------------------------------------------------------------------------------
