@@ -19,10 +19,10 @@ from core.schema.column import Column, DomainSource, Kind
 from core.schema.labels import to_labels
 from core.schema.schema import Schema
 
-__all__ = ["REAL", "NamedTable", "load"]
+__all__ = ["APART", "REAL", "NamedTable", "apart", "data_file", "load"]
 
 REAL = ("adult", "titanic")
-APART = 0.25  # share of Titanic's rows kept for testing, the same for every seed
+APART = 0.25  # share of rows kept for testing where no file holds them, the same for every seed
 
 _ADULT = {
     "age": (17, 90),
@@ -88,13 +88,26 @@ def load(name: str, seed: int = 0, rows: int | None = None) -> NamedTable:
     )
 
 
-def _read(file: str) -> pd.DataFrame:
+def data_file(file: str) -> Path:
+    """A file of the folder FACSIMILE_DATA; FileNotFoundError where it is not there."""
     folder = os.environ.get("FACSIMILE_DATA")
     if folder is None or not (Path(folder) / file).is_file():
         raise FileNotFoundError(
             f"FACSIMILE_DATA must lead to a folder with {file}; nothing was measured."
         )
-    return pd.read_csv(Path(folder) / file, na_values=["?"], skipinitialspace=True)
+    return Path(folder) / file
+
+
+def apart(whole: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows to train on and rows kept for testing, each in their order; no seed changes them."""
+    order = np.random.default_rng(0).permutation(len(whole))
+    cut = int(APART * len(whole))
+    train, test = (whole.iloc[np.sort(part)] for part in (order[cut:], order[:cut]))
+    return train.reset_index(drop=True), test.reset_index(drop=True)
+
+
+def _read(file: str) -> pd.DataFrame:
+    return pd.read_csv(data_file(file), na_values=["?"], skipinitialspace=True)
 
 
 def _adult() -> NamedTable:
@@ -144,14 +157,8 @@ def _titanic() -> NamedTable:
                 dtype="int64" if counted else "float64",
             )
         )
-    order = np.random.default_rng(0).permutation(len(whole))
-    apart = int(APART * len(whole))
-    return NamedTable(
-        "titanic",
-        whole.iloc[np.sort(order[apart:])].reset_index(drop=True),
-        whole.iloc[np.sort(order[:apart])].reset_index(drop=True),
-        Schema(columns=tuple(columns), target="survived"),
-    )
+    train, test = apart(whole)
+    return NamedTable("titanic", train, test, Schema(columns=tuple(columns), target="survived"))
 
 
 def _listed(name: str, cells: pd.Series) -> Column:

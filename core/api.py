@@ -2,7 +2,7 @@
 
     from core.api import read_table, synthesize
 
-    result = synthesize(read_table("people.csv"), epsilon=1, declare_public=True)
+    result = synthesize(read_table("people.csv"), epsilon=1)
     result.write("synthetic.csv")
 
 Each does what the command does, with the same refusals (exceptions of one plain line, all of them
@@ -171,7 +171,7 @@ def plan(
     """
     asked = _options({"epsilon": epsilon, "model": model, **options}, schema)
     synthesis.check_amounts(asked.request)
-    return synthesis.foreseen(asked, *_typed(asked, frame, schema))[2]
+    return synthesis.foreseen(asked, *_typed(asked, frame, schema))[1]
 
 
 def synthesize(
@@ -187,7 +187,8 @@ def synthesize(
     Args:
       epsilon: > 0, or inf for no privacy (with `without_privacy=True`).
       model: an id that `models` gives.
-      schema: as declared, or its file; else `declare_public=True` or `buy="all"` is needed.
+      schema: as declared, or its file. Without it, and without `declare_public=True`, the run
+        learns bounds and lists with noise, for a part of ε.
       options: the command's own, by name: `rows=500`, `target="income"`, `settings={"steps": 99}`,
         `rule=["start <= end"]`, `save="folder"`. `name` is the table's in certificate and ledger.
 

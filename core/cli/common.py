@@ -11,7 +11,7 @@ from typing import Any
 from core.privacy.plan import Guarantee
 from core.schema.rounding_up import round_up
 from core.services.limits import HIDDEN
-from core.services.synthesis.options import ALL, SynthesisOptions, options_of, settings_of
+from core.services.synthesis.options import SynthesisOptions, options_of, settings_of
 
 OF_FILES = {  # options that say what is read and written, not what is made
     "command", "escape_formulas", "json", "module", "out", "query", "quiet", "schema", "table",
@@ -72,17 +72,15 @@ def claim_words(claim: dict[str, Any]) -> str:
 
 
 def domain_words(options: argparse.Namespace) -> str:
-    """How the domain became known, and that the claim hangs on it."""
+    """How the domain becomes known, and that the claim hangs on it."""
+    learned = f"; {', '.join(options.learn)} learned with noise" if options.learn else ""
     if options.schema is not None:
-        return f"declared public (schema {options.schema.name}); ε is conditional on it"
-    if options.buy:
-        rest = "" if options.buy == ALL else "; the others are declared public"
-        return f"bounds and lists bought; kinds, formats and steps declared public{rest}"
+        return f"declared public (schema {options.schema.name}){learned}; ε is conditional on it"
     if options.declare_public:
-        return "declared public (inferred, --declare-public); ε is conditional on it"
+        return f"declared public (inferred, --declare-public){learned}; ε is conditional on it"
     if not math.isfinite(options.epsilon):
         return "inferred; no ε is conditional on it"
-    return "inferred and not declared; synth needs --schema or --declare-public"
+    return "learned with noise; kinds, formats and steps are taken as proposed"
 
 
 def print_json(value: dict[str, Any]) -> None:

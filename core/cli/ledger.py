@@ -61,9 +61,6 @@ def _words(entry: Entry) -> str:
         return f"settled how tagged columns are shifted{_hidden(entry)}"
     if entry.kind == "shared":
         return f"noted to be in tables of another owner too: “{entry.words}”"
-    if entry.purchase:
-        what = f"bought bounds and lists of {', '.join(entry.columns or ())}"
-        return f"{what}: {amount} {entry.unit.words}{_hidden(entry)}"
     claim = f"{amount} {entry.unit.words}" if entry.private else "no differential privacy"
     return f"{entry.model}: {claim}{_hidden(entry)}"
 

@@ -261,23 +261,20 @@ def _declaration(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _buying(command: argparse.ArgumentParser) -> None:
+def _learning(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--buy",
-        metavar="all|COL,COL",
-        help="buy bounds and lists with a part of the budget instead of declaring them public: of "
-        "all columns whose domain was read from the rows, or of these; once for the same people",
+        "--learn",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="learn this column's bounds or list with noise although it is declared; without "
+        "--schema and --declare-public all columns are learned",
     )
     command.add_argument(
-        "--buy-share",
-        type=float,
-        metavar="SHARE",
-        help="share of ε that a purchase takes, up to .9 (.05); a quarter of δ goes with it",
-    )
-    command.add_argument(
-        "--buy-again",
+        "--references",
         action="store_true",
-        help="pay once more, where an earlier purchase was paid for and lost in a crash",
+        help="before learning, use domains that anybody could name by a column's name and kind, "
+        "such as ages from 0 to 120",
     )
 
 
@@ -288,7 +285,7 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
     command.add_argument("--target", help="the column that others should predict")
     _declaration(command)
-    _buying(command)
+    _learning(command)
     _keep_out(command)
     _rule(command)
     _person(command)
@@ -310,7 +307,7 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
 
 
 def _added_options(command: argparse.ArgumentParser) -> None:
-    """What is protected or bought beside the model's own training."""
+    """What is protected or paid for beside the model's own training."""
     command.add_argument(
         "--sensitive",
         action="append",

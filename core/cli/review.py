@@ -13,7 +13,7 @@ from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
 from core.quality.report.types import Score
 from core.runs.execution.threads import limit_threads
-from core.services.synthesis.options import RefusedError, require_declaration
+from core.services.synthesis.options import RefusedError
 from core.services.synthesis.schema_options import keep_out, with_target
 from core.services.synthesis.table_files import out_path, read_file, read_schema, typed_frame
 from core.writing.whole_files import replacing
@@ -72,8 +72,17 @@ def review(options: argparse.Namespace) -> int:
 def _out(options: argparse.Namespace) -> Path:
     """Where the report goes; one for outside shows a domain in its bins, so it must be declared."""
     if options.view == "outside":
-        require_declaration(declared=options.schema is not None or options.declare_public)
+        _require_declaration(declared=options.schema is not None or options.declare_public)
     return out_path(options.out, endings=(".html",), inputs=[options.real, options.synthetic])
+
+
+def _require_declaration(*, declared: bool) -> None:
+    if not declared:
+        raise RefusedError(
+            "nobody has declared this table's bounds and categories public, so nothing was read. "
+            "Either write them with `python -m core.cli schema TABLE --out FILE.json`, check them "
+            "and pass --schema FILE.json, or take them unseen with --declare-public"
+        )
 
 
 def _score_line(score: Score) -> str:

@@ -24,13 +24,12 @@ from core.message import from_json
 from core.models.events import FitEvent, Signal
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyScore
-from core.runs.accounts.spending import epsilon_text, noted_purchases, with_purchases_added
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
-from core.schema.rounding_up import round_up
+from core.schema.coverage import coverage, coverage_facts
 from core.schema.schema import Schema
+from core.services.estimates.domain_forecast import learned_forecast
 from core.services.synthesis.accounts import foresee
-from core.services.synthesis.buying import say_purchase
 from core.services.synthesis.options import RefusedError, SynthesisOptions
 from core.services.synthesis.schema_options import say_dangers, with_schema
 from core.services.synthesis.synthesize import check_amounts, check_options, foreseen, synthesize
@@ -52,8 +51,7 @@ def plan(options: argparse.Namespace) -> int:
     asked = synthesis_options(options)
     check_amounts(asked.request)
     frame, schema = read_with_schema(options, asked)
-    schema, split, planned = foreseen(asked, frame, schema)
-    bought = say_purchase(schema, planned.n, split)
+    schema, planned = foreseen(asked, frame, schema)
     if planned.budget.private:
         say_dangers(frame, schema)
     claim, domain = claim_of(planned.guarantee), domain_words(options)
@@ -62,12 +60,9 @@ def plan(options: argparse.Namespace) -> int:
         rate = "" if phase.sampling_rate is None else f", sampling rate {phase.sampling_rate:.4g}"
         noise = f"noise multiplier {phase.noise_multiplier:.4g}"
         print(f"  {phase.share:4.0%}  {phase.title}: {phase.count} × {noise}{rate}")
-    if bought is not None:
-        print(f"together with the purchase: ε {asked.request.epsilon:.4g}, by adding up")
-    known = noted_purchases(schema)
-    if known:
-        total = with_purchases_added(planned.guarantee, known)
-        print(f"together with what was bought before: ε {epsilon_text(total)}, by adding up")
+    lines = learned_forecast(planned, schema)
+    for line in lines:
+        print(f"  learns '{line.name}': {line.words}")
     print(f"domain: {domain}")
     for refused in foresee(asked, frame, schema, planned):
         print(f"would be refused: {refused}")
@@ -79,7 +74,7 @@ def plan(options: argparse.Namespace) -> int:
             "unit": unit,
             "digest": planned.digest,
             "settings": planned.settings,
-            "purchase": bought,
+            "learned": [line.name for line in lines],
         }
         print_json(claim | {"model": planned.model, "phases": phases, "domain": domain} | facts)
     return 0
@@ -185,12 +180,8 @@ def _say_outcome(plan: Plan, outcome: Outcome, *, out: Path) -> None:
     opinion = outcome.privacy_certificate.get("second_opinion")
     if opinion is not None:
         print(opinion["statement"])
-    for one in outcome.privacy_certificate.get("purchases", ()):
-        cost = round_up(one["epsilon_zero_out"], ".4g")
-        print(
-            f"of it ε {cost:.4g} bought bounds, lists and mappings "
-            f"(ledger entry {one['ledger_entry']})"
-        )
+    for sentence in (*coverage(outcome.schema).sentences, *outcome.schema.fallen.values()):
+        print(f"note: {sentence}")
 
 
 def _facts(plan: Plan, outcome: Outcome) -> dict[str, Any]:
@@ -203,7 +194,7 @@ def _facts(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "columns": columns,
         "phases": certificate["phases"],
         "unit": None if plan.unit is None else plan.unit.words,
-        "purchases": certificate.get("purchases", []),
+        "coverage": coverage_facts(outcome.schema),
         "second_opinion": certificate.get("second_opinion"),
         "lmdp": certificate["lmdp"],
     }

@@ -13,7 +13,7 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 from core.export.attack_sentences import Grade, exposure
-from core.message import Message, joined, plural
+from core.message import Message, from_json, joined, plural
 
 Report = Mapping[str, Any]
 Kind = Literal["kept", "lost", "counted", "hidden", "unknown", "unseen"] | Grade
@@ -49,6 +49,7 @@ def findings(report: Report) -> list[Finding]:
       report: `Report.model_dump()`.
     """
     return [
+        *_coverage(report),
         *_impossible(report),
         *_columns(report),
         *_relationships(report),
@@ -56,6 +57,12 @@ def findings(report: Report) -> list[Finding]:
         *_learning(report),
         *_people(report),
     ]
+
+
+def _coverage(report: Report) -> Iterator[Finding]:
+    kind: Kind = "kept" if report["covered"] else "lost"
+    for sentence in report["coverage"]:
+        yield Finding(kind, from_json(sentence), "columns")
 
 
 def _impossible(report: Report) -> Iterator[Finding]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from core.models.registry import cards
-from core.models.step import planned_phases
+from core.models.step import PlannedStep, planned_phases
+from core.models.steps.discovery import DiscoverDomain
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Budget, Phase, Plan
 from core.privacy.planning import planned
@@ -35,6 +37,7 @@ def plan_fit(
     budget: Budget,
     settings: Mapping[str, Any] | None = None,
     *,
+    discover: DiscoverDomain | None = None,
     added: tuple[Phase, ...] = (),
     attempts: int = 1,
     unit: Person | None = None,
@@ -44,7 +47,9 @@ def plan_fit(
     Touches no data.
 
     Args:
+      domain: made up where it is open, see `core.privacy.discovery.open_domain.stand_in`.
       n: number of records, public, ≥ 1; of people where rows are put together by person.
+      discover: learns what is open; None where all is declared.
       settings: those set by hand, by name.
       added: accesses beside the model's own that the budget pays for too.
       attempts: how often everything may be done over, ≥ 1; all of them are paid for beforehand.
@@ -55,11 +60,12 @@ def plan_fit(
     """
     chosen = model.configure(settings or {}, private=budget.private)
     steps = model.steps(domain, chosen)
+    before: list[DiscoverDomain] = [] if discover is None else [discover]
     plan = planned(
         model.card.id,
         n,
         budget,
-        lambda scale: planned_phases(steps, domain, n, scale),
+        lambda scale: _shared([*before, *steps], domain, n, scale),
         fixed=model.fixed_phases(budget, chosen),
         added=added,
         attempts=attempts,
@@ -67,3 +73,14 @@ def plan_fit(
     )
     finished = model.finish(domain, plan, chosen)
     return plan.model_copy(update={"settings": finished.model_dump()})
+
+
+def _shared(
+    steps: Iterable[PlannedStep], domain: Domain, n: int, scale: float
+) -> tuple[Phase, ...]:
+    """The phases of all steps, with shares that sum to one."""
+    phases = planned_phases(steps, domain, n, scale)
+    total = math.fsum(phase.share for phase in phases)
+    if total <= 1.0 + 1e-9:
+        return phases
+    return tuple(p.model_copy(update={"share": p.share / total}) for p in phases)

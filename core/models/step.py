@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from core.models.events import OnEvent
 from core.models.saved_model import SavedModel
+from core.privacy.discovery.choosing import ListCounts
 from core.privacy.plan import Phase, Plan
 from core.schema.schema import Domain
 
@@ -31,6 +32,7 @@ class FitContext:
       folder: where checkpoints go; with `resume`, where one lies.
       seed: seeds data-free randomness only (initial weights, latents), never noise; None draws one.
       resume: whether to go on from the checkpoint in the folder.
+      list_counts: noisy counts of columns' states, by name, that were released with their lists.
     """
 
     on_event: OnEvent
@@ -38,6 +40,7 @@ class FitContext:
     seed: int | None = None
     device: str = "cpu"
     resume: bool = False
+    list_counts: Mapping[str, ListCounts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,8 @@ class State:
         return self.model
 
 
-class Step(Protocol):
-    """One stage of a run: what it costs, and what it does."""
+class PlannedStep(Protocol):
+    """One stage of a run: what it costs."""
 
     def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
         """Its private accesses; touches no data.
@@ -76,6 +79,10 @@ class Step(Protocol):
           scale: of all noise that is calibrated to the budget, ≥ 0.
         """
         ...
+
+
+class Step(PlannedStep, Protocol):
+    """One stage of a run: what it costs, and what it does."""
 
     def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
         """Make the releases that the plan holds, and go on from the state.
@@ -95,7 +102,7 @@ class FreeStep:
 
 
 def planned_phases(
-    steps: Iterable[Step], domain: Domain, n: int, scale: float = 1.0
+    steps: Iterable[PlannedStep], domain: Domain, n: int, scale: float = 1.0
 ) -> tuple[Phase, ...]:
     """The private accesses of several steps, in order; see `Step.phases`."""
     return tuple(phase for step in steps for phase in step.phases(domain, n, scale))

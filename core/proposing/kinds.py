@@ -21,7 +21,7 @@ from core.proposing.date_formats import DateGuess, date_form, guess_date_format
 from core.proposing.rare import FEW_ROWS, MANY_MERGED, ONE_MERGED, OTHER, common_labels, noted
 from core.proposing.sentinels import SENTINELS, code_note, sentinel_note, without_code
 from core.reading.tally import Tally, quantile
-from core.schema.column import BOOLEAN_PAIRS, MAX_CATEGORIES, DomainSource, Kind, SchemaColumn
+from core.schema.column import BOOLEAN_PAIRS, MAX_CATEGORIES, Kind, SchemaColumn
 from core.schema.form import Form
 from core.schema.labels import code_indices, to_labels, to_numbers
 from core.schema.magnitudes import LARGEST
@@ -128,9 +128,8 @@ def _proposed(tally: Tally, name: str) -> SchemaColumn:
     missing = tally.absent > 0
     base = SchemaColumn(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
     if not tally.known:
-        note = Message("Every value is missing, so the column is left out.")
-        dropped = {"missing": True, "source": DomainSource.DROP, "note": note}
-        return base.model_copy(update=dropped)
+        empty = {"missing": True, "absent": 1.0, "note": Message("Every value is missing.")}
+        return base.model_copy(update=empty)
     known = tally.values
     if pd.api.types.is_datetime64_any_dtype(known.dtype):
         return _dates(known, base, DateGuess(None, ""), tally.step)

@@ -26,7 +26,7 @@ from core.reading.native_cells import MICROSECOND, native_values
 from core.reading.raw_cells import is_written, raw_frame
 from core.reading.tally import VALUES, Tally, TallyBuilder, count_cells
 from core.reading.typed_cells import typed_column, typed_rows, typed_tally
-from core.schema.column import Column, DomainSource, Kind, SchemaColumn, is_whole, nullable_dtype
+from core.schema.column import Column, Kind, SchemaColumn, is_whole, nullable_dtype
 from core.schema.form import FileForm, Form
 from core.schema.labels import code_indices, dtype_of, to_numbers
 from core.schema.magnitudes import LARGEST
@@ -116,7 +116,7 @@ def propose(
             doubts.append(_unreadable_doubt(name, tally, unreadable))
     extents = _extents(tallies, columns.values(), reread)
     columns |= {name: _within(columns[name], *found) for name, found in extents.items()}
-    empty = [f"'{c.name}'" for c in columns.values() if c.source is DomainSource.DROP]
+    empty = [f"'{c.name}'" for c in columns.values() if c.absent == 1.0]
     if empty:
         doubts.append(Message("{names}: no row has a value.", names=", ".join(empty)))
     schema = Schema(

@@ -43,7 +43,7 @@ def _possible(schema: Schema, rules: tuple[Rule, ...]) -> bool:
         for rule in rules
     ]
     try:
-        schema.model_copy(update={"rules": (*schema.rules, *assumed)}).domain()
+        schema.as_proposed().model_copy(update={"rules": (*schema.rules, *assumed)}).domain()
     except SchemaError:
         return False
     return True

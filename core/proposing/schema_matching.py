@@ -1,8 +1,8 @@
 """Schema matching: next month's file gets last month's declarations, by the columns' names.
 
 How cells are written belongs to them; delimiter, encoding and doubts are the new file's. A domain
-that was accepted as proposed from earlier rows stays marked so, and one that was bought has to be
-bought by the people who are in the new file.
+that was accepted as proposed from earlier rows stays marked so, and one that was learned is
+learned anew of the people who are in the new file.
 """
 
 from __future__ import annotations
@@ -114,11 +114,11 @@ def adopted(proposed: Schema, saved: Schema) -> Schema:
 def _adopted(column: SchemaColumn, earlier: SchemaColumn) -> SchemaColumn:
     origin = earlier.provenance
     note = column.note if column.kind is earlier.kind else ""
-    taken = earlier.model_copy(update={"note": note, "purchase": None})
+    taken = earlier.model_copy(update={"note": note, "learned": None})
     if origin is Provenance.PROPOSED:
         return taken.as_proposed()
-    if origin is Provenance.BOUGHT:  # by the people of the earlier table
-        return taken.model_copy(update={"source": DomainSource.BOUGHT}).as_proposed()
+    if origin is Provenance.LEARNED:  # by the people of the earlier table
+        return taken.model_copy(update={"source": DomainSource.LEARNED}).as_proposed()
     by_steward = origin is Provenance.STEWARD
     return taken.model_copy(update={"proposal": NOTHING_PROPOSED if by_steward else None})
 

@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from core.message import Message, ReportedError, Text, joined, to_say
 from core.schema.form import Form
 from core.schema.magnitudes import magnitude_fault
-from core.schema.rounding_up import round_up
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 BOOLEAN_PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"}, {"f", "t"}, {"n", "y"})
@@ -76,7 +75,7 @@ class DomainSource(StrEnum):
     """How a column's bounds or category list become known."""
 
     DECLARED = "declared"  # the steward attests that they are public: costs nothing
-    BOUGHT = "bought"  # released by a mechanism in the plan
+    LEARNED = "learned"  # released with noise, as the first step of a run
     DROP = "drop"  # the column is left out of the synthetic table
 
 
@@ -85,11 +84,12 @@ class Provenance(StrEnum):
 
     PROPOSED = "proposed"
     STEWARD = "steward"
-    BOUGHT = "bought"  # released with noise, which a ledger's entry paid for
+    LEARNED = "learned"  # released with noise, which a ledger's entry paid for
+    REFERENCE = "reference"  # public knowledge, by the column's name, kind and form alone
     UNSTATED = "unstated"  # in a schema file that does not say
 
     @property
-    def words(self) -> str:
+    def words(self) -> Message:
         """For the certificate and the pages."""
         return _ORIGINS[self]
 
@@ -97,7 +97,8 @@ class Provenance(StrEnum):
 _ORIGINS = {
     Provenance.PROPOSED: Message("as proposed from the rows"),
     Provenance.STEWARD: Message("set by the steward"),
-    Provenance.BOUGHT: Message("bought with budget"),
+    Provenance.LEARNED: Message("learned with noise"),
+    Provenance.REFERENCE: Message("public reference"),
     Provenance.UNSTATED: Message("origin not recorded"),
 }
 
@@ -126,7 +127,7 @@ class RuleDomainError(SchemaError):
 
 
 class UndeclaredDomainError(SchemaError):
-    """Columns whose bounds or categories are neither declared nor bought."""
+    """Columns whose bounds or categories are neither declared nor learned."""
 
 
 class Column(BaseModel):
@@ -145,6 +146,7 @@ class Column(BaseModel):
       pattern: of made-up values of identifiers and text: # stands for a digit, @ for a letter A–Z,
         a for one of a–z, * for a digit or a letter A–Z, others for themselves.
       form: how cells are written; None for plainly.
+      absent: share of made-up values that are missing, in [0, 1]; identifiers and text only.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -164,6 +166,7 @@ class Column(BaseModel):
     date_format: str | None = None
     pattern: str | None = Field(default=None, min_length=1, max_length=64)
     form: Form | None = None
+    absent: float = Field(default=0.0, ge=0.0, le=1.0)
 
     @field_validator("low", "high")
     @classmethod
@@ -242,51 +245,82 @@ class Column(BaseModel):
                 fault=fault,
             )
 
+    @property
+    def domain_digest(self) -> str:
+        """Names the declared fields but name, source and form, 16 hex digits."""
+        domain = Column(**self.fields()).model_dump_json(
+            exclude={"name", "source", "form", "absent"}
+        )
+        return hashlib.sha256(domain.encode()).hexdigest()[:16]
+
     def fields(self) -> dict[str, Any]:
         """The declared fields by name, and no others, whatever a subclass adds."""
         return {name: getattr(self, name) for name in Column.model_fields}
 
 
-class Purchase(BaseModel):
-    """What a column's domain was bought with, together with those of other columns; public.
+class Learned(BaseModel):
+    """How a column's domain was learned with noise, together with those of other columns; public.
 
     Attributes:
-      epsilon, epsilon_replace, delta: of the whole purchase, under zero-out and replace-one.
-      domain: digest of the column's domain as it was bought.
+      entry: of the ledger, which paid for the run that learned it; "" for the run at hand.
+      epsilon, epsilon_replace, delta: of all that was learned together, under zero-out and
+        replace-one.
+      domain: digest of the column's domain as it was learned.
+      known: how many of its labels were declared beforehand.
+      outside: estimated share of the records without a listed label or out of bounds, in [0, 1];
+        `error`, its standard error.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    entry: str
-    epsilon: float
-    epsilon_replace: float
-    delta: float
     domain: str
+    entry: str = ""
+    epsilon: float = 0.0
+    epsilon_replace: float = 0.0
+    delta: float = 0.0
     known: int = 0
+    outside: float = 0.0
+    error: float = 0.0
 
     @property
-    def words(self) -> str:
+    def words(self) -> Message:
         """For the certificate and the pages."""
-        cost = Message(
-            "bought in ledger entry {entry}, which cost ε {epsilon:.4g} in total",
-            entry=self.entry,
-            epsilon=round_up(self.epsilon, ".4g"),
+        if not self.entry:
+            return Message("learned with noise in this run")
+        return Message(
+            "learned with noise in an earlier run (ledger entry {entry})", entry=self.entry
         )
-        if not self.known:
-            return cost
-        return Message("{cost}, {n} labels declared", cost=cost, n=self.known)
+
+
+class Reference(BaseModel):
+    """What a domain that is public knowledge can be looked up in; public.
+
+    Attributes:
+      domain: digest of the column's domain as it stands there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: Text
+    domain: str
+
+    @property
+    def words(self) -> Message:
+        """For the certificate and the pages."""
+        return Message("public reference: {source}", source=self.source)
 
 
 class DomainColumn(Column):
     """A column of a domain: the declared fields and where they come from. It leaves the house."""
 
     provenance: Provenance = Provenance.UNSTATED
-    purchase: Purchase | None = None
+    learned: Learned | None = None
+    reference: Reference | None = None
 
     @property
     def declared(self) -> bool:
-        """Whether everything a model needs to know is stated here, and paid for."""
-        return super().declared and not unpaid(self)
+        """Whether everything a model needs to know is stated here."""
+        return super().declared and not is_open(self)
 
     @classmethod
     def of(cls, column: Column) -> DomainColumn:
@@ -294,14 +328,23 @@ class DomainColumn(Column):
         if not isinstance(column, DomainColumn | SchemaColumn):
             return cls(**column.fields())
         origin = column.provenance
-        purchase = column.purchase if origin is Provenance.BOUGHT else None
-        return cls(**column.fields(), provenance=origin, purchase=purchase)
+        made_up = column.kind.surrogate  # which have no domain, but may have missing cells
+        learned = column.learned if origin is Provenance.LEARNED or made_up else None
+        public = column.reference if origin is Provenance.REFERENCE else None
+        return cls(**column.fields(), provenance=origin, learned=learned, reference=public)
 
 
-def unpaid(column: DomainColumn | SchemaColumn) -> bool:
-    """Whether a column's domain is to be bought and was not."""
-    to_buy = column.source is DomainSource.BOUGHT and column.modelled
-    return to_buy and column.provenance is not Provenance.BOUGHT
+def is_open(column: DomainColumn | SchemaColumn) -> bool:
+    """Whether a column's domain is to be learned in the next run."""
+    to_learn = column.source is DomainSource.LEARNED and column.modelled
+    return to_learn and column.provenance is not Provenance.LEARNED
+
+
+def origin_words(column: DomainColumn | SchemaColumn) -> Message:
+    """Where a column's domain comes from."""
+    known = {Provenance.LEARNED: column.learned, Provenance.REFERENCE: column.reference}
+    noted = known.get(column.provenance)
+    return column.provenance.words if noted is None else noted.words
 
 
 NOTHING_PROPOSED = "none"
@@ -313,43 +356,36 @@ class SchemaColumn(Column):
     Attributes:
       proposal: digest of the domain as proposed from the rows, which depends on them even where the
         steward set another; "none" where nothing was proposed, None where nobody recorded it.
-      purchase: what the domain was bought with; it counts while the domain is what was bought.
+      learned, reference: how the domain was learned, or what it can be looked up in; they count
+        while the domain is what it was then.
     """
 
     note: Text = ""
     proposal: str | None = None
-    purchase: Purchase | None = None
+    learned: Learned | None = None
+    reference: Reference | None = None
 
     @property
     def declared(self) -> bool:
         """See `DomainColumn.declared`."""
-        return super().declared and not unpaid(self)
+        return super().declared and not is_open(self)
 
     @property
     def provenance(self) -> Provenance:
         """Found by comparing the domain with its proposal, so that no way of editing forgets it."""
         if self.kind.surrogate:  # made-up values have no domain
             return Provenance.UNSTATED
-        purchase = self.purchase if self.source is DomainSource.BOUGHT else None
-        if purchase is not None and purchase.domain == self.domain_digest:
-            return Provenance.BOUGHT
+        learned = self.learned if self.source is DomainSource.LEARNED else None
+        if learned is not None and learned.domain == self.domain_digest:
+            return Provenance.LEARNED
+        public = self.reference if self.source is DomainSource.DECLARED else None
+        if public is not None and public.domain == self.domain_digest:
+            return Provenance.REFERENCE
         if self.proposal is None:
             return Provenance.UNSTATED
         unchanged = self.proposal == self.domain_digest
         return Provenance.PROPOSED if unchanged else Provenance.STEWARD
 
-    @property
-    def lost(self) -> bool:
-        """Whether the column is left out because a purchase found nothing in it."""
-        bought = self.purchase is not None and self.purchase.domain == self.domain_digest
-        return bought and self.source is DomainSource.DROP and not self.declared
-
     def as_proposed(self) -> Self:
         """This column, with its domain recorded as a proposal from the rows."""
         return self.model_copy(update={"proposal": self.domain_digest})
-
-    @property
-    def domain_digest(self) -> str:
-        """Names the declared fields but name, source and form, 16 hex digits."""
-        domain = Column(**self.fields()).model_dump_json(exclude={"name", "source", "form"})
-        return hashlib.sha256(domain.encode()).hexdigest()[:16]

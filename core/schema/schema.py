@@ -22,6 +22,7 @@ from core.schema.column import (
     SchemaColumn,
     SchemaError,
     UndeclaredDomainError,
+    is_open,
 )
 from core.schema.form import Delimiter, FileForm
 from core.schema.person import Person
@@ -35,6 +36,12 @@ Groups: TypeAlias = dict[str, tuple[str, ...]]
 def _schema_column(column: Any) -> Any:
     plain = isinstance(column, Column) and not isinstance(column, SchemaColumn)
     return SchemaColumn(**column.fields()) if plain else column
+
+
+def _shares_open(column: SchemaColumn) -> bool:
+    """Whether a run is to learn which share of a column's made-up values is missing."""
+    learned = column.source is DomainSource.LEARNED and column.learned is None
+    return column.kind.surrogate and learned
 
 
 def _twice(names: Iterable[str]) -> list[str]:
@@ -126,6 +133,15 @@ class Schema(BaseModel):
         columns = tuple(new if c.name == column.name else c for c in self.columns)
         return self.model_copy(update={"columns": columns})
 
+    def as_proposed(self) -> Schema:
+        """This schema with open domains as the rows proposed them, for eyes inside."""
+        declared = {"source": DomainSource.DECLARED}
+        columns = tuple(
+            c.model_copy(update=declared) if is_open(c) or _shares_open(c) else c
+            for c in self.columns
+        )
+        return self.model_copy(update={"columns": columns})
+
     def domain(self) -> Domain:
         """The public domain of the columns that will be in the synthetic table.
 
@@ -142,12 +158,11 @@ class Schema(BaseModel):
             raise SchemaError(
                 "No column is left to model: every one is dropped, text or an identifier."
             )
-        kept = self._kept_target
-        if kept is not None and not self[kept].modelled:
+        if self.target is not None and not self[self.target].modelled:
             raise SchemaError(
                 "The target '{name}' is dropped, text or an identifier. Choose another target "
                 "or none.",
-                name=kept,
+                name=self.target,
             )
         for group, columns in self.sensitive.items():
             lost = [name for name in columns if not self[name].modelled]
@@ -162,16 +177,11 @@ class Schema(BaseModel):
         settled = self._settled
         return Domain(
             columns=tuple(self.public(column) for column in remaining),
-            target=settled.target,
-            person=settled.person,
+            target=self.target,
+            person=self.person,
             rules=settled.rules,
             sensitive=self.sensitive,
         )
-
-    @property
-    def lost(self) -> tuple[str, ...]:
-        """Names of columns that are left out because a purchase found nothing in them."""
-        return tuple(column.name for column in self.columns if column.lost)
 
     @property
     def fallen(self) -> dict[str, str]:
@@ -187,10 +197,6 @@ class Schema(BaseModel):
         return tuple(c for c in self.columns if c.source is not DomainSource.DROP)
 
     @property
-    def _kept_target(self) -> str | None:
-        return None if self.target in self.lost else self.target
-
-    @property
     def _settled(self) -> Kept:
         return keep(
             [self.public(column) for column in self._remaining],
@@ -198,8 +204,7 @@ class Schema(BaseModel):
             target=self.target,
             person=self.person,
             tagged=[name for names in self.sensitive.values() for name in names],
-            bought=[c.name for c in self.columns if c.provenance is Provenance.BOUGHT],
-            lost=self.lost,
+            learned=[c.name for c in self.columns if c.provenance is Provenance.LEARNED],
         )
 
     def _check_declared(self) -> None:
@@ -209,13 +214,13 @@ class Schema(BaseModel):
         if unknown:
             raise UndeclaredDomainError(
                 "Bounds or categories are not declared for: {names}. Declare them on the "
-                "Tables page, buy them there or with --buy, or drop these columns.",
+                "Tables page, let the run learn them, or drop these columns.",
                 names=", ".join(unknown),
             )
 
     def _check_keys(self) -> None:
         tagged = [name for names in self.sensitive.values() for name in names]
-        for name in (self._kept_target, *tagged):
+        for name in (self.target, *tagged):
             if name in self.key_columns:
                 raise SchemaError(
                     "Column '{name}' says whose a row is and gets made-up values, so it can be "

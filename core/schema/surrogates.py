@@ -81,16 +81,31 @@ def check_room(columns: Iterable[Column], rows: int) -> None:
 def surrogate(
     column: Column, rows: int, *, start: int = 0, of: int | None = None
 ) -> pd.Series[Any]:
-    """Fresh values of the column's type: in its pattern, or 1, 2, 3 … or "name-000001" …."""
-    of = start + rows if of is None else of
+    """Fresh values of the column's type: in its pattern, or 1, 2, 3 … or "name-000001" ….
+
+    Some are missing, as many as the column declares.
+    """
+    labels = _made_up(column, rows, start, start + rows if of is None else of)
+    if column.absent:
+        seed = (_key(column), start, 1)
+        labels = labels.mask(np.random.default_rng(seed).random(rows) < column.absent)
+    return from_labels(labels, column)
+
+
+def _made_up(column: Column, rows: int, start: int, of: int) -> pd.Series[Any]:
     if column.pattern is not None:
         check_room([column], of)
-        return from_labels(pd.Series(_patterned(column, rows, start), dtype="str"), column)
+        return pd.Series(_patterned(column, rows, start), dtype="str")
     count = pd.Series(np.arange(start + 1, start + rows + 1)).astype("str")
     if column.dtype.lower().startswith(("int", "uint", "float")):
-        return from_labels(count, column)
+        return count
     word = column.name if column.kind is Kind.IDENTIFIER else f"synthetic {column.name}"
-    return from_labels(f"{word}-" + count.str.zfill(max(6, len(str(of)))), column)
+    return f"{word}-" + count.str.zfill(max(6, len(str(of))))
+
+
+def _key(column: Column) -> int:
+    """A number that the column's name fixes."""
+    return int.from_bytes(hashlib.sha256(column.name.encode()).digest()[:4], "big")
 
 
 def _alphabets(column: Column) -> list[str]:
@@ -110,7 +125,7 @@ def _patterned(column: Column, rows: int, start: int) -> list[str]:
     while first and counted * sizes[first - 1] < _MOST:
         first -= 1
         counted *= sizes[first]
-    key = int.from_bytes(hashlib.sha256(column.name.encode()).digest()[:4], "big") % _MOST
+    key = _key(column) % _MOST
     factor = max(1, round(counted * 0.6180339887))  # golden: neighbours end up far apart
     while math.gcd(factor, counted) > 1:
         factor += 1

@@ -55,13 +55,14 @@ def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
         for rule in schema.rules
         if isinstance(rule, Determines) and not rule.settled
     )
-    schema.model_copy(update={"rules": (*settled, *followed)}).domain()
-    domain = schema.model_copy(update={"rules": settled}).domain()
+    proposed = schema.as_proposed()
+    proposed.model_copy(update={"rules": (*settled, *followed)}).domain()
+    domain = proposed.model_copy(update={"rules": settled}).domain()
     Layout(domain)  # says which rule cannot be kept
     counts: dict[str, int] = {}
     if settled:
         named = dict.fromkeys(name for rule in settled for name in rule.columns)
-        for batch in store.batches(table.id, schema=schema, columns=list(named)):
+        for batch in store.batches(table.id, schema=proposed, columns=list(named)):
             for text, rows in count_violations(batch, domain).items():
                 counts[text] = counts.get(text, 0) + rows
     profile = {**table.profile, BROKEN: counts}

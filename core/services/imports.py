@@ -14,6 +14,7 @@ import pandas as pd
 
 from core.importing.apart import Request, read_apart
 from core.importing.raw_table import Progress
+from core.privacy.discovery.open_domain import as_learned
 from core.proposing.propose import Counts, propose_table
 from core.reading.address import Address, Allowed
 from core.reading.raw_cells import raw_frame
@@ -93,7 +94,7 @@ def import_frame(store: RunStore, frame: pd.DataFrame, **about: Unpack[About]) -
     described = _described(store, typed_rows(raw, schema.columns), table_id, about)
     return store.add_table(
         raw,
-        schema=schema,
+        schema=as_learned(schema),
         profile=profile.model_dump(mode="json"),
         table_id=table_id,
         **described,
@@ -120,7 +121,7 @@ def _import_apart(
             shutil.move(raw.path, path)
         return store.add_written(
             table_id,
-            schema=raw.schema,
+            schema=as_learned(raw.schema),
             profile=raw.profile.model_dump(mode="json") | {FORM: form},
             n=raw.n,
             **described,

@@ -13,7 +13,7 @@ from core.models.planning import Hiding, hiding
 from core.models.registry import cards
 from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.schema.column import DomainSource
+from core.schema.coverage import coverage
 from core.schema.schema import Schema
 from core.services import reviews
 
@@ -99,13 +99,13 @@ def _certificate_words(result: dict[str, Any]) -> Message:
 
 def _columns(schema: Schema) -> Iterator[str]:
     """What the declared schema leaves out, makes up or merges."""
-    dropped = [c.name for c in schema.columns if c.source is DomainSource.DROP]
-    made_up = [c.name for c in schema.columns if c.kind.surrogate and c.name not in dropped]
-    merged = [c.name for c in schema.columns if c.other is not None and c.name not in dropped]
+    found = coverage(schema)
+    yield from found.sentences
+    learned = {column.name for column in found.columns}
+    made_up = [c.name for c in schema.columns if c.kind.surrogate and c.name not in found.dropped]
+    merged = [c.name for c in schema.columns if c.other is not None and c.name not in learned]
     if made_up:
         yield Message("Made up, with nothing real in them: {columns}.", columns=", ".join(made_up))
-    if dropped:
-        yield Message("Left out: {columns}.", columns=", ".join(dropped))
     if merged:
         yield Message(
             "Rare values are merged under one label: {columns}.", columns=", ".join(merged)

@@ -6,6 +6,7 @@ Reads no data and needs no tensors.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from pydantic import ValidationError
 
@@ -16,7 +17,9 @@ from core.models.card import Card
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.models.step import Step, planned_phases
-from core.privacy.discovery.unbought import unbought
+from core.models.steps.discovery import DiscoverDomain
+from core.privacy.discovery.open_domain import OpenDomain, open_domain, planned_schema
+from core.privacy.discovery.planning import second_look_helps
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import ScoreCounts
 from core.runs.execution.paid_release import Certify, ReviewHistograms
@@ -29,6 +32,8 @@ from core.schema.surrogates import check_room
 def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
     """The plan of a model for a schema and n records; touches no data.
 
+    What nobody declared is learned first, with noise; without privacy it is taken as proposed.
+
     Args:
       n: number of records to train on (public), ≥ 1: `TableRecord.training_n`.
 
@@ -36,25 +41,20 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
       ValueError: one plain line on what is wrong (SchemaError, or the model's own words).
       KeyError: no such model.
     """
-    unpaid = unbought(schema).names
-    if unpaid:
-        raise SchemaError(
-            Message(
-                "Nobody has bought the bounds, categories or mappings of: {unpaid}. Buy "
-                "them on the Tables page or with --buy, declare them public, or drop "
-                "these columns.",
-                unpaid=", ".join(unpaid),
-            )
-        )
-    check_room(schema.columns, n)
-    domain = Layout(schema.domain()).domain  # what models see is what they and the counts pay for
+    private = math.isfinite(request.epsilon)
+    wanted = open_domain(schema) if private else OpenDomain()
+    _check_tags(schema, wanted)
+    tried = planned_schema(schema, private=private)
+    check_room(tried.columns, n)
+    domain = Layout(tried.domain()).domain  # what models see is what they and the counts pay for
     try:
         delta = default_delta(n) if request.delta is None else request.delta
         budget = Budget(epsilon=request.epsilon, delta=delta)
         model = synthesizer(request.model)
         protection = _protection(domain, n, request, model.card)
         alpha = {"alpha": request.alpha} if protection and model.card.protects else {}
-        plan = plan_fit(
+        planned = partial(
+            plan_fit,
             model,
             domain,
             n,
@@ -64,9 +64,26 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
             attempts=request.attempts,
             unit=schema.person,
         )
+        discover = DiscoverDomain.of(wanted, budget) if wanted.names else None
+        plan = planned(discover=discover)
+        if discover is not None and not second_look_helps(plan, wanted):
+            plan = planned(discover=discover.without_second_look)
     except ValidationError as error:
         raise ValueError(_plain(request.model, error)) from None
     return plan.model_copy(update={"protection": protection})
+
+
+def _check_tags(schema: Schema, wanted: OpenDomain) -> None:
+    """Refuse to learn the domain of a tagged column, which would show its distribution."""
+    tagged = {name for names in schema.sensitive.values() for name in names}
+    if hidden := sorted(tagged.intersection(wanted.names)):
+        raise SchemaError(
+            Message(
+                "Learning a domain shows something about a column's distribution, and {columns} is "
+                "tagged as hidden. Declare its domain public, or remove the tag.",
+                columns=", ".join(hidden),
+            )
+        )
 
 
 def _protection(domain: Domain, n: int, request: RunRequest, card: Card) -> Protection | None:

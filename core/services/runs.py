@@ -14,6 +14,7 @@ from pathlib import Path
 from core.message import Message, joined
 from core.models.events import Signal
 from core.privacy.accounting.accountant import epsilon
+from core.privacy.discovery.open_domain import planned_schema
 from core.privacy.plan import Plan, certificate_phase
 from core.runs.accounts.account import charges, require_words
 from core.runs.accounts.people import require_account
@@ -99,7 +100,7 @@ def start(
         store.ledger,
         table.account_id,
         plan,
-        domain=table.schema.domain(),
+        domain=planned_schema(table.schema, private=plan.budget.private).domain(),
         shift_words=request.shift_words,
         unit_words=request.unit_words,
     )
@@ -124,8 +125,8 @@ def _require_declared(store: RunStore, table: TableRecord, schema: Schema | None
     if not store.attested(table.id):
         raise RunStoreError(
             Message(
-                "Nobody has confirmed yet that this table's bounds and category names may be "
-                "public. Nothing was started. Confirm it on the Tables page."
+                "Nobody has confirmed yet what is known of this table's columns. Nothing was "
+                "started. Confirm it on the Tables page."
             )
         )
 

@@ -29,8 +29,9 @@ from core.schema.column import (
     SchemaColumn,
     SchemaError,
     changed,
+    is_open,
     is_whole,
-    unpaid,
+    origin_words,
 )
 from core.schema.date_text import date_text
 from core.schema.form import Form
@@ -46,10 +47,11 @@ GRID = (
 AnyColumn = TypeVar("AnyColumn", bound=Column)
 _GROUPED = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"
 _SCALES = {"linear": "even", "log": "heavy tail"}
-_KEEP = {
-    DomainSource.DECLARED: "keep",
-    DomainSource.DROP: "leave out",
-    DomainSource.BOUGHT: "buy",
+_SOURCES = {
+    to_say("learn"): DomainSource.LEARNED,
+    to_say("declare"): DomainSource.DECLARED,
+    to_say("make up"): DomainSource.DECLARED,  # identifiers and text, which have no domain
+    to_say("leave out"): DomainSource.DROP,
 }
 
 
@@ -65,7 +67,7 @@ def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFra
             "scale": _SCALES[c.scale] if c.kind.numeric else "—",
             "values": f"{len(c.categories)} listed" if c.categories else "",
             "rare": (rare or {}).get(c.name, ""),
-            "keep": _KEEP[c.source],
+            "keep": _source_word(c),
             "origin": "—" if c.kind.surrogate else _origin(c),
             "absent": "" if c.form is None else c.form.absent,
             "codes": ", ".join(c.codes),
@@ -76,8 +78,14 @@ def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFra
     return pd.DataFrame(rows, columns=list(GRID))
 
 
+def _source_word(column: SchemaColumn) -> str:
+    if column.kind.surrogate and column.source is not DomainSource.DROP:
+        return to_say("make up")
+    return next(word for word, source in _SOURCES.items() if source is column.source)
+
+
 def _origin(column: SchemaColumn) -> str:
-    return Message("to be bought") if unpaid(column) else column.provenance.words
+    return Message("learned with noise") if is_open(column) else origin_words(column)
 
 
 def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
@@ -85,7 +93,9 @@ def schema_of(grid: pd.DataFrame, schema: Schema) -> Schema:
     columns = []
     for (_, row), column in zip(grid.iterrows(), schema.columns, strict=True):
         change: dict[str, object] = {"missing": bool(row["missing"])}
-        change["source"] = next(s for s, word in _KEEP.items() if word == row["keep"])
+        change["source"] = _SOURCES[row["keep"]]
+        if column.kind.surrogate and row["keep"] == _source_word(column):
+            change["source"] = column.source
         if column.kind.numeric:
             low = _parse(row["from"], column, Message("from"))
             high = _parse(row["to"], column, Message("to"))
@@ -131,12 +141,12 @@ def example(column: Column) -> str:
 
 
 def _set_by_hand(before: SchemaColumn, column: SchemaColumn) -> SchemaColumn:
-    """The edited column; a domain that is not what was bought, or not bought yet, is declared."""
+    """The edited column; a domain that was set by hand is declared."""
     edited = column.domain_digest != before.domain_digest
-    if not edited or before.source is not DomainSource.BOUGHT:
+    if not edited or before.source is not DomainSource.LEARNED:
         return column
-    if column.source is DomainSource.BOUGHT:
-        return column.model_copy(update={"source": DomainSource.DECLARED, "purchase": None})
+    if column.source is DomainSource.LEARNED:
+        return column.model_copy(update={"source": DomainSource.DECLARED, "learned": None})
     return column
 
 
@@ -161,6 +171,8 @@ def with_list(column: AnyColumn, labels: Sequence[str]) -> AnyColumn:
     change: dict[str, object] = {"categories": listed, "other": other}
     if isinstance(column, SchemaColumn) and listed != column.categories:
         change["note"] = without_merged(column.note)  # it is true no longer
+        if column.source is DomainSource.LEARNED:  # a list that was set by hand is declared
+            change |= {"source": DomainSource.DECLARED, "learned": None}
     return changed(column, **change)
 
 

@@ -13,6 +13,7 @@ from dataclasses import asdict
 import pandas as pd
 
 from core.message import Message, from_json, to_say
+from core.privacy.discovery.open_domain import as_learned
 from core.proposing.kinds import infer_tally
 from core.proposing.misfits import fates, misfit_words
 from core.proposing.profile import ColumnProfile
@@ -23,7 +24,7 @@ from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import DomainSource, Kind, Provenance, SchemaColumn, SchemaError, changed
 from core.schema.form import Form
-from core.schema.schema import Schema, tagged_among
+from core.schema.schema import Groups, Schema, tagged_among
 from core.schema.surrogates import check_room
 from core.services.recounting import recounted, tallies, whole_bounds
 from core.services.schema_grid import as_kind, schema_of, with_categories, with_list
@@ -85,7 +86,7 @@ def _as_before(before: SchemaColumn, now: SchemaColumn) -> SchemaColumn:
     absent = "" if now.form is None else now.form.absent
     form = (before.form or Form()).model_copy(update={"absent": absent})
     since: dict[str, object] = {"missing": now.missing, "form": None if form == Form() else form}
-    if DomainSource.BOUGHT not in (before.source, now.source):
+    if DomainSource.LEARNED not in (before.source, now.source):
         since["source"] = now.source
     return before.model_copy(update=since)
 
@@ -186,11 +187,39 @@ def reading_doubts(table: TableRecord) -> tuple[str, ...]:
 def dangers(table: TableRecord) -> list[str]:
     """What declaring the lists public would publish, a sentence a column; inside only."""
     named = rare_words(table)
-    return [danger(one.name, one.rare_counts) for one in _pictures(table) if one.name in named]
+    pictures = [one for one in _pictures(table) if one.name in named]
+    return [
+        danger(one.name, one.rare_counts)
+        for one in pictures
+        if table.schema[one.name].source is DomainSource.DECLARED
+    ]
 
 
 def _pictures(table: TableRecord) -> list[ColumnProfile]:
     return [ColumnProfile.model_validate(one) for one in table.profile.get("columns", ())]
+
+
+def declared_from_rows(table: TableRecord) -> tuple[str, ...]:
+    """Columns whose domain is declared public as the rows proposed it, or as nobody recorded."""
+    schema = table.schema
+    return tuple(
+        column.name
+        for column in schema.columns
+        if column.modelled
+        and column.source is DomainSource.DECLARED
+        and column.provenance in (Provenance.PROPOSED, Provenance.UNSTATED)
+        and column.name not in schema.key_columns
+    )
+
+
+def declare_all(store: RunStore, table: TableRecord) -> TableRecord:
+    """Declare public, as the rows propose it, all that a run would learn."""
+    return recounted(store, table, table.schema.as_proposed())
+
+
+def learn_all(store: RunStore, table: TableRecord) -> TableRecord:
+    """Leave to the run what is declared public as the rows proposed it."""
+    return recounted(store, table, as_learned(table.schema))
 
 
 def change_target(store: RunStore, table: TableRecord, target: str | None) -> TableRecord:
@@ -204,7 +233,7 @@ def change_holdout(store: RunStore, table: TableRecord, share: float) -> TableRe
 
 
 def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]) -> TableRecord:
-    """Tag columns whose distribution must not be revealed.
+    """Tag columns whose distribution must not be revealed; their domains are then declared.
 
     Args:
       groups: name of a group by column; an empty name or no entry leaves a column untagged.
@@ -221,23 +250,38 @@ def change_groups(store: RunStore, table: TableRecord, groups: Mapping[str, str]
         if group:
             sensitive[group] = (*sensitive.get(group, ()), column.name)
     sensitive = dict(sorted(sensitive.items()))
-    return store.save_schema(table.id, table.schema.model_copy(update={"sensitive": sensitive}))
+    return store.save_schema(table.id, _with_tags(table.schema, sensitive))
+
+
+def _with_tags(schema: Schema, sensitive: Groups) -> Schema:
+    """The schema with tagged columns declared, since learning would show their distribution.
+
+    Those that are tagged no longer are learned again where their domain is as proposed.
+    """
+    before = {name for names in schema.sensitive.values() for name in names}
+    tagged = {name for names in sensitive.values() for name in names}
+    proposed = schema.as_proposed()
+    for name in tagged:
+        schema = schema.replace(proposed[name])
+    schema = schema.model_copy(update={"sensitive": sensitive})
+    learned = as_learned(schema)
+    for name in before - tagged:
+        schema = schema.replace(learned[name])
+    return schema
 
 
 def _with_roles(schema: Schema) -> Schema:
     """The schema without a target, tags or rules of columns that are no longer modelled.
 
-    Who a row is of may be said by a column that is dropped. Rules of a column in which a purchase
-    found nothing stay, so that it is said that they are not kept.
+    Who a row is of may be said by a column that is dropped.
     """
     modelled = {column.name for column in schema.columns if column.modelled}
-    known = modelled.union(schema.lost)
     person = schema.person
     return schema.model_copy(
         update={
             "target": schema.target if schema.target in modelled else None,
             "person": None if person is None else person.among(modelled),
-            "rules": tuple(rule for rule in schema.rules if known.issuperset(rule.columns)),
+            "rules": tuple(rule for rule in schema.rules if modelled.issuperset(rule.columns)),
             "sensitive": tagged_among(schema.sensitive, modelled),
         }
     )

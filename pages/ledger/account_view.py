@@ -182,15 +182,13 @@ def _row(entry: Entry, runs: Runs, left: Left | None) -> dict[str, object]:
     counted = left is not None and entry.kind == "release" and entry.private
     row: dict[str, object] = {
         "When": pd.Timestamp(entry.time, unit="s", tz="UTC"),
-        say("Entry"): say("bounds and categories bought")
-        if entry.purchase
-        else said(KINDS[entry.kind]),
+        say("Entry"): said(KINDS[entry.kind]),
         "ε": "" if declared else epsilon,
         "δ": None if declared else entry.delta,
         SHARE: spending.share_of(left, entry) if left is not None and counted else None,
         say("Run"): _name(entry, run),
         say("Outcome"): "" if run is None else _became(run),
-        say("Model"): "" if entry.purchase else shared.model_name(entry.model),
+        say("Model"): shared.model_name(entry.model),
         say("Hides"): "; ".join(", ".join(group) for group in entry.groups),
         say("Protects"): said(entry.unit.words) if paid and entry.private else "",
         say("Reasons given"): " · ".join(filter(None, (entry.words, entry.unit_words))),
@@ -207,7 +205,7 @@ def _became(run: RunRecord) -> str:
 
 def _name(entry: Entry, run: RunRecord | None) -> str:
     """What people call a release's run; one that is gone keeps its key."""
-    if entry.kind != "release" or entry.purchase:
+    if entry.kind != "release":
         return ""
     if run is None:
         return say("deleted or not shared with you ({run})", run=entry.run)

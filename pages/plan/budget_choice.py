@@ -7,6 +7,7 @@ import math
 import streamlit as st
 
 from core.privacy.accounting.attacker import attacker_best_guess
+from core.privacy.discovery.open_domain import planned_schema
 from core.privacy.plan import LARGEST_EPSILON, default_delta
 from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.execution.noisy_scores import DEFAULT_SHARE
@@ -93,7 +94,7 @@ def review_share(epsilon: float) -> float | None:
 def score_share(table: TableRecord, epsilon: float, shift: float) -> float | None:
     """Whether this run may be compared without looking, as a share of the budget."""
     try:
-        domain = table.schema.domain()
+        domain = planned_schema(table.schema, private=math.isfinite(epsilon)).domain()
     except SchemaError:  # the plan says what is wrong
         return None
     if not math.isfinite(epsilon) or not shown_columns(domain):

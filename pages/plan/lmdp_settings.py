@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.lmdp.level import GROUP
 from core.models.card import Card
+from core.privacy.discovery.open_domain import planned_schema
 from core.privacy.plan import Plan
 from core.runs.records import TableRecord
 from core.runs.request import DEFAULT_ALPHA, DEFAULT_SHIFT
@@ -180,7 +181,8 @@ def confirm(table: TableRecord, plan: Plan) -> tuple[bool, str]:
     Where it would betray what earlier releases hide, the reason is shown and words are asked for.
     """
     ledger = store().ledger
-    problem = ledger.objection(table.account_id, plan, table.schema.domain())
+    planned = planned_schema(table.schema, private=plan.budget.private)
+    problem = ledger.objection(table.account_id, plan, planned.domain())
     if problem is None:
         return True, ""
     asked = say("To continue, state your reason: the hidden distributions may become known")

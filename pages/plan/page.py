@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
 from core.figures.budget import budget_figure
@@ -13,7 +14,8 @@ from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.records import TableRecord
 from core.runs.request import DEFAULT_SHIFT, RunRequest
 from core.schema.rounding_up import round_up
-from core.services import planning, purchases, recipe, runs
+from core.services import planning, recipe, runs
+from core.services.estimates import domain_forecast
 from core.services.plan_advice import phase_words
 from pages.ledger import account_view
 from pages.plan import budget_choice, forecast_view, lmdp_settings, model_choice, run_details
@@ -86,15 +88,11 @@ def _settled(table: TableRecord) -> bool:
 
 
 def _not_declared(table: TableRecord) -> None:
-    """What comes before a plan: bounds and names that somebody declares public."""
+    """What comes before a plan: that somebody looked at the columns."""
     st.info(
-        say(
-            "First confirm on the Tables page that this table's bounds and category names may be "
-            "public. ε does not protect them."
-        ),
+        say("First confirm on the Tables page what is known of this table's columns."),
         icon=":material/fact_check:",
     )
-    schema_editor.dangers(table)
     if st.button(say("Go to the table"), type="primary", icon=":material/arrow_back:"):
         routes.go("tables", table=table.id)
 
@@ -114,17 +112,7 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     _table(table)
     _numbers(table, plan)
     forecast_view.show(table, card, plan)
-    before = purchases.paid_before(store(), table) if plan.budget.private else 0.0
-    if before:
-        st.caption(
-            ":material/shopping_cart: "
-            + say(
-                "Made up of ε = {own:.4g} for this run and ε = {before:.4g} for bounds and "
-                "categories bought earlier. The certificate states both together.",
-                own=round_up(plan.guarantee.epsilon, ".4g"),
-                before=round_up(before, ".4g"),
-            )
-        )
+    _learned(table, plan)
     shared.picture(
         budget_figure(from_json(plan.model_dump(mode="json"))),
         key="budget",
@@ -138,6 +126,27 @@ def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
     domain_source.declared_public(table)
     lmdp_settings.summary(plan)
     _ledger(table)
+
+
+def _learned(table: TableRecord, plan: Plan) -> None:
+    """What the run will keep of the columns whose domain it learns, from public numbers."""
+    sentence = domain_forecast.forecast_sentence(plan, table.schema)
+    if sentence is None:
+        return
+    st.markdown(f":material/blur_on: {plain(said(sentence))}")
+    lines = domain_forecast.learned_forecast(plan, table.schema)
+    with st.expander(say("What is learned, column by column"), icon=":material/list:"):
+        share = say("share of ε")
+        frame = pd.DataFrame(
+            {
+                say("column or rule"): [line.name for line in lines],
+                share: [line.share for line in lines],
+                say("what to expect"): [said(line.words) for line in lines],
+            }
+        )
+        percent = st.column_config.NumberColumn(format="percent")
+        st.dataframe(frame, hide_index=True, column_config={share: percent})
+        st.caption(say("Calculated from public numbers; no row was read."))
 
 
 def _table(table: TableRecord) -> None:
@@ -176,8 +185,8 @@ def _released(plan: Plan) -> None:
 
 
 def _numbers(table: TableRecord, plan: Plan) -> None:
-    """What the certificate will claim, purchases included."""
-    claim = spending.promised_claim(store(), table.account_id, plan, table.schema)
+    """What the certificate will claim, with what earlier runs learned of the domain."""
+    claim = spending.promised_claim(plan, table.schema)
     if not claim.private:
         shared.NOT_PRIVATE.show()
         return

@@ -116,7 +116,7 @@ def _numbers(label: str, meaning: str) -> Any:
 
 def _epsilon(run: RunRecord) -> float:
     """ε of the claim, inf where nothing is claimed."""
-    return float(spending.epsilon_text(spending.claim_of(store(), run)))
+    return float(spending.epsilon_text(spending.claim_of(run)))
 
 
 def _curve(reports: Reports) -> None:

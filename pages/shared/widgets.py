@@ -99,7 +99,7 @@ def privacy_badge(run: RunRecord) -> None:
     if not run.private:
         NOT_PRIVATE.show()
         return
-    claim = spending.claim_of(store(), run)
+    claim = spending.claim_of(run)
     claimed = say(
         "ε = {epsilon:.4g}, δ = {delta:.3g}",
         epsilon=round_up(claim.epsilon, ".4g"),
@@ -198,7 +198,7 @@ def state_word(state: State) -> str:
 
 def run_label(run: RunRecord) -> str:
     """A run in one line."""
-    claim = spending.claim_of(store(), run)
+    claim = spending.claim_of(run)
     epsilon = number(f"ε {spending.epsilon_text(claim)}") if run.private else say("no privacy")
     when = clock(run.created, say("%d %b %H:%M"))
     return f"{run_title(run)} · {epsilon} · {state_word(run.state)} · {when}"

@@ -61,14 +61,14 @@ def render(table: TableRecord) -> None:
 
 
 def _settle(table: TableRecord, rule: AnyRule) -> None:
-    """Which label each code has is to be bought with the other lists, or declared from the rows."""
+    """Which label each code has is learned with the other lists, or declared from the rows."""
     if st.button(
         say("Declare the combinations in the rows"),
         key=f"settle_{table.id}_{rule.text}",
         icon=":material/public:",
         help=say(
             "Reads from the rows, without noise, which values occur together, and declares them "
-            "public. Otherwise they are bought together with the bounds and categories."
+            "public. Otherwise the run learns them together with the bounds and categories."
         ),
     ):
         with shared.change():
@@ -82,10 +82,6 @@ def _keep(table: TableRecord, rules: list[AnyRule]) -> None:
 
 def _state(table: TableRecord, rule: AnyRule, broken: int) -> str:
     """Whether a rule is kept, and how many real rows break it; for the steward's eyes."""
-    if table.schema.lost or any(getattr(one, "bought", False) for one in table.schema.rules):
-        why = table.schema.fallen.get(rule.text)
-        if why is not None:
-            return f":orange[{plain(said(why))}]"
     if not rule.settled:
         return say(":orange[the allowed combinations are not known yet]")
     if not broken:

@@ -1,78 +1,56 @@
-"""How bounds and lists become known: bought with noise, or declared public by the steward."""
+"""How bounds and lists become known: learned with noise by each run, or declared public."""
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.privacy.discovery.unbought import unbought
-from core.privacy.plan import Plan
+from core.privacy.discovery.open_domain import open_domain
 from core.proposing.misfits import MISSING, OTHER
 from core.runs.execution.privacy_certificate import declared, origin
 from core.runs.records import TableRecord
 from core.schema.column import DomainColumn, SchemaError
-from core.schema.schema import Schema
-from core.services import purchases, tables
-from pages.ledger import account_view
+from core.services import public_domains, tables
 from pages.server import routes
 from pages.shared import widgets as shared
-from pages.shared.language import said, say, say_n, to_say
+from pages.shared.language import said, say, say_n
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 from pages.tables import person_settings, schema_editor
 
-WAYS = {
-    "buy": to_say("Buy them: estimate them again with noise, for a small part of the budget"),
-    "declare": to_say("Declare them public: free, but not protected"),
-}
-EXPLAINED = to_say(
-    "Models need bounds and categories for every column. Those that nobody has set were read from "
-    "the rows, so they reveal something about people in the table, such as the highest income or a "
-    "rare diagnosis."
-)
-
 
 def render(table: TableRecord, bar: DeltaGenerator) -> None:
-    """The choice, and the way to the plan in the bar of the page's main button."""
+    """What is learned and what is declared, and the way to the plan in the main button's bar."""
     with st.container(border=True), shared.plain_errors():
         _misfits(table)
-        if schema_editor.refused(table):
-            st.caption(
-                say(
-                    "One of your changes above was not accepted. Correct or discard it to continue."
-                )
-            )
+        problem = _unanswered(table)
+        if problem:
             bar.button(say("Plan a synthetic table"), type="primary", disabled=True)
             return
-        if not person_settings.answered(table):
-            st.warning(said(person_settings.UNANSWERED), icon=":material/group:")
-            bar.button(say("Plan a synthetic table"), type="primary", disabled=True)
-            return
-        schema = purchases.to_buy(store(), table)
-        names = unbought(schema).names
-        if not names:
-            _settled(table, schema, bar)
-            return
-        uploaded = table.source.startswith("upload") and not store().attested(table.id)
-        way = st.radio(
-            say_n(
-                len(names),
-                "**The bounds or categories of {n} column were read from the rows. "
-                "How should they be released?**",
-                "**The bounds or categories of {n} columns were read from the rows. "
-                "How should they be released?**",
-            ),
-            list(WAYS),
-            index=0 if uploaded else 1,
-            format_func=lambda way: said(WAYS[way]),
-            help=said(EXPLAINED),
-            key=f"way_{table.id}",
+        _learned(table)
+        _references(table)
+        confirmed = _declared(table, bar)
+        if bar.button(
+            say("Plan a synthetic table"),
+            type="primary",
+            icon=":material/arrow_forward:",
+            disabled=not confirmed or _refused(table),
+            key=schema_editor.schema_key("planned", table),  # no press declares what came after it
+        ):
+            _plan(table)
+
+
+def _unanswered(table: TableRecord) -> bool:
+    """Whether something has to be settled first; the page then says what."""
+    if schema_editor.refused(table):
+        st.caption(
+            say("One of your changes above was not accepted. Correct or discard it to continue.")
         )
-        if way == "buy":
-            _buy(table, schema, bar)
-        else:
-            _declare(table, bar)
+        return True
+    if not person_settings.answered(table):
+        st.warning(said(person_settings.UNANSWERED), icon=":material/group:")
+        return True
+    return False
 
 
 def _misfits(table: TableRecord) -> None:
@@ -110,94 +88,85 @@ def _fate(fate: str, n: int) -> str:
     return say_n(n, "{n:,} is moved to a declared value", "{n:,} are moved to a declared value")
 
 
-def _settled(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
-    """Nothing is left to buy: everything was bought or set by hand."""
-    st.markdown(
-        say(
-            "Bounds and categories were bought, or you set them yourself. Nothing is left to "
-            "declare."
-        )
-    )
-    if schema.lost:
-        names = plain(", ".join(schema.lost))
-        st.info(say("Nothing was found for: {names}. These columns are left out.", names=names))
-    for sentence in schema.fallen.values():
-        st.info(plain(said(sentence)), icon=":material/rule:")
-    if bar.button(
-        say("Plan a synthetic table"),
-        type="primary",
-        icon=":material/arrow_forward:",
-        key=schema_editor.schema_key("settled", table),  # see `_declare`
-    ):
-        if schema != table.schema:  # bought before, about the same people
-            table = store().save_schema(table.id, schema)
-        _plan(table)
-
-
-def _buy(table: TableRecord, schema: Schema, bar: DeltaGenerator) -> None:
-    """What a purchase costs and finds, before anything is spent; and the button that spends it."""
-    epsilon = st.number_input(
-        say("ε to spend on bounds and categories (once)"),
-        min_value=0.005,
-        max_value=5.0,
-        value=purchases.usual_epsilon(schema, table.training_n),
-        step=0.05,
-        format="%.3f",
-        key=f"buy_epsilon_{table.id}_{table.training_n}",
-        help=say(
-            "Usually about a twentieth of what the synthetic table will cost; small tables need "
-            "more. Later runs about these people use the result at no extra cost."
-        ),
-    )
-    try:
-        plan = purchases.plan_purchase(schema, table.training_n, epsilon)
-    except ValueError as error:
-        st.warning(plain(said(error)), icon=":material/info:")
+def _learned(table: TableRecord) -> None:
+    """Which columns the run learns, and the way to declare them instead."""
+    names = open_domain(table.schema).names
+    if not names:
         return
-    _forecast(plan, schema)
-    again = purchases.lost(store(), table) and st.checkbox(
-        say("An earlier purchase was paid for, but its result was lost. Pay again."),
-        key=f"again_{table.id}",
-    )
-    same, unit_words = account_view.confirm_unit(table, plan)
-    if bar.button(
-        say("Buy bounds and categories: spends ε = {epsilon:g}", epsilon=epsilon),
-        type="primary",
-        icon=":material/shopping_cart:",
-        disabled=not same,
-        # what was typed or changed since this button stood there is not bought by pressing it
-        key=schema_editor.schema_key(f"buy_{plan.digest}", table),
-    ):
-        with shared.change(), st.spinner(say("Paying, then reading the table once")):
-            purchases.buy(store(), table, plan, schema, again=bool(again), unit_words=unit_words)
-
-
-def _forecast(plan: Plan, schema: Schema) -> None:
-    lines = purchases.forecast(plan, schema)
-    with st.expander(say("What to expect, column by column"), icon=":material/list:"):
-        share = say("share of ε")
-        frame = pd.DataFrame(
-            {
-                say("column or rule"): [line.name for line in lines],
-                share: [line.share for line in lines],
-                say("what to expect"): [said(line.words) for line in lines],
-            }
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(
+            ":material/blur_on: "
+            + say_n(
+                len(names),
+                "**The bounds or categories of {n} column are learned with noise when the run "
+                "starts**, for part of its ε. You do not have to declare anything.",
+                "**The bounds and categories of {n} columns are learned with noise when the run "
+                "starts**, for part of its ε. You do not have to declare anything.",
+            ),
+            width="stretch",
         )
-        percent = st.column_config.NumberColumn(format="percent")
-        st.dataframe(frame, hide_index=True, column_config={share: percent})
-    for sentence in purchases.at_stake(schema):
-        st.caption(f":material/info: {plain(said(sentence))}")
-    st.caption(
-        say(
-            "Calculated from public numbers; no row was read. Values that only few people have are "
-            "left out: rare categories become OTHER, and values outside the bounds move to the "
-            "nearest bound."
+        if st.button(
+            say("Declare all public"),
+            key=schema_editor.schema_key("declare_all", table),
+            help=say(
+                "Uses the bounds and categories shown above, which were read from the rows and "
+                "reveal something about people in the table, such as a rare diagnosis. ε does not "
+                "protect them."
+            ),
+        ):
+            with shared.change():
+                tables.declare_all(store(), table)
+
+
+def _references(table: TableRecord) -> None:
+    """Domains that anybody could name without the rows, to be taken with one press."""
+    known = public_domains.references(table.schema)
+    if not known:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        listed = [f"{plain(name)} ({plain(said(one.source))})" for name, one in known.items()]
+        st.markdown(
+            ":material/menu_book: "
+            + say_n(
+                len(known),
+                "**{n} column has a domain that is known without the rows:** {columns}.",
+                "**{n} columns have a domain that is known without the rows:** {columns}.",
+                columns=", ".join(listed),
+            ),
+            width="stretch",
         )
-    )
+        if st.button(
+            say("Use public references"),
+            key=schema_editor.schema_key("references", table),
+            help=say(
+                "They cost nothing, so more of ε is left for the rest. Afterwards you see here how "
+                "many of your values do not fit."
+            ),
+        ):
+            with shared.change():
+                public_domains.use_references(store(), table)
 
 
-def _declare(table: TableRecord, bar: DeltaGenerator) -> None:
-    """The declaration that ε rests on."""
+def _declared(table: TableRecord, bar: DeltaGenerator) -> bool:
+    """Whether what was read from the rows and declared is confirmed; often nothing was."""
+    names = tables.declared_from_rows(table)
+    if not names:
+        return True
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(
+            ":material/public: "
+            + say_n(
+                len(names),
+                "**The bounds or categories of {n} column were read from the rows and are declared "
+                "public.**",
+                "**The bounds and categories of {n} columns were read from the rows and are "
+                "declared public.**",
+            ),
+            width="stretch",
+        )
+        if st.button(say("Learn them instead"), key=schema_editor.schema_key("learn_all", table)):
+            with shared.change():
+                tables.learn_all(store(), table)
     confirmed = bar.checkbox(
         say(
             "I confirm that the bounds, category names and “may be missing” marks above may be "
@@ -208,22 +177,15 @@ def _declare(table: TableRecord, bar: DeltaGenerator) -> None:
         value=store().attested(table.id),
         help=say("ε does not protect them. The certificate lists them as conditions."),
     )
-    if bar.button(
-        say("Plan a synthetic table"),
-        type="primary",
-        icon=":material/arrow_forward:",
-        disabled=not confirmed or _undeclared(table),
-        key=schema_editor.schema_key("declared", table),  # no press declares what came after it
-    ):
-        _plan(table)
     if not confirmed:
         bar.caption(say("Tick the box to continue."), width="content")
+    return confirmed
 
 
-def _undeclared(table: TableRecord) -> bool:
+def _refused(table: TableRecord) -> bool:
     """Whether no plan can be made of the schema as it is; the page then says why."""
     try:
-        table.schema.domain()
+        table.schema.as_proposed().domain()
     except SchemaError as error:
         st.error(plain(said(error)), icon=":material/error:")
         return True
@@ -231,18 +193,19 @@ def _undeclared(table: TableRecord) -> bool:
 
 
 def _plan(table: TableRecord) -> None:
-    table.schema.domain()
     store().attest(table.id, table.schema)
     routes.go("plan", table=table.id)
 
 
 def declared_public(table: TableRecord) -> None:
-    """Each column's declared domain with its origin, folded."""
+    """Each column's declared domain with its origin, folded; nothing where all is learned."""
+    public = [DomainColumn.of(column) for column in table.schema.columns]
+    known = [column for column in public if column.modelled and column.declared]
+    if not known:
+        return
     title = say("What is declared public, and where it comes from")
     with st.expander(title, icon=":material/public:"):
         st.caption(say("ε does not protect the following. The certificate lists it."))
-        for column in table.schema.columns:
-            public = DomainColumn.of(column)
-            if public.declared:
-                where = f" — *{said(origin(public))}*" if origin(public) else ""
-                st.markdown(f"- {plain(said(declared(public)))}{where}")
+        for column in known:
+            where = f" — *{said(origin(column))}*" if origin(column) else ""
+            st.markdown(f"- {plain(said(declared(column)))}{where}")

@@ -23,8 +23,8 @@ USUAL_ROWS = 5
 UNKEPT = "open_person"  # in the session: the table whose answer is not kept yet
 UNANSWERED = to_say(
     "You said that a person can have several rows, but that answer has not been saved. Complete "
-    "and save it, or answer that every row is a different person. Until then nothing can be bought "
-    "or planned, because ε would not protect what you said."
+    "and save it, or answer that every row is a different person. Until then nothing can be "
+    "planned, because ε would not protect what you said."
 )
 
 

@@ -44,7 +44,7 @@ def _headings() -> dict[str, ColumnConfig]:
             say("Rare values"),
             disabled=True,
             help=say(
-                "Listed values with fewer than ten rows. Keeping the column would publish that "
+                "Listed values with fewer than ten rows. Declaring the list would publish that "
                 "someone in the table has each of them. Only you see these counts."
             ),
         ),
@@ -115,12 +115,13 @@ def _declared_headings() -> dict[str, ColumnConfig]:
         ),
         "keep": config.SelectboxColumn(
             say("In the synthetic table"),
-            options=["keep", "leave out", "buy"],
+            options=["learn", "declare", "make up", "leave out"],
             format_func=said,
             required=True,
             help=say(
-                "Keep: use the bounds and categories shown here. Buy: estimate them again with "
-                "noise, for part of the budget."
+                "Learn: the run finds bounds and categories itself, with noise, for part of ε. "
+                "Declare: use those shown here; ε does not protect them. Make up: nothing of the "
+                "column is learned."
             ),
         ),
     }

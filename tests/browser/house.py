@@ -14,7 +14,7 @@ from joserfc.jwk import OctKey
 from core.runs.records import RunRecord
 from core.runs.request import RunRequest
 from core.runs.storage.access import set_access
-from core.services import imports, planning, runs
+from core.services import imports, planning, runs, tables
 from core.services.sample_tables import sample_table
 from tests.browser.provider import CLIENT, PASSWORD, Provider
 from tests.pages.screen import finish
@@ -61,6 +61,7 @@ server_metadata_url = "{self.provider.url}/.well-known/openid-configuration"
         table = imports.import_frame(
             self.store, sample_table(60), name=name, source="test", account_id=name
         )
+        table = tables.declare_all(self.store, table)
         self.store.attest(table.id)
         request = RunRequest(model="pearl", epsilon=1.0)
         run = self.store.create_run(

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from core.runs.events import State
 from core.services import runs
 from tests.browser.app import PATIENCE, in_sight, kill_workers, server, settled
-from tests.browser.keyboard import pick, press, tab_to
+from tests.browser.keyboard import pick, press
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.slow]
 ROWS = 300
@@ -49,12 +49,8 @@ def upload(page: Page, url: str, file: Path) -> None:
     with page.expect_file_chooser() as chooser:
         press(page.get_by_role("button", name="Upload"))
     chooser.value.set_files(str(file))
-    assert in_sight(page.get_by_role("button", name="Buy bounds and categories"))  # offered first
-    settled(page)
-    tab_to(page.get_by_role("button", name="All tables"), key="Shift+Tab")  # back through the grid
-    press(page.get_by_role("radio", name="Buy them"), "ArrowDown")
-    expect(page.get_by_role("radio", name="Declare them public")).to_be_checked()
-    page.get_by_text("I confirm that the bounds").wait_for()
+    assert in_sight(page.get_by_role("button", name="Plan a synthetic table"))
+    page.get_by_text("are learned with noise when the run starts").wait_for()
     settled(page)
 
 
@@ -71,7 +67,6 @@ def app(shared_app):
 
 
 def plan(page: Page, **settings: int) -> None:
-    press(page.get_by_role("checkbox", name="I confirm that the bounds"), "Space", most=3)
     button = page.get_by_role("button", name="Plan a synthetic table")
     assert in_sight(button)
     expect(button).to_be_enabled()
@@ -215,4 +210,4 @@ def test_ten_malformed_files_get_ten_errors_and_the_app_lives(app, page, tmp_pat
     assert len(seen) == len(BROKEN)  # each fault in its own words
     page.get_by_role("button", name="Upload", exact=True).wait_for()
     page.locator('input[type="file"]').set_input_files(str(tmp_path / "patients.csv"))
-    page.get_by_text("bounds or categories of").wait_for()
+    page.get_by_text("are learned with noise when the run starts").wait_for()

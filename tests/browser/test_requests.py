@@ -63,6 +63,7 @@ def run(home: Path) -> RunRecord:
     )
     record = tables.change_target(store, record, "target")
     record = tables.change_groups(store, record, {frame.columns[0]: hostile("group")})
+    record = tables.declare_all(store, record)
     store.attest(record.id)
     made = [finished(store, record.id, frame, number) for number in (1, 2)]
     for about in ("", f"column:{frame.columns[0]}"):

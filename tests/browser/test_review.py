@@ -32,7 +32,7 @@ def home(tmp_path_factory) -> Path:
     real, made = everyone[:450].reset_index(drop=True), everyone[450:].reset_index(drop=True)
     table = imports.import_frame(store, real, name=SAMPLE_NAME, source="test")
     table = tables.change_target(store, table, SAMPLE_TARGET)
-    table = tables.change_holdout(store, table, 0.2)
+    table = tables.declare_all(store, tables.change_holdout(store, table, 0.2))
     store.attest(table.id)
     train, held = store.load_split(table.id, table.schema, table.columns)
     mixed = made.apply(lambda column: column.sample(frac=1, random_state=1).array)

@@ -14,7 +14,7 @@ from core.cli.main import main
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
 from core.runs.workspace import PROJECT_ROOT
-from core.schema.column import DomainSource, Kind
+from core.schema.column import Kind
 from core.schema.form import Form
 from core.schema.schema import Schema
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
@@ -38,27 +38,16 @@ def test_a_function_and_its_command_plan_the_same(
     assert last_line(capsys.readouterr().out)["digest"] == plan.digest
 
 
-def test_a_plan_knows_what_these_people_bought_before(
+def test_a_plan_without_a_schema_learns_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "t.csv"
     sample_table(600).to_csv(file, index=False)
-    frame, options = api.read_table(file), {"buy": "all", "buy_share": 0.5, "settings": SETTINGS}
-    first = api.plan(frame, epsilon=8, **options)
-    api.synthesize(frame, epsilon=8, device="cpu", **options)
-    again = api.plan(frame, epsilon=8, **options)
-    assert first.budget.epsilon == 4.0 and again.budget.epsilon == 8.0  # nothing is left to buy
+    planned = api.plan(api.read_table(file), epsilon=8, settings=SETTINGS)
+    assert {"bounds", "lists"} <= {phase.name for phase in planned.phases}
     command = ["plan", str(file), "--model", "pearl", "--epsilon", "8", *FEW, "--json"]
-    assert main([*command, "--buy", "all", "--buy-share", "0.5"]) == 0
-    assert last_line(capsys.readouterr().out)["digest"] == again.digest
-
-
-def test_a_plan_is_refused_where_nobody_bought_what_it_needs() -> None:
-    frame = sample_table(300)
-    schema = api.schema(frame)
-    age = schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
-    with pytest.raises(ValueError, match="Nobody has bought"):
-        api.plan(frame, epsilon=1, schema=schema.replace(age))
+    assert main(command) == 0
+    assert last_line(capsys.readouterr().out)["digest"] == planned.digest
 
 
 def test_a_table_more_rows_of_it_and_a_schema_that_was_changed(tmp_path: Path, home: Path) -> None:
@@ -173,7 +162,6 @@ def test_one_odd_cell_of_a_frame_moves_no_other(
 
 
 REFUSED = {
-    "nobody declared": ({"epsilon": 1}, "nobody has declared"),
     "ε of zero": ({"epsilon": 0, "declare_public": True}, "above 0"),
     "no privacy": ({"epsilon": float("inf")}, "--without-privacy"),
     "no such option": ({"epsilon": 1, "epsilonn": 2}, "there is no option --epsilonn"),

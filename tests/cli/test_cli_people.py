@@ -67,7 +67,7 @@ def test_people_are_counted_and_protected(
 def test_without_a_key_a_persons_rows_are_paid_for(
     visits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ask = ["plan", visits, "--model", "pearl", "--epsilon", "2"]
+    ask = ["plan", visits, "--model", "pearl", "--epsilon", "2", "--declare-public"]
     alone, group = done(capsys, *ask), done(capsys, *ask, "--rows-per-person", "3")
     keyed = done(capsys, *ask, "--person", "patient", "--keep-out", "0.2")
     noise = [plan["phases"][0]["noise_multiplier"] for plan in (alone, group, keyed)]

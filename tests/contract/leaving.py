@@ -199,7 +199,9 @@ def _collected(store: RunStore, run_id: str) -> dict[str, bytes]:
     events = [(e.kind, e.data) for e in store.journal.events(run_id) if e.kind != "device"]
     found = {
         "certificate": export.certificate_text(timeless).encode(),
-        "dictionary": export.domain_dictionary(run.schema.domain()).to_csv(index=False).encode(),
+        "dictionary": export.domain_dictionary(run.schema.as_proposed().domain())
+        .to_csv(index=False)
+        .encode(),
         "outside.json": json.dumps(outside).encode(),
         "outside.html": page(outside, run.title, claim=certificate["claim"]).encode(),
         "events": json.dumps(events).encode(),
@@ -248,7 +250,7 @@ def _drawn(store: RunStore, run_id: str) -> dict[str, bytes]:
         found[f"code of {name}"] = repr(code).encode()
     facts = ShapeFacts.model_validate_json(found["facts of drawn.csv"])
     packed, drawn = io.BytesIO(), DrawnTable(exports.local("drawn.csv"), facts)
-    domain = run.schema.domain()
+    domain = run.schema.as_proposed().domain()
     export.pack(packed, [drawn], name="x.csv", domain=domain, certificate=timeless, escaped=True)
     with zipfile.ZipFile(packed) as archive:
         return found | {f"zip/{name}": archive.read(name) for name in archive.namelist()}

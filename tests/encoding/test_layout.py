@@ -176,8 +176,8 @@ def test_people_of_many_rows_are_binned_and_reuse_candidates() -> None:
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
-        ((Determines(source="code", result="label"),), "declare or buy which label each code"),
-        ((Combinations(names=("sex", "pregnant")),), "declare or buy which combinations"),
+        ((Determines(source="code", result="label"),), "declare or learn which label each code"),
+        ((Combinations(names=("sex", "pregnant")),), "declare or learn which combinations"),
         ((Combinations(names=("sex", "code"), allowed=(("x", "A"),)),), "does not have"),
         ((parse_rule("code <= start"),), "neither a number nor a date"),
         ((parse_rule("who <- code"),), "left out, text, an identifier"),

@@ -93,9 +93,15 @@ def load(_model: str, folder: Path) -> SavedModel:
 def plan_of(table: TableRecord, made: int) -> Plan:
     protection = Protection(groups=GROUPS, shift=0.0, certificate=0.2)
     budget = Budget(epsilon=4.0, delta=1e-6)
-    added = Certify(protection, budget).phases(table.schema.domain(), table.n, 1.0)
+    added = Certify(protection, budget).phases(table.schema.as_proposed().domain(), table.n, 1.0)
     plan = plan_fit(
-        TwoPart(), table.schema.domain(), table.n, budget, {}, added=added, attempts=made
+        TwoPart(),
+        table.schema.as_proposed().domain(),
+        table.n,
+        budget,
+        {},
+        added=added,
+        attempts=made,
     )
     return plan.model_copy(update={"protection": protection})
 

@@ -108,7 +108,7 @@ def test_a_debit_whose_connection_breaks_pays_once(store, table, counted):
                 other.exec_driver_sql(f"SELECT pg_terminate_backend({number}, 5000)")
 
     ledger = store.ledger
-    domain = table.schema.domain()
+    domain = table.schema.as_proposed().domain()
     written = []
 
     def notice(connection, _cursor, statement, *_more) -> None:

@@ -55,6 +55,7 @@ def zygote() -> Iterator[subprocess.Popen[str]]:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunStore]:
     with RunStore(Workspace(tmp_path_factory.mktemp("kills") / "home")) as opened:
         table = imports.import_frame(opened, sample_table(N), name="t", source="test")
+        tables.declare_all(opened, table)
         opened.attest(table.id)
         set_limit(opened, table.id, epsilon=100.0, delta=1e-3)
         yield opened
@@ -180,7 +181,8 @@ def tagged(tmp_path: Path) -> Iterator[RunStore]:
     """A table with a tagged column and groups enough for a certificate."""
     with RunStore(Workspace(tmp_path / "home")) as opened:
         table = imports.import_frame(opened, sample_table(1200), name="t", source="test")
-        tables.change_groups(opened, table, {table.columns[2]: "tagged"})
+        table = tables.change_groups(opened, table, {table.columns[2]: "tagged"})
+        tables.declare_all(opened, table)
         opened.attest(table.id)
         yield opened
 

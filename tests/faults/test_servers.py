@@ -152,7 +152,7 @@ def test_two_servers_delete_and_start_at_once(store, table) -> None:
 def test_two_servers_never_overspend_one_account(store, table) -> None:
     """Four releases at once want a limit that one of them fits into."""
     set_limit(store, table.id, epsilon=1.0, delta=1e-3)
-    plan, domain = toy_plan(table), table.schema.domain()
+    plan, domain = toy_plan(table), table.schema.as_proposed().domain()
     servers = [RunStore(store.workspace) for _ in range(4)]
     calls = [
         lambda i=i, server=server: pay(

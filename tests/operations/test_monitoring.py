@@ -107,7 +107,7 @@ def test_accounts_go_by_their_number(
     table: TableRecord,
 ) -> None:
     set_limit(store, table.id, epsilon=3.0)
-    domain, ledger = table.schema.domain(), store.ledger
+    domain, ledger = table.schema.as_proposed().domain(), store.ledger
     for epsilon, key in ((0.5, "a"), (0.25, "b"), (float("inf"), "c")):
         plan = toy_plan(table, epsilon=epsilon)
         account = table.account_id

@@ -72,7 +72,7 @@ def home_with_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("template") / "home"
     with runs.open_store(home) as store:
         record = imports.import_frame(store, sample_table(400), name=SAMPLE_NAME, source="test")
-        tables.change_target(store, record, SAMPLE_TARGET)
+        tables.declare_all(store, tables.change_target(store, record, SAMPLE_TARGET))
         store.attest(record.id)
     return home
 

@@ -43,7 +43,6 @@ def app(**query: str) -> AppTest:
 
 def test_the_main_line_by_buttons_alone(store):
     at = whole(press(app(), "Try the sample table"))
-    at = whole(at.checkbox[0].check().run())
     at = whole(press(at, "Plan a synthetic table"))
     (table,) = store.tables()
     assert at.title[0].value == "Plan" and at.query_params == {"table": table.id}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.models.events import Signal
+from core.privacy.discovery.open_domain import as_learned
 from core.runs.errors import RunStoreError
 from core.runs.records import TableRecord
 from core.runs.request import RunRequest
@@ -17,11 +17,10 @@ from core.runs.storage.access import set_access
 from core.runs.storage.reviews import notes
 from core.schema.column import Provenance
 from core.schema.person import Person
-from core.services import declarations, imports, planning, purchases, tables
+from core.services import declarations, imports, planning, tables
 from core.services import runs as run_service
 from core.services.sample_tables import sample_table
 from pages.server import guard
-from pages.tables import domain_source
 from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import button, buttons, finish, forget_statement, press, running, words
 from tests.pages.tables.test_account_choice import released
@@ -105,15 +104,13 @@ def widened(store, table: TableRecord) -> TableRecord:
     return store.save_schema(table.id, schema.model_copy(update={"columns": tuple(columns)}))
 
 
-def test_a_press_declares_only_what_stood_there(store, table, show, gone, monkeypatch):
+def test_a_press_declares_only_what_stood_there(store, table, show, gone):
     forget_statement(store, table)
-    # as where everything was set by hand: a press is all that declares it
-    monkeypatch.setattr(domain_source, "unbought", lambda schema: SimpleNamespace(names=()))
+    table = store.save_schema(table.id, as_learned(table.schema))  # no tick: a press is all
     at = show("tables", table=table.id)
     widened(store, table)
     press(at, "Plan a synthetic table")
     assert not store.attested(table.id) and not gone
-    monkeypatch.setattr(purchases, "to_buy", lambda store, table: table.schema)
     press(at, "Plan a synthetic table")
     assert store.attested(table.id) and gone
 
@@ -124,23 +121,6 @@ def test_a_statement_holds_for_the_schema_that_was_seen(store, table):
     widened(store, table)
     store.attest(table.id, seen)
     assert not store.attested(table.id)
-
-
-def test_a_press_buys_for_the_epsilon_that_stood_on_it(store, table, show, monkeypatch):
-    forget_statement(store, table)
-    paid: list[float] = []
-    monkeypatch.setattr(
-        purchases, "buy", lambda store, table, plan, schema, **_: paid.append(plan.budget.epsilon)
-    )
-    at = show("tables", table=table.id)
-    at.radio(key=f"way_{table.id}").set_value("buy").run()
-    (shown,) = [b for b in at.button if b.label.startswith("Buy bounds and categories")]
-    (epsilon,) = [n for n in at.number_input if n.label.startswith("ε to spend")]
-    epsilon.set_value(5.0)  # typed, and the button pressed before it says so
-    shown.click().run()
-    assert not paid
-    press(at, next(b for b in buttons(at) if b.startswith("Buy bounds and categories")))
-    assert paid == [5.0]
 
 
 def test_a_press_starts_only_the_plan_that_was_shown(store, table, show, gone):

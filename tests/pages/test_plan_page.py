@@ -95,7 +95,8 @@ def test_a_wrong_setting_is_a_plain_error(table, show, monkeypatch):
 
 
 def test_the_way_back_leads_to_the_table(store, table, show, gone):
-    age = table.schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
+    bare = {"source": DomainSource.DECLARED, "low": None}
+    age = table.schema["age"].model_copy(update=bare)
     store.save_schema(table.id, table.schema.replace(age))
     store.attest(table.id)
     at = whole(press(show("plan", table=table.id), "Back to the table"))

@@ -213,7 +213,7 @@ def test_the_switch_adds_a_phase_once_for_a_table(store, table, show):
     whole(button(at, "Train: spends ε = 1 of this table's budget").click().run())
     (run,) = store.runs(table.id)
     assert run.plan.phase(noisy_scores.ScoreCounts.name).share == noisy_scores.DEFAULT_SHARE
-    key = noisy_scores.cells_key(run.schema.domain(), run.plan.n)
+    key = noisy_scores.cells_key(run.schema.as_proposed().domain(), run.plan.n)
     cells = NoisyCells(key=key, n=400, noise_std=1.0, sizes=(1,), counts=(1.0,))
     released = store.artefacts(run.id).path(noisy_scores.ScoreCounts.artefact)
     released.parent.mkdir(parents=True, exist_ok=True)

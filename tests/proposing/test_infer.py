@@ -16,7 +16,7 @@ from core.proposing.kinds import infer_tally
 from core.proposing.propose import infer_schema
 from core.proposing.sentinels import SENTINELS
 from core.reading.tally import Tally
-from core.schema.column import DomainSource, Kind, Provenance, SchemaColumn
+from core.schema.column import Kind, Provenance, SchemaColumn
 from core.schema.labels import from_labels, from_numbers, to_labels, to_numbers
 from core.writing.tables import write_csv_parts
 from tests.reading.files import read_table
@@ -85,7 +85,7 @@ def test_constant_and_empty_columns() -> None:
     same = column([7] * 5)
     assert same.kind is Kind.CATEGORY and same.categories == ("7",) and "same" in same.note
     none = column([None] * 5, dtype="str")
-    assert none.source is DomainSource.DROP and "missing" in none.note
+    assert none.kind is Kind.TEXT and none.absent == 1.0 and "missing" in none.note
 
 
 def test_zero_inflated_amounts_get_a_spike_and_a_log_scale() -> None:

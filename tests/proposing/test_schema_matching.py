@@ -14,7 +14,7 @@ from core.proposing.propose import infer_schema
 from core.proposing.schema_matching import adopted, best_match, compare
 from core.reading.raw_cells import raw_frame
 from core.reading.typed_cells import typed_rows
-from core.schema.column import DomainSource, Kind, Provenance, Purchase, SchemaColumn, SchemaError
+from core.schema.column import DomainSource, Kind, Learned, Provenance, SchemaColumn, SchemaError
 from core.schema.form import Form
 from core.schema.labels import to_labels
 from core.schema.person import Person
@@ -125,15 +125,13 @@ def test_bounds_read_from_earlier_rows_are_nobodys_choice() -> None:
     assert adopted(infer_schema(august()), unstated)["ward"].provenance is Provenance.UNSTATED
 
 
-def test_what_other_people_bought_is_to_be_bought_again() -> None:
-    column = JULY["cost"].model_copy(update={"source": DomainSource.BOUGHT})
-    paid = Purchase(
-        entry="e", epsilon=0.1, epsilon_replace=0.2, delta=1e-7, domain=column.domain_digest
-    )
-    bought = JULY.replace(column.model_copy(update={"purchase": paid}))
-    assert bought["cost"].declared
-    taken = adopted(infer_schema(sample_table(90)), bought)
-    assert taken["cost"].source is DomainSource.BOUGHT and not taken["cost"].declared
+def test_what_other_people_learned_is_learned_again() -> None:
+    column = JULY["cost"].model_copy(update={"source": DomainSource.LEARNED})
+    mark = Learned(entry="e", epsilon=0.1, domain=column.domain_digest)
+    learned = JULY.replace(column.model_copy(update={"learned": mark}))
+    assert learned["cost"].declared
+    taken = adopted(infer_schema(sample_table(90)), learned)
+    assert taken["cost"].source is DomainSource.LEARNED and not taken["cost"].declared
 
 
 def test_the_most_alike_is_found_and_strangers_are_not() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 from sqlalchemy import select
 
 from core.models.planning import plan_fit
+from core.models.steps.discovery import DiscoverDomain
 from core.models.synthesizer import Synthesizer
+from core.privacy.discovery.open_domain import open_domain, planned_schema
 from core.privacy.plan import Budget, Plan
 from core.runs.execution import worker
 from core.runs.execution.launching.launcher import Launcher
@@ -26,8 +28,13 @@ PATIENCE = 40.0  # seconds; a worker starts in about 2 on a free core
 
 
 def toy_plan(table: TableRecord, *, epsilon: float = 1.0, **settings: float) -> Plan:
-    budget = Budget(epsilon=epsilon, delta=1e-6)
-    return plan_fit(toy.Toy(), table.schema.domain(), table.n, budget, dict(settings))
+    """A plan of the toy model, which learns what the table's schema leaves open."""
+    wanted, budget = open_domain(table.schema), Budget(epsilon=epsilon, delta=1e-6)
+    domain = planned_schema(table.schema, private=budget.private).domain()
+    discover = None
+    if wanted.names and budget.private:
+        discover = DiscoverDomain.of(wanted, budget).without_second_look
+    return plan_fit(toy.Toy(), domain, table.n, budget, dict(settings), discover=discover)
 
 
 def until(check: Callable[[], bool]) -> None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from core.encoding.codec import Codec
 from core.encoding.layout.layout import Layout
 from core.importing.apart import Request, read_apart
-from core.privacy.discovery.unbought import as_bought
+from core.privacy.discovery.open_domain import as_learned, without_proposals
 from core.privacy.mechanisms.histograms import bins_of
 from core.proposing.kinds import infer_tally
 from core.proposing.misfits import misfits
@@ -252,9 +252,9 @@ def test_large_whole_numbers_are_kept_or_refused() -> None:
     assert back.tolist() == series.tolist()
 
 
-def test_buying_forgets_codes_that_rows_proposed() -> None:
+def test_learning_forgets_codes_that_rows_proposed() -> None:
     proposed = SchemaColumn(**CODED.fields()).as_proposed()
-    bare = as_bought(Schema(columns=(proposed,)))["age"]
+    bare = without_proposals(as_learned(Schema(columns=(proposed,))))["age"]
     assert bare.codes == () and bare.form is not None and bare.form.absent == "?"
 
 

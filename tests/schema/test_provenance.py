@@ -96,7 +96,8 @@ def test_a_domain_column_has_no_room_for_more() -> None:
     """Whoever adds a field decides here whether it may leave."""
     assert set(DomainColumn.model_fields) == {
         "name", "kind", "missing", "source", "low", "high", "step", "scale", "spikes",
-        "categories", "other", "dtype", "date_format", "pattern", "form", "provenance", "purchase",
+        "categories", "other", "dtype", "date_format", "pattern", "form", "absent",
+        "provenance", "learned", "reference",
     }  # fmt: skip
-    inside = {"note", "proposal", "purchase"}
+    inside = {"note", "proposal", "learned", "reference"}
     assert set(SchemaColumn.model_fields) - set(Column.model_fields) == inside

@@ -12,7 +12,6 @@ from core.cli.common import claim_words
 from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Budget, Guarantee, Plan
 from core.runs.execution.privacy_certificate import make_privacy_certificate
-from core.schema.column import Purchase
 from core.schema.rounding_up import round_up
 
 FORMS = (".3g", ".4g", ".2g", ".0e", ".1e", ".2f", ".3f")
@@ -51,5 +50,3 @@ def test_no_words_say_less_than_the_claim() -> None:
         table="t", plan=plan, executed=(), guarantee=claim, rows=1, debit=paid
     )
     assert certificate["claim"] == "ε = 1.001, δ = 1.01e-06"
-    bought = Purchase(entry="1-a", epsilon=0.10004, epsilon_replace=0.2, delta=1e-7, domain="")
-    assert "cost ε 0.1001 in total" in bought.words

@@ -122,6 +122,8 @@ def test_rare_values_are_counted_where_they_are_declared(store, table):
     assert tables.dangers(table) == [] and tables.rare_words(table) == {}
     names = store.load_frame(table.id)["visit_id"].tolist()
     lone = change_kind(store, table, "visit_id", Kind.CATEGORY)  # each names one visit
+    assert tables.dangers(lone) == []  # a run learns the list, and finds none of them
+    lone = tables.declare_all(store, lone)
     (words,) = tables.dangers(lone)
     assert "200 of 200 values belong to one row each" in words
     assert tables.rare_words(lone) == {"visit_id": "200 of 200, 200 of one row"}

@@ -115,7 +115,7 @@ def test_the_grid_is_plain_cells():
     assert grid.loc["visit_date", "to"] == "2023-12-31"
     assert grid.loc["ward", "values"] == "6 listed" and grid.loc["ward", "scale"] == "—"
     assert grid.loc["cost", "scale"] == "heavy tail"
-    assert set(grid["keep"]) == {"keep"}
+    assert set(grid["keep"]) == {"declare", "make up"}
 
 
 def test_an_emptied_bound_is_undeclared_and_scale_follows():

@@ -1,1 +1,1 @@
-"""Buying a schema: bounds, atoms, lists and mappings, released with noise before any plan."""
+"""Learning a domain: bounds, atoms, lists and mappings, released with noise as a run begins."""

@@ -5,27 +5,41 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.message import Message
 from core.privacy.discovery.grids import PublicGrid, grid_of
+from core.privacy.discovery.open_domain import known_labels
 from core.privacy.discovery.planning import BOUNDS, LISTS, Levels, complete
 from core.privacy.discovery.raw_rows import Keys
-from core.privacy.discovery.unbought import known_labels
 from core.proposing.kinds import scale_order
 from core.proposing.rare import OTHER
-from core.schema.column import MAX_CATEGORIES, Column, DomainSource, Kind, SchemaColumn
+from core.schema.column import MAX_CATEGORIES, Column, Kind, Learned, SchemaColumn
 from core.schema.round_bounds import round_bounds, rung, whole_years
 from core.schema.rules.rules import Combinations, Determines
 
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
+LOOK_AHEAD = 3  # bins that bounds may reach at once: a power of ten
+BEYOND_NOISE = 3.0  # standard errors from which on a list is taken to lack some labels
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 Counts = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ListCounts:
+    """Noisy counts of a listed column's states, which the model needs too.
+
+    Attributes:
+      counts: float64 [states]: of each label, then of missing cells where there may be any.
+      std: float64 [states], standard deviations of the counts.
+    """
+
+    counts: Counts
+    std: Counts
 
 
 @dataclass(frozen=True)
@@ -48,11 +62,12 @@ class FirstLook:
     outside: tuple[float, float]
 
 
-def first_look(column: Column, counts: Counts, levels: Levels, n: int) -> FirstLook | None:
-    """Read the noisy counts of a column's grid; None where nothing was found in it.
+def first_look(column: Column, counts: Counts, levels: Levels, n: int) -> FirstLook:
+    """Read the noisy counts of a column's grid.
 
     Bins above `levels.cell` are found, and from the outermost ones on their neighbours above
-    `levels.neighbour`; whatever lies between two found ones is inside.
+    `levels.neighbour`; whatever lies between two found ones is inside. Where noise hides all bins,
+    the largest one is taken, so that no column is lost.
     """
     grid = grid_of(column)
     bins, atom_counts = counts[1 : grid.bins + 1], counts[grid.bins + 2 : -1]
@@ -62,13 +77,17 @@ def first_look(column: Column, counts: Counts, levels: Levels, n: int) -> FirstL
     ]
     seeds = np.flatnonzero(bins > levels.cell)
     if not len(seeds) and not found:
-        return None
-    first, last = (int(seeds[0]), int(seeds[-1])) if len(seeds) else (0, -1)
-    while len(seeds) and first > 0 and bins[first - 1] > levels.neighbour:
-        first -= 1
-    while len(seeds) and last < grid.bins - 1 and bins[last + 1] > levels.neighbour:
-        last += 1
-    ends = [*found, *((grid.edges[first], grid.edges[last + 1]) if len(seeds) else ())]
+        largest = int(np.argmax([*bins, *atom_counts]))
+        seeds = np.array([largest] if largest < len(bins) else [], dtype=np.int64)
+        found = [] if largest < len(bins) else [grid.atoms[largest - len(bins)]]
+    around = [*seeds.tolist(), *(_bin_of(grid, atom) for atom in found)]
+    zero = _bin_of(grid, 0.0) if grid.atoms else -1  # dates have no sign
+    first = _reach(bins, min(around), zero if min(around) >= zero else 0, levels.neighbour)
+    last = _reach(
+        bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, levels.neighbour
+    )
+    apart = not len(seeds) and (first, last) == (min(around), max(around))
+    ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1]))]
     missing = bool(counts[-1] > levels.missing[BOUNDS])
     inside = [*bins[first : last + 1], *atom_counts, *([counts[-1]] if missing else [])]
     return FirstLook(
@@ -80,6 +99,30 @@ def first_look(column: Column, counts: Counts, levels: Levels, n: int) -> FirstL
         heavy=_heavy(grid, bins, first, last, found=found, atom_counts=atom_counts),
         outside=_rest(inside, levels.std[BOUNDS], n),
     )
+
+
+def _bin_of(grid: PublicGrid, value: float) -> int:
+    """The bin that a value would lie in, were it no atom."""
+    place = int(np.searchsorted(grid.edges, value, side="right")) - 1
+    return min(max(place, 0), grid.bins - 1)
+
+
+def _reach(bins: Counts, start: int, end: int, neighbour: float) -> int:
+    """The last bin from `start` towards `end` that records seem to lie in.
+
+    A bin beside what was found counts at `neighbour`, and so do two or three together, at as many
+    standard deviations of their sum. Bounds do not reach across zero so: amounts seldom change
+    their sign, and where they do, enough records say it.
+    """
+    at, step = start, 1 if end > start else -1
+    while at != end:
+        ahead = [at + step * i for i in range(1, min(LOOK_AHEAD, abs(end - at)) + 1)]
+        sums = np.cumsum(bins[ahead])
+        beyond = np.flatnonzero(sums > neighbour * np.sqrt(1.0 + np.arange(len(sums))))
+        if not len(beyond):
+            break
+        at = ahead[int(beyond[-1])]
+    return at
 
 
 def _rest(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:
@@ -132,7 +175,7 @@ def bounded(
         error=1.96 * error,
         cut=cut,
     )
-    return column.model_copy(
+    found = column.model_copy(
         update={
             "low": low,
             "high": high,
@@ -144,6 +187,7 @@ def bounded(
             "note": note,
         }
     )
+    return _as_learned(found, share, error)
 
 
 def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, float]:
@@ -165,19 +209,13 @@ def _narrowed(look: FirstLook, fine: Counts, levels: Levels, *, step: float) -> 
     return min([low, *look.atoms]), max([high, *look.atoms])
 
 
-def left_out(column: SchemaColumn) -> SchemaColumn:
-    """The column where nothing was found: it is dropped."""
-    note = "Nothing in it is held by enough records to be found; it is left out."
-    change: dict[str, Any] = {"source": DomainSource.DROP, "note": note}
-    return column.model_copy(update=change)
-
-
 def listed(
     column: SchemaColumn, keys: Keys, counts: Counts, levels: Levels, n: int
-) -> SchemaColumn:
-    """The column with its list, sorted; dropped where no label was found or known.
+) -> tuple[SchemaColumn, ListCounts]:
+    """The column with its list, sorted, and the counts of its states.
 
     `keys` are every label that occurs, the known ones first; the last count is of missing cells.
+    Where no label was found or known, all become OTHER: the column keeps its missing cells.
     """
     known = len(known_labels(column))
     missing = bool(counts[-1] > levels.missing[LISTS])
@@ -185,35 +223,62 @@ def listed(
     if complete(column):
         passed = []
     passed = sorted(passed, key=lambda i: -counts[i])[: MAX_CATEGORIES - 1 - known]
-    shown = [*range(known), *passed]
-    if not shown:
-        return left_out(column)
+    shown = [i for i in (*range(known), *passed) if keys[i][0] != OTHER]
     inside = [counts[i] for i in shown] + ([counts[-1]] if missing else [])
     share, error = _rest(inside, levels.std[LISTS], n)
-    labels, kind = _ordered([keys[i][0] for i in shown if keys[i][0] != OTHER], column.kind)
-    # a label that is no number would turn a column of numbers into text
-    numbers = not column.dtype.lower().startswith(("str", "obj", "cat"))
-    closed = complete(column) or (numbers and share <= 2.0 * error)
+    labels, kind = _ordered([keys[i][0] for i in shown], column.kind)
+    closed = complete(column) or (bool(labels) and share <= BEYOND_NOISE * error)
+    of = {keys[i][0]: float(counts[i]) for i in shown}
+    each = [of[label] for label in labels] + ([] if closed else [n - math.fsum(inside)])
+    std = [levels.std[LISTS]] * len(labels)
+    std += [] if closed else [levels.std[LISTS] * math.sqrt(max(1, len(inside)))]
     if closed:
         rest = Message("they get another value")
     else:
         labels, rest = (*labels, OTHER), Message("they become {other}", other=OTHER)
     if kind is Kind.BOOLEAN and not complete(column):
         kind = Kind.CATEGORY
-    return column.model_copy(
+    note = Message(
+        "About {share:.1%} (± {error:.1%}) of the records have no listed value: {rest}.",
+        share=share,
+        error=1.96 * error,
+        rest=rest,
+    )
+    found = column.model_copy(
         update={
             "kind": kind,
             "categories": labels,
             "other": None if closed else OTHER,
             "missing": missing,
-            "note": Message(
-                "About {share:.1%} (± {error:.1%}) of the records have no listed value: {rest}.",
-                share=share,
-                error=1.96 * error,
-                rest=rest,
-            ),
+            "note": note,
         }
     )
+    if missing:
+        each, std = [*each, float(counts[-1])], [*std, levels.std[LISTS]]
+    states = ListCounts(np.array(each), np.array(std))
+    return _as_learned(found, share, error, known=known), states
+
+
+def with_absent(column: SchemaColumn, missing: float, levels: Levels, n: int) -> SchemaColumn:
+    """A made-up column with its share of missing cells, by a noisy count of them."""
+    share = min(1.0, missing / n) if missing > levels.missing[LISTS] else 0.0
+    change = {"missing": share > 0.0, "absent": share}
+    found = column.model_copy(update=change)
+    return found.model_copy(update={"learned": Learned(domain=found.domain_digest)})
+
+
+def made_up(column: SchemaColumn, absent: float) -> SchemaColumn:
+    """A list in which no label was found, with made-up values instead."""
+    change = {"kind": Kind.TEXT, "categories": None, "other": None, "absent": absent}
+    return column.model_copy(update=change)
+
+
+def _as_learned(
+    column: SchemaColumn, outside: float, error: float, *, known: int = 0
+) -> SchemaColumn:
+    """The column, with its domain recorded as learned in this run."""
+    learned = Learned(domain=column.domain_digest, known=known, outside=outside, error=error)
+    return column.model_copy(update={"learned": learned})
 
 
 def _ordered(labels: list[str], kind: Kind) -> tuple[tuple[str, ...], Kind]:
@@ -238,7 +303,7 @@ def settled_rule(
     passed = [i for i in range(len(keys)) if counts[i] > levels.label]
     if isinstance(rule, Combinations):
         allowed = tuple(sorted(keys[i] for i in passed))
-        return rule.model_copy(update={"allowed": allowed, "bought": True})
+        return rule.model_copy(update={"allowed": allowed, "learned": True})
     ascending = sorted(passed, key=lambda i: counts[i])
     mapping = {keys[i][0]: keys[i][1] for i in ascending}  # the largest count comes last
-    return rule.model_copy(update={"mapping": dict(sorted(mapping.items())), "bought": True})
+    return rule.model_copy(update={"mapping": dict(sorted(mapping.items())), "learned": True})

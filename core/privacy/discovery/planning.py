@@ -1,4 +1,4 @@
-"""What buying a schema costs and what it can find: from public numbers alone."""
+"""What learning a domain costs and what it can find: from public numbers alone."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import math
 from dataclasses import dataclass
 
 from core.message import Message
+from core.privacy.accounting.split import noise_for_share
 from core.privacy.discovery.grids import FINE_BINS, grid_of
+from core.privacy.discovery.open_domain import OpenDomain, known_labels
 from core.privacy.discovery.thresholds import cell_threshold, label_threshold
-from core.privacy.discovery.unbought import Unbought, known_labels
-from core.privacy.ledger.entries import PURCHASE
 from core.privacy.mechanisms.noise import grid_and_scale
-from core.privacy.plan import Budget, Phase, Plan
-from core.privacy.planning import planned
-from core.schema.column import Kind, SchemaColumn, SchemaError
-from core.schema.person import Person
+from core.privacy.plan import Phase, Plan
+from core.schema.column import Kind, SchemaColumn
 
-BOUNDS, LISTS, FINE = "bounds", "lists", "second look"  # names of phases
+BOUNDS, LISTS, FINE = PHASES = "bounds", "lists", "second look"  # names of phases
 FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them twice
 TOLERATED = 0.0025  # of the records, that a second look may cut off at either end
-_WEIGHTS = {BOUNDS: 1.0, LISTS: 2.0, FINE: 0.5}  # of one column: labels are thinner than ranges
-NEIGHBOUR_DOUBT = 0.05  # chance that bounds reach one cell too far at either end
+# shares of one column: a label needs more than a range does, which is found between round numbers
+_WEIGHTS = {BOUNDS: 0.5, LISTS: 1.5, FINE: 0.25}
+NEIGHBOUR_DOUBT = 0.01  # chance that bounds reach one cell too far at either end
 _SURE = 2.0  # standard deviations that a second look leaves room for
 
 
@@ -44,8 +43,8 @@ class Levels:
     tolerated: float
 
     @classmethod
-    def of(cls, plan: Plan, wanted: Unbought) -> Levels:
-        """The levels of a plan that `plan_schema` made."""
+    def of(cls, plan: Plan, wanted: OpenDomain) -> Levels:
+        """The levels of a plan that holds `discovery_phases` of what is wanted."""
         counts = _histograms(wanted)
         multiplier = {phase.name: phase.noise_multiplier for phase in plan.phases}
         keys = most_keys(wanted, plan.n, plan.most_rows) + 1
@@ -55,10 +54,10 @@ class Levels:
             name: _std(multiplier.get(name, 0.0), counts[name], cells_each[name], plan.n)
             for name in _WEIGHTS
         }
-        columns = len(wanted.numeric) + len(wanted.listed)
+        columns = len(wanted.numeric) + len(wanted.listed) + len(wanted.made_up)
         missing = {name: cell_threshold(std[name], columns) for name in (BOUNDS, LISTS)}
         label = math.inf
-        if plan.failure:
+        if LISTS in multiplier and _open_lists(wanted):
             # rows that nobody can put together count one each, so of one person's all weights and
             # the noise are so many times those of rows that were
             failure, times = plan.phase(LISTS).failure, plan.rows_of_one
@@ -85,7 +84,7 @@ class Levels:
         return bins
 
 
-def most_keys(wanted: Unbought, n: int, rows: int) -> int:
+def most_keys(wanted: OpenDomain, n: int, rows: int) -> int:
     """A public bound on the keys of one list, of n units with at most so many rows: all differ."""
     return n * rows + max((len(column.categories or ()) for column in wanted.listed), default=0)
 
@@ -107,81 +106,48 @@ def complete(column: SchemaColumn) -> bool:
     return column.kind is Kind.BOOLEAN and bool(known_labels(column))
 
 
-def _open_lists(wanted: Unbought) -> int:
+def _open_lists(wanted: OpenDomain) -> int:
     return sum(not complete(column) for column in wanted.listed) + len(wanted.rules)
 
 
-def _histograms(wanted: Unbought) -> dict[str, int]:
-    numeric, lists = len(wanted.numeric), len(wanted.listed) + len(wanted.rules)
+def _histograms(wanted: OpenDomain) -> dict[str, int]:
+    numeric = len(wanted.numeric)
+    lists = len(wanted.listed) + len(wanted.rules) + len(wanted.made_up)
     return {BOUNDS: numeric, LISTS: lists, FINE: numeric}
 
 
-def plan_schema(wanted: Unbought, n: int, budget: Budget, *, unit: Person | None = None) -> Plan:
-    """The private accesses that buy a schema; touches no data.
+def discovery_phases(
+    wanted: OpenDomain, scale: float, *, each: float, failure: float, fine: bool
+) -> tuple[Phase, ...]:
+    """The private accesses that learn what is wanted; touches no data.
 
-    Bounds and lists share the budget by the number of columns. The second look at numbers is
-    planned where its noise is small enough to cut anything off.
-
-    Raises:
-      SchemaError: nothing is to be bought, or so much noise is needed that nothing could be found.
-      ValueError: the budget is out of range.
+    Args:
+      scale: of all noise; the budget's precision is 1/scale².
+      each: the share of it that a list gets, in (0, 1].
+      failure: the probability that a label is shown which one unit alone holds.
+      fine: whether a second look is taken at numbers, see `second_look_helps`.
     """
-    if not budget.private:
-        raise ValueError("Without differential privacy nothing is bought; declare the domains.")
-    if not wanted.names:
-        raise SchemaError("Nothing is to be bought: every domain is declared or bought already.")
-    plan = _planned(wanted, n, budget, unit, fine=bool(wanted.numeric))
-    levels = Levels.of(plan, wanted)
-    if wanted.numeric and 2.0 * _SURE * levels.std[FINE] > levels.tolerated:
-        plan = _planned(wanted, n, budget, unit, fine=False)
-        levels = Levels.of(plan, wanted)
-    needed = {
-        Message("a label"): levels.label if _open_lists(wanted) else 0.0,
-        Message("a range of numbers"): levels.cell if wanted.numeric else 0.0,
-    }
-    for what, count in needed.items():
-        if count >= n:
-            raise SchemaError(
-                Message(
-                    "With ε {epsilon:.3g}, {what} is found only if about {count:,.0f} records have "
-                    "it, and there are {n:,}. Nothing was spent. Use a larger share of the budget, "
-                    "buy fewer columns, or declare domains that are known without the rows.",
-                    epsilon=budget.epsilon,
-                    what=what,
-                    count=count,
-                    n=n,
-                )
-            )
-    return plan
-
-
-def _planned(wanted: Unbought, n: int, budget: Budget, unit: Person | None, *, fine: bool) -> Plan:
     counts = _histograms(wanted)
     if not fine:
         counts[FINE] = 0
-    weights = {name: _WEIGHTS[name] * count for name, count in counts.items() if count}
-    total = sum(weights.values())
-    failure = FAILURES * budget.delta if _open_lists(wanted) else 0.0
-
-    def phases(scale: float) -> tuple[Phase, ...]:
-        return tuple(
-            Phase(
-                name=name,
-                title=_TITLES[name],
-                what=_WHAT[name],
-                share=weight / total,
-                noise_multiplier=scale * math.sqrt(total / weight),
-                failure=failure if name == LISTS else 0.0,
-            )
-            for name, weight in weights.items()
+    return tuple(
+        Phase(
+            name=name,
+            title=_TITLES[name],
+            what=_WHAT[name],
+            share=min(1.0, each * _WEIGHTS[name] * count),
+            noise_multiplier=noise_for_share(scale, each * _WEIGHTS[name] * count),
+            failure=failure if name == LISTS and _open_lists(wanted) else 0.0,
         )
+        for name, count in counts.items()
+        if count
+    )
 
-    plan = planned(PURCHASE, n, budget, phases, unit=unit)
-    settings = {
-        "columns": [column.name for column in (*wanted.numeric, *wanted.listed)],
-        "rules": [rule.text for rule in wanted.rules],
-    }
-    return plan.model_copy(update={"settings": settings})
+
+def second_look_helps(plan: Plan, wanted: OpenDomain) -> bool:
+    """Whether the noise of a planned second look is small enough to cut anything off."""
+    levels = Levels.of(plan, wanted)
+    return 2.0 * _SURE * levels.std[FINE] <= levels.tolerated
 
 
 _TITLES = {BOUNDS: "Bounds of numbers", LISTS: "Lists of labels", FINE: "Bounds, a second look"}
@@ -200,17 +166,21 @@ _WHAT = {
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a purchase will say of a column or rule, as far as public numbers tell."""
+    """What a run will learn of a column or rule, as far as public numbers tell."""
 
     name: str
     share: float
     words: str
 
 
-def forecasts(plan: Plan, wanted: Unbought) -> tuple[Forecast, ...]:
-    """One line for each column and rule of a plan that `plan_schema` made."""
+def forecasts(plan: Plan, wanted: OpenDomain) -> tuple[Forecast, ...]:
+    """One line for each open column and rule, by a plan that holds their `discovery_phases`."""
     levels, counts = Levels.of(plan, wanted), _histograms(wanted)
-    shares = {phase.name: phase.share / counts[phase.name] for phase in plan.phases}
+    shares = {
+        phase.name: phase.share / counts[phase.name]
+        for phase in plan.phases
+        if counts.get(phase.name)
+    }
     numeric = shares.get(BOUNDS, 0.0) + shares.get(FINE, 0.0)
     ranges = Message(
         "bounds on round numbers: a range between two is found if about {cell} lie in it, or "
@@ -227,6 +197,9 @@ def forecasts(plan: Plan, wanted: Unbought) -> tuple[Forecast, ...]:
                 "a label is listed if about {records} have it; the rest becomes OTHER",
                 records=needed,
             )
+        lines.append(Forecast(column.name, shares[LISTS], words))
+    for column in wanted.made_up:
+        words = "values are made up; only the share of missing cells is learned"
         lines.append(Forecast(column.name, shares[LISTS], words))
     for rule in wanted.rules:
         words = Message(

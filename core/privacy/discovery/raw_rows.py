@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.privacy.discovery.unbought import Unbought, known_labels
+from core.privacy.discovery.open_domain import OpenDomain, known_labels
 from core.schema.labels import to_labels, to_numbers
 
+THERE = ("there",)  # key of a made-up cell that is not missing
 Keys = tuple[tuple[str, ...], ...]  # what one histogram counts: labels, or combinations of them
 
 
@@ -53,17 +54,19 @@ class RawRows:
         )
 
 
-def read_raw(rows: pd.DataFrame, wanted: Unbought) -> tuple[RawRows, tuple[Keys, ...]]:
-    """The cells that something is to be bought of, and the keys of each list.
+def read_raw(rows: pd.DataFrame, wanted: OpenDomain) -> tuple[RawRows, tuple[Keys, ...]]:
+    """The cells that something is to be learned of, and the keys of each list.
 
-    Listed columns come first, then rules; of each the keys that are known without rows, then all
-    others in the order they occur.
+    Listed columns come first, then made-up ones, of which it is counted whether cells are there,
+    then rules; of each the keys that are known without rows, then all others in the order they
+    occur.
     """
     numbers = [to_numbers(rows[column.name], column) for column in wanted.numeric]
     lists = [
         _key_indices([rows[column.name]], tuple((label,) for label in known_labels(column)))
         for column in wanted.listed
     ]
+    lists += [_key_indices([_there(rows[one.name])], (THERE,)) for one in wanted.made_up]
     lists += [_key_indices([rows[name] for name in rule.columns], ()) for rule in wanted.rules]
     return (
         RawRows(
@@ -72,6 +75,11 @@ def read_raw(rows: pd.DataFrame, wanted: Unbought) -> tuple[RawRows, tuple[Keys,
         ),
         tuple(keys for _, keys in lists),
     )
+
+
+def _there(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """One label for all cells that hold something."""
+    return pd.Series(THERE[0], index=cells.index, dtype="str").where(to_labels(cells).notna())
 
 
 def _side_by_side(columns: Sequence[NDArray[Any]], n: int, dtype: type) -> NDArray[Any]:

@@ -1,7 +1,8 @@
-"""release_schema: buy bounds, lists and mappings from raw rows, as planned and no more."""
+"""release_domain: learn bounds, lists and mappings from raw rows, as planned and no more."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,48 +12,79 @@ from core.encoding.person_rows import PersonRows, kept_rows, number_people
 from core.privacy.discovery.choosing import (
     Counts,
     FirstLook,
+    ListCounts,
     bounded,
     first_look,
-    left_out,
     listed,
+    made_up,
     settled_rule,
+    with_absent,
 )
 from core.privacy.discovery.grids import PublicGrid, grid_of, linear_grid
+from core.privacy.discovery.open_domain import OpenDomain
 from core.privacy.discovery.planning import BOUNDS, FINE, LISTS, Levels, most_keys
 from core.privacy.discovery.raw_rows import Keys, read_raw
-from core.privacy.discovery.unbought import Unbought
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
+from core.proposing.rare import OTHER
 from core.schema.column import SchemaColumn
 from core.schema.labels import to_labels
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines
-from core.schema.schema import Domain
+from core.schema.schema import Domain, Schema
 
 _NOWHERE = PublicGrid((0.0, 1.0))  # of a column that no second look is taken at
 
 
 @dataclass(frozen=True)
 class Released:
-    """What was bought; all of it is public. A column in which nothing was found is dropped."""
+    """What was learned; all of it is public.
+
+    Attributes:
+      columns: with their domains, numeric ones first.
+      rules: with their mappings or combinations.
+      counts: of the states of listed columns, by name.
+    """
 
     columns: tuple[SchemaColumn, ...]
     rules: tuple[Determines | Combinations, ...]
+    counts: Mapping[str, ListCounts]
+
+    def schema(self, schema: Schema) -> Schema:
+        """The schema with all that was learned.
+
+        A list in which no label was found gets made-up values, unless something rests on it.
+        """
+        for column in self.columns:
+            schema = schema.replace(column)
+        ruled = {name for rule in schema.rules for name in rule.columns}
+        of_person = () if schema.person is None else schema.person.named
+        needed = {schema.target, *ruled, *of_person}
+        empty = [c for c in self.columns if c.categories == (OTHER,) and c.name not in needed]
+        if {c.name for c in empty} >= {c.name for c in schema.columns if c.modelled}:
+            empty = empty[1:]  # something is left to model
+        for column in empty:
+            states = self.counts[column.name].counts
+            share = float(states[-1] / max(states.sum(), 1.0)) if column.missing else 0.0
+            schema = schema.replace(made_up(column, min(1.0, max(0.0, share))))
+        settled = {rule.text: rule for rule in self.rules}
+        rules = tuple(settled.get(rule.text, rule) for rule in schema.rules)
+        return schema.model_copy(update={"rules": rules})
 
 
-def release_schema(
+def release_domain(
     rows: pd.DataFrame,
-    wanted: Unbought,
+    wanted: OpenDomain,
     plan: Plan,
     meter: Meter,
     *,
     noise_source: NoiseSource | None = None,
 ) -> Released:
-    """Carry out a plan that `plan_schema` made for what is wanted; only that is looked at.
+    """Carry out the `discovery_phases` of a plan for what is wanted; only that is looked at.
 
     Raises:
       UnplannedReleaseError: the plan is for something else, or was carried out before.
@@ -64,12 +96,12 @@ def release_schema(
     )
     levels = Levels.of(plan, wanted)
     numeric = _numeric(table, wanted, levels) if wanted.numeric else ()
-    lists, rules = _lists(table, wanted, keys, levels) if keys else ((), ())
-    return Released(columns=(*numeric, *lists), rules=rules)
+    lists, rules, counts = _lists(table, wanted, keys, levels) if keys else ((), (), {})
+    return Released(columns=(*numeric, *lists), rules=rules, counts=counts)
 
 
 def _put_together(
-    rows: pd.DataFrame, wanted: Unbought, unit: Person | None
+    rows: pd.DataFrame, wanted: OpenDomain, unit: Person | None
 ) -> tuple[pd.DataFrame, PersonRows | None]:
     if unit is None or not unit.grouped:
         return rows, None
@@ -83,7 +115,7 @@ def _counts(table: PrivateTable, phase: str, mechanism: Mechanism) -> Counts:
     return np.asarray(table.release(phase, mechanism).numpy(), dtype=np.float64)
 
 
-def _numeric(table: PrivateTable, wanted: Unbought, levels: Levels) -> tuple[SchemaColumn, ...]:
+def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> tuple[SchemaColumn, ...]:
     grids = tuple(grid_of(column) for column in wanted.numeric)
     counts = _counts(table, BOUNDS, CellCounts(grids))
     parts = np.split(counts, np.cumsum([grid.size for grid in grids])[:-1])
@@ -93,16 +125,15 @@ def _numeric(table: PrivateTable, wanted: Unbought, levels: Levels) -> tuple[Sch
     ]
     fine = _second_look(table, looks) if levels.std[FINE] else [None] * len(looks)
     return tuple(
-        left_out(column) if look is None else bounded(column, look, again, levels, table.n)
+        bounded(column, look, again, levels, table.n)
         for column, look, again in zip(wanted.numeric, looks, fine, strict=True)
     )
 
 
-def _second_look(table: PrivateTable, looks: list[FirstLook | None]) -> list[Counts | None]:
-    """Counts within what was found, by column; None for one in which nothing or one value was."""
+def _second_look(table: PrivateTable, looks: list[FirstLook]) -> list[Counts | None]:
+    """Counts within what was found, by column; None for one in which one value was."""
     grids = tuple(
-        linear_grid(look.low, look.high) if look and look.low < look.high else _NOWHERE
-        for look in looks
+        linear_grid(look.low, look.high) if look.low < look.high else _NOWHERE for look in looks
     )
     counts = _counts(table, FINE, CellCounts(grids))
     parts = np.split(counts, np.cumsum([grid.size for grid in grids])[:-1])
@@ -113,20 +144,25 @@ def _second_look(table: PrivateTable, looks: list[FirstLook | None]) -> list[Cou
 
 
 def _lists(
-    table: PrivateTable, wanted: Unbought, keys: tuple[Keys, ...], levels: Levels
-) -> tuple[tuple[SchemaColumn, ...], tuple[Determines | Combinations, ...]]:
+    table: PrivateTable, wanted: OpenDomain, keys: tuple[Keys, ...], levels: Levels
+) -> tuple[tuple[SchemaColumn, ...], tuple[Determines | Combinations, ...], dict[str, ListCounts]]:
     lengths = tuple(len(own) for own in keys)
     most = most_keys(wanted, table.n, table.plan.most_rows)
     counts = _counts(table, LISTS, LabelCounts(lengths, most))
     parts = np.split(counts, np.cumsum([length + 1 for length in lengths])[:-1])
+    lists = [
+        listed(column, own, part, levels, table.n)
+        for column, own, part in zip(wanted.listed, keys, parts, strict=False)
+    ]
     columns = len(wanted.listed)
-    return (
-        tuple(
-            listed(column, own, part, levels, table.n)
-            for column, own, part in zip(wanted.listed, keys, parts, strict=False)
-        ),
-        tuple(
-            settled_rule(rule, own, part, levels)
-            for rule, own, part in zip(wanted.rules, keys[columns:], parts[columns:], strict=True)
-        ),
+    made_up = [
+        with_absent(column, float(part[-1]), levels, table.n)
+        for column, part in zip(wanted.made_up, parts[columns:], strict=False)
+    ]
+    columns += len(made_up)
+    rules = tuple(
+        settled_rule(rule, own, part, levels)
+        for rule, own, part in zip(wanted.rules, keys[columns:], parts[columns:], strict=True)
     )
+    found = (*(one for one, _ in lists), *made_up)
+    return found, rules, {one.name: states for one, states in lists}

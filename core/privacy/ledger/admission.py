@@ -70,9 +70,10 @@ def admit(
     if plan.failure and admitted(known, epsilon=epsilon, delta=delta, rho=rho):
         raise OverBudgetError(
             Message(
-                "Buying lists needs a part of these people's δ that must be set aside before "
+                "Learning lists needs a part of these people's δ that must be set aside before "
                 "their first release. It was not set aside, or it is used up. Nothing was spent. "
-                "Declare the lists public, drop their columns, or buy only bounds."
+                "Use what an earlier run learned, declare the lists public, or leave their columns "
+                "out."
             )
         )
     left = left_of(known)

@@ -14,8 +14,6 @@ from core.message import Text as SavedText
 from core.privacy.ledger.chain import seal
 from core.schema.person import Unit
 
-PURCHASE = "schema"  # what stands for a model where bounds and lists were bought
-
 entries_table = Table(
     "ledger",
     MetaData(),
@@ -80,11 +78,6 @@ class Entry(BaseModel):
     def private(self) -> bool:
         """Whether any differential privacy is claimed."""
         return self.epsilon is not None
-
-    @property
-    def purchase(self) -> bool:
-        """Whether it paid for bounds and lists, and not for rows."""
-        return self.kind == "release" and self.model == PURCHASE
 
     @property
     def limit(self) -> float:

@@ -12,7 +12,7 @@ known about the data:
     Σεᵢ ≤ ε_g and Σδᵢ ≤ δ_g.
 
 Either keeps everything released about these people within (ε_g, δ_g) under zero-out, however
-cleverly later plans were chosen; a part of δ_g is set aside where purchases of lists may fail, see
+cleverly later plans were chosen; a part of δ_g is set aside where lists are learned, see
 `core.privacy.ledger.filters` (Feldman & Zrnic, "Individual privacy accounting via a Rényi
 filter", 2021, Theorem 4.3; Rogers et al., "Privacy odometers and filters", 2016).
 

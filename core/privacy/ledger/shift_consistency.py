@@ -22,7 +22,7 @@ from hashlib import sha256
 from typing import Any
 
 from core.message import Message
-from core.privacy.ledger.entries import PURCHASE, Entry
+from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.units import unit_statements
 from core.privacy.plan import Plan
 from core.schema.column import Column
@@ -43,12 +43,8 @@ COMPUTED = Message(
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseScope:
-    """What a plan would release, as far as hidden distributions go, and whom it protects.
+    """What a plan would release, as far as hidden distributions go, and whom it protects."""
 
-    A purchase of bounds and lists alone shows no shares.
-    """
-
-    purchase: bool
     columns: tuple[str, ...] | None
     column_digests: tuple[str, ...]
     groups: tuple[tuple[str, ...], ...]
@@ -66,7 +62,6 @@ class ReleaseScope:
         columns = sorted(modelled, key=lambda column: column.name)
         hidden = [[c.name, *_domain(c)] for c in columns if c.name in tagged]
         return cls(
-            purchase=plan.model == PURCHASE,
             columns=None if domain is None else tuple(column.name for column in columns),
             column_digests=tuple(_digest(_domain(column))[:12] for column in columns),
             groups=groups,
@@ -82,7 +77,7 @@ class ReleaseScope:
 
     def fields(self) -> dict[str, Any]:
         """What an entry keeps of it."""
-        return {name: value for name, value in vars(self).items() if name != "purchase"}
+        return dict(vars(self))
 
 
 def _digest(facts: object) -> str:
@@ -99,15 +94,14 @@ def _domain(column: Column) -> list[object]:
 
 def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> Message | None:
     """Why a release would reveal hidden distributions, from nothing that rows say; None if not."""
-    releases = [entry for entry in earlier if entry.kind == "release" and not entry.purchase]
-    purchases = [entry for entry in earlier if entry.purchase]
+    releases = [entry for entry in earlier if entry.kind == "release"]
     fixed = next((entry for entry in releases if entry.groups), None)
     if fixed is None:
-        return _after_untagged(releases, purchases, scope) if scope.groups else None
+        return _after_untagged(releases, scope) if scope.groups else None
     problem = (
         _groups(fixed, scope)
         or _strength(fixed, scope)
-        or _names((*releases, *purchases), scope)
+        or _names(releases, scope)
         or _values(releases, scope)
     )
     if problem is None:
@@ -122,13 +116,11 @@ def objection(earlier: Sequence[Entry], scope: ReleaseScope) -> Message | None:
     )
 
 
-def _after_untagged(
-    releases: Sequence[Entry], purchases: Sequence[Entry], scope: ReleaseScope
-) -> Message | None:
-    """As `objection`, before any tagged release; a purchase shows its columns alone."""
+def _after_untagged(releases: Sequence[Entry], scope: ReleaseScope) -> Message | None:
+    """As `objection`, before any tagged release."""
     tagged = {name for names in scope.groups for name in names}
-    shown = {name for entry in (*releases, *purchases) for name in entry.columns or ()}
-    if not releases and not tagged & shown:
+    shown = {name for entry in releases for name in entry.columns or ()}
+    if not releases:
         return None
     if which := ", ".join(sorted(tagged & shown)):
         why = Message(
@@ -168,14 +160,12 @@ def _groups(fixed: Entry, scope: ReleaseScope) -> Message | None:
 
 
 def _untagged(fixed: Entry, scope: ReleaseScope) -> Message | None:
-    """What a release without tags would show; bounds and lists of other columns show no shares."""
+    """What a release without tags would show."""
     if scope.columns is None:
         return Message("This release has no tags and does not say which columns it shows.")
     tagged = {name for names in fixed.groups for name in names}
     if shown := ", ".join(sorted(tagged & set(scope.columns))):
         return Message("This release would show {columns} without the shift.", columns=shown)
-    if scope.purchase:
-        return None
     return Message(
         "Without tags this release would show the real shares of other columns, even if the tagged "
         "ones are left out, and {computed}.",

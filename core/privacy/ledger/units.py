@@ -17,7 +17,7 @@ from core.schema.person import Unit
 
 
 def units_of(entries: Sequence[Entry]) -> tuple[Unit, ...]:
-    """The units that an account's private releases and purchases protect, the first one first."""
+    """The units that an account's private releases protect, the first one first."""
     units: list[Unit] = []
     for entry in entries:
         if entry.kind == "release" and entry.private and not any(map(entry.unit.same, units)):

@@ -1,4 +1,4 @@
-"""What bounds and lists are bought with: counts of raw rows, in public cells and under labels.
+"""What bounds and lists are learned from: counts of raw rows, in public cells and under labels.
 
 A unit's rows lie in one cell of each histogram and their weights sum to at most one, so leaving a
 unit out moves each histogram by at most one in the L2 norm, and h of them by √h. One Gaussian

@@ -17,6 +17,7 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.columns import single_columns
 from core.quality.metrics.family import Step, families
 from core.quality.report.types import Report
+from core.schema.coverage import coverage
 from core.schema.schema import Schema
 
 FIRST_LOOK_ROWS = 20_000  # of longer tables, rows a side of the pictures that come first
@@ -91,11 +92,13 @@ def _steps(on_progress: Step, *, start: float, share: float) -> Step:
 
 
 def _empty(tables: Comparison) -> Report:
-    target = tables.schema.target
+    target, found = tables.schema.target, coverage(tables.schema)
     return Report(
         rows_real=len(tables.frames[0]),
         rows_synthetic=len(tables.frames[1]),
         target=target if target and tables.schema[target].modelled else None,
+        coverage=list(found.sentences),
+        covered=found.complete,
         notes=list(tables.notes),
     )
 

@@ -33,6 +33,7 @@ from core.quality.report.types import (
     Score,
 )
 from core.schema.column import SchemaError
+from core.schema.coverage import coverage
 from core.schema.schema import Domain, Schema
 
 Floats = NDArray[np.float64]
@@ -93,11 +94,14 @@ def outside_report(
         # counted as the release counts: by person, in the columns that were learned
         seen = _pictures(modelled, np.ones(len(modelled)), Layout(domain).domain, released)
         pictures |= {name: seen[name] for name in pictures if name in seen}
+    found = coverage(schema)
     return Report(
         view="outside",
         complete=True,
         rows_real=0 if released is None else released.n,
         rows_synthetic=len(synthetic) if rows is None else rows,
+        coverage=list(found.sentences),
+        covered=found.complete,
         scores=_scores(pictures, released),
         columns=pictures,
         pca=_projection(table, rng),

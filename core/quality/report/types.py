@@ -255,7 +255,8 @@ class Report(_Value):
     """Everything the Review page shows. Empty parts are not measured yet (`complete` is False).
 
     `view` is "inside" when it was made from real rows without noise, "outside" when nothing in it
-    was but what a plan paid for.
+    was but what a plan paid for. `coverage` says what of the columns the table shows, `covered`
+    whether that is all but a little.
     """
 
     view: View = "inside"
@@ -263,6 +264,8 @@ class Report(_Value):
     rows_real: int
     rows_synthetic: int
     target: str | None = None
+    coverage: list[Text] = Field(default_factory=list)
+    covered: bool = True
     scores: list[Score] = Field(default_factory=list)
     columns: dict[str, ColumnPicture] = Field(default_factory=dict)
     pca: Projection | None = None

@@ -1,7 +1,7 @@
 """What was spent: every sentence on it is made here, from the ledger and the state of runs.
 
 Pages, command line and workers say these sentences and none of their own, so that what one of them
-says of a purchase or of a run that is just starting is what the ledger holds.
+says of a run that is just starting is what the ledger holds.
 """
 
 from __future__ import annotations
@@ -15,65 +15,47 @@ from core.privacy.ledger.entries import Entry, Left
 from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts.account import charges, debits_of
-from core.runs.accounts.purchases import PurchaseRecord, purchases_used
-from core.runs.errors import RunStoreError
+from core.runs.accounts.learned_earlier import noted_earlier
 from core.runs.events import State
 from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.schema.column import Purchase
+from core.schema.column import Learned
 from core.schema.rounding_up import round_up
 from core.schema.schema import Schema
-
-Paid = PurchaseRecord | Purchase
-
 
 # -- the ε of a run -----------------------------------------------------------------------------
 
 
-def claim_of(store: RunStore, run: RunRecord) -> Guarantee:
-    """What is claimed of a run, or would be: with what its domain was bought for.
+def claim_of(run: RunRecord) -> Guarantee:
+    """What is claimed of a run, or would be: with what its domain was learned for.
 
     It is the certificate's claim, and so the only ε that a list of runs, a comparison or a file's
     name may say.
     """
-    return run.guarantee or promised_claim(store, run.account_id, run.plan, run.schema)
+    return run.guarantee or promised_claim(run.plan, run.schema)
 
 
-def promised_claim(store: RunStore, account_id: str, plan: Plan, schema: Schema) -> Guarantee:
+def promised_claim(plan: Plan, schema: Schema) -> Guarantee:
     """What a run of a plan will claim if all of it runs."""
-    bought: Sequence[Paid] = ()
-    if any(column.purchase for column in schema.columns) or any(
-        getattr(rule, "bought", False) for rule in schema.rules
-    ):
-        try:
-            bought = purchases_used(store, account_id, schema)
-        except RunStoreError:  # such a run will not start; this is what its schema says
-            bought = noted_purchases(schema)
-    return with_purchases_added(plan.guarantee, bought)
+    return with_earlier_added(plan.guarantee, noted_earlier(schema))
 
 
-def noted_purchases(schema: Schema) -> tuple[Purchase, ...]:
-    """The purchases that a schema's columns name, each once; where no account is at hand."""
-    noted = (column.purchase for column in schema.columns if column.purchase)
-    return tuple({one.entry: one for one in noted}.values())
-
-
-def with_purchases_added(claim: Guarantee, bought: Sequence[Paid]) -> Guarantee:
-    """The claim for a table and the purchases it rests on together, by adding up.
+def with_earlier_added(claim: Guarantee, earlier: Sequence[Learned]) -> Guarantee:
+    """The claim for a table and what earlier runs learned of its domain together, by adding up.
 
     Args:
       claim: of what ran, or of a plan.
-      bought: what its domain was bought with.
+      earlier: what its domain was learned with.
     """
-    if not bought or not claim.private:
+    if not earlier or not claim.private:
         return claim
-    epsilon = math.fsum([claim.epsilon, *(one.epsilon for one in bought)])
-    delta = math.fsum([claim.delta, *(one.delta for one in bought)])
-    entries = ", ".join(one.entry for one in bought)
+    epsilon = math.fsum([claim.epsilon, *(one.epsilon for one in earlier)])
+    delta = math.fsum([claim.delta, *(one.delta for one in earlier)])
+    entries = ", ".join(one.entry for one in earlier)
     own, before = round_up(claim.epsilon, ".4g"), round_up(epsilon - claim.epsilon, ".4g")
     words = Message(
         "ε {epsilon:.4g} and δ {delta:.3g} are sums: ε {own:.4g} of this run and ε {before:.4g} of "
-        "bounds, lists and mappings that were bought before (ledger entry {entries}).",
+        "bounds, lists and mappings that an earlier run learned (ledger entry {entries}).",
         epsilon=round_up(epsilon, ".4g"),
         delta=round_up(delta, ".3g"),
         own=own,
@@ -84,10 +66,12 @@ def with_purchases_added(claim: Guarantee, bought: Sequence[Paid]) -> Guarantee:
         update={
             "epsilon": epsilon,
             "epsilon_replace": math.fsum(
-                [claim.epsilon_replace, *(one.epsilon_replace for one in bought)]
+                [claim.epsilon_replace, *(one.epsilon_replace for one in earlier)]
             ),
             "delta": delta,
-            "method": Message("{method}, added to what was bought", method=joined([claim.method])),
+            "method": Message(
+                "{method}, added to what was learned earlier", method=joined([claim.method])
+            ),
             "conditions": (*claim.conditions, words),
         }
     )
@@ -161,12 +145,10 @@ class AccountSpending:
     """What the ledger holds about people, and which runs have not paid yet.
 
     Attributes:
-      purchases, releases: private debits, for bounds and lists and for runs.
       without: releases without differential privacy.
       waiting: runs that have not paid yet and may.
     """
 
-    purchases: tuple[Entry, ...]
     releases: tuple[Entry, ...]
     without: tuple[Entry, ...]
     waiting: tuple[RunRecord, ...]
@@ -194,14 +176,9 @@ class AccountSpending:
             )
 
     def _paid(self) -> Iterator[str]:
-        if not (self.purchases or self.releases or self.without):
+        if not (self.releases or self.without):
             yield Message("Nothing has been spent or released about these people yet.")
-        if self.purchases:
-            yield Message(
-                "Bounds and lists about these people were bought for ε {epsilon:.4g}.",
-                epsilon=_sum(self.purchases),
-            )
-        mixed = mixed_units(units_of((*self.purchases, *self.releases)))
+        mixed = mixed_units(units_of(self.releases))
         if mixed is not None:
             yield mixed
         elif self.releases:
@@ -230,8 +207,7 @@ def account_spending(entries: Iterable[Entry], runs: Iterable[RunRecord]) -> Acc
         if run.state in (State.QUEUED, State.RUNNING) and not run_spending(paid, run).times
     ]
     return AccountSpending(
-        purchases=tuple(e for e in paid if e.purchase and e.private),
-        releases=tuple(e for e in paid if not e.purchase and e.private),
+        releases=tuple(e for e in paid if e.private),
         without=tuple(e for e in paid if not e.private),
         waiting=tuple(may_pay),
     )

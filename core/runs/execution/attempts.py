@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from core.models.registry import load_fitted
 from core.models.saved_model import SavedModel
 from core.models.step import FitContext, State, Step, planned_phases
 from core.models.synthesizer import Synthesizer
+from core.privacy.discovery.choosing import ListCounts
 from core.privacy.guarded import PrivateTable
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.plan import Phase, Plan, Protection
@@ -67,14 +69,16 @@ def fit_attempts(
     *,
     shift: SettledShift,
     on_event: OnEvent,
+    meter: Meter,
+    list_counts: Mapping[str, ListCounts],
 ) -> Attempts:
     """Fit until the tagged columns pass or no attempt is left; see `pipeline.execute`.
 
     Args:
-      codes: the rows that are trained on, encoded in the columns that models see.
-      people: where each person's rows lie in `codes`; None where a record is a row.
+      codes, people: of `training_records`.
       shift: keeps the function that shifts tagged columns.
       on_event: receives events and returns the signal.
+      meter, list_counts: see `first_meter` and `FitContext`.
 
     Raises:
       RunStoreError: no attempt can end any more; nothing is left to go on from.
@@ -83,7 +87,7 @@ def fit_attempts(
     on_event = previewed(on_event, layout)
     private, ended = True, None
     for number in range(1, job.plan.attempts + 1):
-        attempt = _Attempt(job, model, layout, number, shift)
+        attempt = _Attempt(job, model, layout, number, shift, meter, list_counts)
         try:
             ended = attempt.run(codes, people, on_event)
             passed = all(result["granted"] for result in ended)
@@ -139,16 +143,23 @@ class _Attempt:
     """
 
     def __init__(
-        self, job: Job, model: Synthesizer[Any], layout: Layout, number: int, shift: SettledShift
+        self,
+        job: Job,
+        model: Synthesizer[Any],
+        layout: Layout,
+        number: int,
+        shift: SettledShift,
+        first_meter: Meter,
+        list_counts: Mapping[str, ListCounts],
     ) -> None:
+        self._list_counts = list_counts
         self._job, self._model, self._number = job, model, number
         self._layout, self._domain = layout, layout.domain
         self._shift = shift
         base = private_folder(job.folder / CHECKPOINT)
         self._folder = base if number == 1 else private_folder(base / f"{ATTEMPT}{number}")
         self._results = self._folder / "verdict.json"
-        folder = job.folder if number == 1 else self._folder
-        self.meter = _meter(folder / METER, job)
+        self.meter = first_meter if number == 1 else _meter(self._folder / METER, job)
         self.fitted: SavedModel | None = None
 
     def run(
@@ -183,6 +194,7 @@ class _Attempt:
             seed=None if seed is None else seed + self._number - 1,
             device=job.device,
             resume=job.resume,
+            list_counts=self._list_counts,
         )
         state = State()
         for step in self._steps():
@@ -251,6 +263,11 @@ class _Fit:
             again = replace(context, device="cpu", resume=True)
             fitted = self.model.fit(table, self.plan, again)
         return replace(state, model=SavedModel.of(fitted))
+
+
+def first_meter(job: Job) -> Meter:
+    """The meter of a run's first attempt, which counts what was learned before it too."""
+    return _meter(job.folder / METER, job)
 
 
 def _meter(path: Path, job: Job) -> Meter:

@@ -9,7 +9,7 @@ from typing import Any
 from core.message import Message, joined
 from core.privacy.accounting.second_opinion import Comparison, SecondOpinion, second_opinion
 from core.privacy.plan import Phase
-from core.runs.accounts.purchases import PurchaseRecord
+from core.schema.column import Learned
 from core.schema.rounding_up import round_up
 
 
@@ -18,14 +18,14 @@ def opinion_of_opacus(
     delta: float,
     *,
     rows: int = 1,
-    bought: Sequence[PurchaseRecord] = (),
+    earlier: Sequence[Learned] = (),
 ) -> dict[str, Any]:
     """ε as Opacus's accountants count it, beside the claim and never in its place; JSON-safe.
 
     Args:
       phases: that the claim is made of.
       rows: records that count as one, see `Plan.rows_of_one`.
-      bought: what the claim adds to the phases.
+      earlier: what the claim adds to the phases.
 
     Returns:
       Both ε by phase and together, what is not covered and why, "agrees" (None where Opacus has
@@ -41,7 +41,7 @@ def opinion_of_opacus(
                 error=type(error).__name__,
             ),
         }
-    earlier = {f"purchase {one.entry}": Message("paid for before this run") for one in bought}
+    before = {f"ledger entry {one.entry}": Message("learned in an earlier run") for one in earlier}
     return {
         "accountants": Message("RDP and PRV of {library}", library=found.library),
         "relation": Message(
@@ -51,7 +51,7 @@ def opinion_of_opacus(
         "delta": delta,
         "phases": [_compared(one) for one in found.phases],
         "together": None if found.together is None else _compared(found.together),
-        "not_covered": found.not_covered | earlier,
+        "not_covered": found.not_covered | before,
         "agrees": None if found.together is None else not found.differing,
         "statement": _opinion_words(found, len(phases)),
     }

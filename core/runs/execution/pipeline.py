@@ -1,6 +1,7 @@
 """execute: the straight line from a plan to a synthetic table, for the worker and the command line.
 
-    check → debit → read → encode → PrivateTable → fit (→ shift → certify) → claim → sample
+    check → debit → learn what is open → read → encode → PrivateTable → fit (→ shift → certify)
+    → claim → sample
 
 Rows are read after the debit and not a moment earlier; the claim is made from what the meter
 counted, never from what was planned.
@@ -10,8 +11,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.encoding.layout.layout import Layout
@@ -20,14 +21,18 @@ from core.models.events import Emitter, OnEvent, Signal
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
+from core.privacy.discovery.choosing import ListCounts
+from core.privacy.discovery.open_domain import planned_schema
 from core.privacy.ledger.entries import Entry
+from core.privacy.meter import Meter
 from core.privacy.plan import Guarantee, Phase
 from core.runs.accounts.account import pay
+from core.runs.accounts.learned_earlier import learned_earlier
 from core.runs.accounts.people import require_account
-from core.runs.accounts.purchases import PurchaseRecord, declared_since, purchases_used
 from core.runs.accounts.settled_shift import SettledShift
-from core.runs.accounts.spending import with_purchases_added
-from core.runs.execution.attempts import Attempts, fit_attempts
+from core.runs.accounts.spending import with_earlier_added
+from core.runs.execution.attempts import Attempts, first_meter, fit_attempts
+from core.runs.execution.domain_discovery import discover
 from core.runs.execution.job import Job
 from core.runs.execution.opinion import opinion_of_opacus
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
@@ -37,8 +42,9 @@ from core.runs.request import Device
 from core.runs.storage.access import accesses
 from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, ArtefactStore
 from core.runs.storage.store import RunStore
-from core.schema.column import SchemaError
-from core.schema.rounding_up import round_up
+from core.schema.column import Learned, SchemaError
+from core.schema.coverage import coverage
+from core.schema.schema import Domain, Schema
 from core.schema.surrogates import check_room
 
 Find = Callable[[str], Synthesizer[Any]]
@@ -50,8 +56,13 @@ class DeviceError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came out: synthetic tables on disk, what ran, what may be claimed."""
+    """What came out: synthetic tables on disk, what ran, what may be claimed.
 
+    Attributes:
+      schema: with what was learned.
+    """
+
+    schema: Schema
     tables: WrittenTables
     executed: tuple[Phase, ...]
     guarantee: Guarantee
@@ -85,6 +96,7 @@ def execute(
     on_event: OnEvent,
     find: Find = synthesizer,
     debited: Callable[[Entry], None] = lambda entry: None,
+    learned: Callable[[Schema], None] = lambda schema: None,
 ) -> Outcome:
     """Run a plan to its synthetic table, which is among the job's artefacts at the end.
 
@@ -94,6 +106,7 @@ def execute(
       on_event: receives events and returns the signal.
       find: the synthesizer of a model id.
       debited: told of the ledger's entry before a row is read; for a resumed run, the one it has.
+      learned: told of the schema with which the run goes on, once nothing is open in it.
 
     Raises:
       FitCancelled, FitPaused: the observer's signal was followed.
@@ -101,26 +114,20 @@ def execute(
         came before the debit.
     """
     model = find(job.plan.model)
-    layout = Layout(job.schema.domain())
+    layout = Layout(planned_schema(job.schema, private=job.plan.budget.private).domain())
     _check(job, layout)
     shift = SettledShift(store, job.account_id, job.plan, layout.output)  # a lost one costs nothing
-    bought = _purchases(job, store)
-    emitter = Emitter(on_event)
-    emitter.phase("debit", Message("Checking the ledger"))
-    entry = _debit(job, store)
-    debited(entry)
-    emitter.phase("read", Message("Reading and encoding the table"))
-    records = training_records(
-        rows, layout, job.plan, job.schema.person, folder=job.folder, on_event=on_event
-    )
-    attempts = fit_attempts(job, model, layout, *records, shift=shift, on_event=on_event)
-    declared = declared_since(store, job.account_id, job.schema, bought)
-    claim = with_purchases_added(_claim(job, attempts, declared, shift.conditions()), bought)
-    claim, opinion = _compared(claim, job, attempts, bought)
-    Emitter(on_event, obeys=(Signal.CANCEL,)).phase("sample", Message("Making the synthetic table"))
-    tables = write_tables(
-        attempts.fitted, job.rows, job.request.seed, job.artefacts, on_event=on_event
-    )
+    earlier = _learned_earlier(job, store)
+    Emitter(on_event).phase("debit", Message("Checking the ledger"))
+    debited(entry := _debit(job, store, layout.output))
+    found = discover(job, rows, meter := first_meter(job), on_event)
+    if found.domain != job.schema:
+        learned(found.domain)
+        job, rows = replace(job, schema=found.domain), rows.read_as(found.domain)
+    attempts = _fit(job, rows, model, shift, on_event, meter, found.list_counts)
+    claim = with_earlier_added(_claim(job, attempts, shift.conditions()), earlier)
+    claim, opinion = _compared(claim, job, attempts, earlier)
+    tables = _sample(job, attempts, on_event)
     certificate = make_privacy_certificate(
         table=job.table,
         plan=job.plan,
@@ -129,13 +136,51 @@ def execute(
         rows=job.rows,
         debit=entry,
         lmdp=attempts.lmdp,
-        bought=bought,
+        earlier=earlier,
         opinion=opinion,
         owned=job.table_id in accesses(store),
-    )
+    ) | {"coverage": list(coverage(job.schema).sentences)}
     _write_certificate(job.artefacts, certificate)
     return Outcome(
-        tables=tables, executed=attempts.executed, guarantee=claim, privacy_certificate=certificate
+        schema=job.schema,
+        tables=tables,
+        executed=attempts.executed,
+        guarantee=claim,
+        privacy_certificate=certificate,
+    )
+
+
+def _fit(
+    job: Job,
+    rows: TrainingRows,
+    model: Synthesizer[Any],
+    shift: SettledShift,
+    on_event: OnEvent,
+    meter: Meter,
+    list_counts: Mapping[str, ListCounts],
+) -> Attempts:
+    """Read, encode and train, once nothing is open in the job's schema any more."""
+    layout = Layout(job.schema.domain())
+    Emitter(on_event).phase("read", Message("Reading and encoding the table"))
+    records = training_records(
+        rows, layout, job.plan, job.schema.person, folder=job.folder, on_event=on_event
+    )
+    return fit_attempts(
+        job,
+        model,
+        layout,
+        *records,
+        shift=shift,
+        on_event=on_event,
+        meter=meter,
+        list_counts=list_counts,
+    )
+
+
+def _sample(job: Job, attempts: Attempts, on_event: OnEvent) -> WrittenTables:
+    Emitter(on_event, obeys=(Signal.CANCEL,)).phase("sample", Message("Making the synthetic table"))
+    return write_tables(
+        attempts.fitted, job.rows, job.request.seed, job.artefacts, on_event=on_event
     )
 
 
@@ -157,21 +202,21 @@ def _check(job: Job, layout: Layout) -> None:
     check_disk(job.plan, layout, job.schema.person, job.folder)
 
 
-def _purchases(job: Job, store: RunStore) -> tuple[PurchaseRecord, ...]:
-    """What the run's domain was bought with.
+def _learned_earlier(job: Job, store: RunStore) -> tuple[Learned, ...]:
+    """What the run's domain was learned with in earlier runs.
 
     Raises:
       SchemaError: the δ of a claim with it would reach 1/n; nothing was spent. A run that goes on
         was admitted and paid for before.
     """
-    bought, plan = purchases_used(store, job.account_id, job.schema), job.plan
-    before = math.fsum(one.delta for one in bought)
+    earlier, plan = learned_earlier(store, job.account_id, job.schema), job.plan
+    before = math.fsum(one.delta for one in earlier)
     too_large = (plan.budget.delta + before) * plan.n >= 1.0
-    if bought and plan.budget.private and too_large and not job.resume:
+    if earlier and plan.budget.private and too_large and not job.resume:
         raise SchemaError(
             Message(
-                "δ = {delta:g} of this run and {before:g} of what was bought for it are "
-                "too large together for {n} records: they must be below 1/n = "
+                "δ = {delta:g} of this run and {before:g} of the run that learned its bounds and "
+                "lists are too large together for {n} records: they must be below 1/n = "
                 "{value:g}. Nothing was spent. Plan with a smaller δ.",
                 delta=plan.budget.delta,
                 before=before,
@@ -179,10 +224,10 @@ def _purchases(job: Job, store: RunStore) -> tuple[PurchaseRecord, ...]:
                 value=1 / plan.n,
             )
         )
-    return bought
+    return earlier
 
 
-def _debit(job: Job, store: RunStore) -> Entry:
+def _debit(job: Job, store: RunStore, domain: Domain) -> Entry:
     """Pay for the plan; a key that paid already, before a pause or a crash, pays no more."""
     if job.table_id is not None:
         require_account(store, job.table_id)
@@ -191,23 +236,21 @@ def _debit(job: Job, store: RunStore) -> Entry:
         job.account_id,
         job.plan,
         job.debit_key,
-        domain=job.schema.domain(),
+        domain=domain,
         allow_non_private=bool(job.request.without_privacy.strip()),
         shift_words=job.request.shift_words,
         unit_words=job.request.unit_words,
     )
 
 
-def _claim(
-    job: Job, attempts: Attempts, declared: tuple[list[str], float], more: tuple[str, ...]
-) -> Guarantee:
-    """What may be claimed without purchases; `declared` is for `_set_since`, `more` conditions.
+def _claim(job: Job, attempts: Attempts, more: tuple[str, ...]) -> Guarantee:
+    """What may be claimed without earlier runs; `more` are conditions.
 
     Where attempts were declared, that is all of them, however many were needed: how many depends on
     the data, and the plan's ε covers every case.
     """
     plan = job.plan
-    terms = *conditions(job.schema, n=plan.n, inferred=job.inferred), *_set_since(*declared), *more
+    terms = *conditions(job.schema, n=plan.n, inferred=job.inferred), *more
     executed = guarantee(attempts.executed, plan.budget.delta, terms, rows=plan.rows_of_one)
     if plan.attempts == 1 or not executed.private or not attempts.private:
         return executed
@@ -215,29 +258,14 @@ def _claim(
 
 
 def _compared(
-    claim: Guarantee, job: Job, attempts: Attempts, bought: Sequence[PurchaseRecord]
+    claim: Guarantee, job: Job, attempts: Attempts, earlier: Sequence[Learned]
 ) -> tuple[Guarantee, dict[str, Any] | None]:
     """The claim, on condition of what Opacus says where it disagrees; and all that it says."""
     plan = job.plan
     if not claim.private:
         return claim, None
     phases = attempts.executed if plan.attempts == 1 else plan.charged  # see `_claim`
-    opinion = opinion_of_opacus(phases, plan.budget.delta, rows=plan.rows_of_one, bought=bought)
+    opinion = opinion_of_opacus(phases, plan.budget.delta, rows=plan.rows_of_one, earlier=earlier)
     if opinion["agrees"] is False:
         claim = claim.model_copy(update={"conditions": (*claim.conditions, opinion["statement"])})
     return claim, opinion
-
-
-def _set_since(names: Sequence[str], epsilon: float) -> tuple[str, ...]:
-    """A sentence where the steward declared what had been bought: looking at it costs nothing."""
-    if not names:
-        return ()
-    return (
-        Message(
-            "Bounds or lists of {columns} were bought about these people before, for ε "
-            "{epsilon:.4g}, which this ε does not include. The steward states that what is "
-            "declared about them now is public regardless of what was bought.",
-            columns=", ".join(names),
-            epsilon=round_up(epsilon, ".4g"),
-        ),
-    )

@@ -13,9 +13,16 @@ from core.message import Message, from_json, joined, to_say
 from core.models.planning import Hiding, hiding
 from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
-from core.runs.accounts.purchases import PurchaseRecord
 from core.runs.execution.job import LmdpOutcome
-from core.schema.column import Column, DomainColumn, DomainSource, Kind, Provenance
+from core.schema.column import (
+    Column,
+    DomainColumn,
+    DomainSource,
+    Kind,
+    Learned,
+    Provenance,
+    origin_words,
+)
 from core.schema.person import Person
 from core.schema.rounding_up import round_up
 from core.schema.rules.rules import Combinations, Determines
@@ -38,9 +45,13 @@ ORIGINS = {
         "Domains “as proposed from the rows” were read from the rows without noise and accepted as "
         "public. ε does not cover what they reveal."
     ),
-    Provenance.BOUGHT: Message(
-        "Domains that were bought were released with noise, and ε includes their cost. The kind of "
-        "each column, how its values are written and its step size are declared."
+    Provenance.LEARNED: Message(
+        "Domains that were learned were released with noise, and ε includes their cost. The kind "
+        "of each column, how its values are written and its step size are declared."
+    ),
+    Provenance.REFERENCE: Message(
+        "A “public reference” was chosen by a column's name, kind and form alone, never by its "
+        "values. ε need not cover it."
     ),
     Provenance.UNSTATED: Message(
         "Where the “origin is not recorded”, assume that the domain was read from the rows: ε does "
@@ -136,7 +147,7 @@ def origin(column: DomainColumn) -> str:
     """
     if not column.modelled:
         return ""
-    return column.provenance.words if column.purchase is None else column.purchase.words
+    return origin_words(column)
 
 
 def _day(seconds: float | None) -> str:
@@ -252,9 +263,9 @@ def _rules(schema: Schema, how: Message) -> Iterator[Message]:
     words = []
     for rule in rules:
         listed: list[str] = []
-        if isinstance(rule, Determines) and not rule.bought:
+        if isinstance(rule, Determines) and not rule.learned:
             listed = [f"{source}: {result}" for source, result in (rule.mapping or {}).items()]
-        if isinstance(rule, Combinations) and not rule.bought:
+        if isinstance(rule, Combinations) and not rule.learned:
             listed = [" · ".join(labels) for labels in rule.allowed or ()]
         words.append(rule.text + (f" ({'; '.join(listed)})" if listed else ""))
     if rules:
@@ -274,7 +285,7 @@ def make_privacy_certificate(
     rows: int,
     debit: Entry,
     lmdp: LmdpOutcome | None = None,
-    bought: Sequence[PurchaseRecord] = (),
+    earlier: Sequence[Learned] = (),
     opinion: dict[str, Any] | None = None,
     owned: bool = False,
 ) -> dict[str, Any]:
@@ -286,7 +297,7 @@ def make_privacy_certificate(
       rows: synthetic records made with the run.
       debit: the ledger's entry; its hash also dates the ledger's chain.
       lmdp: of the tagged groups; None where none was looked at.
-      bought: the purchases that the domain rests on; the guarantee includes what they cost.
+      earlier: what earlier runs learned of the domain; the guarantee includes what it cost.
       opinion: see `core.runs.execution.opinion.opinion_of_opacus`.
       owned: whether the table has an owner, who signed in.
     """
@@ -320,21 +331,19 @@ def make_privacy_certificate(
             *((OWN_TABLES,) if owned else ()),
         ],
         "phases": from_json([phase.model_dump(mode="json") for phase in executed]),
-        **({"purchases": [_purchase(one) for one in bought]} if bought else {}),
+        **({"learned_earlier": [_cost(one) for one in earlier]} if earlier else {}),
         **({} if opinion is None else {"second_opinion": opinion}),
         "lmdp": _lmdp(plan, lmdp or LmdpOutcome(), debit),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
-def _purchase(record: PurchaseRecord) -> dict[str, Any]:
+def _cost(learned: Learned) -> dict[str, Any]:
     return {
-        "ledger_entry": record.entry,
-        "epsilon_zero_out": record.epsilon,
-        "epsilon_replace_one": record.epsilon_replace,
-        "delta": record.delta,
-        "columns": [one.column.name for one in record.columns],
-        "rules": [rule.text for rule in record.rules],
+        "ledger_entry": learned.entry,
+        "epsilon_zero_out": learned.epsilon,
+        "epsilon_replace_one": learned.epsilon_replace,
+        "delta": learned.delta,
     }
 
 

@@ -8,7 +8,7 @@ known only when all have been seen.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import disk_usage
 from typing import Protocol
@@ -42,6 +42,9 @@ class TrainingRows(Protocol):
     def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """The same rows in the same order, some at a time; not where rows are put together."""
 
+    def read_as(self, schema: Schema) -> TrainingRows:
+        """The same rows, read as this schema declares them where cells are kept as they stood."""
+
 
 @dataclass(frozen=True)
 class StoredRows:
@@ -64,6 +67,10 @@ class StoredRows:
         every = self.store.batches(self.table_id, schema=self.schema, columns=names)
         return training_batches(every, self.store.table(self.table_id).n, self.schema.holdout)
 
+    def read_as(self, schema: Schema) -> StoredRows:
+        """See `TrainingRows`."""
+        return replace(self, schema=schema)
+
 
 @dataclass(frozen=True)
 class FrameRows:
@@ -83,6 +90,10 @@ class FrameRows:
         """See `TrainingRows`."""
         for start in range(0, len(self.frame), BATCH_ROWS):
             yield self.frame[list(names)].iloc[start : start + BATCH_ROWS].reset_index(drop=True)
+
+    def read_as(self, schema: Schema) -> FrameRows:
+        """See `TrainingRows`: these are typed already."""
+        return self
 
 
 def check_disk(plan: Plan, layout: Layout, person: Person | None, folder: Path) -> None:

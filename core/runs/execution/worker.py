@@ -39,7 +39,14 @@ from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import StoredRows
 from core.runs.extensions import cluster_module
 from core.runs.records import RunRecord
-from core.runs.storage.artefacts import CHECKPOINT, METER, ROWS, ROWS_DIGEST, WorkingFolder
+from core.runs.storage.artefacts import (
+    CHECKPOINT,
+    LEARNED_DOMAIN,
+    METER,
+    ROWS,
+    ROWS_DIGEST,
+    WorkingFolder,
+)
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.column import SchemaError
@@ -141,7 +148,7 @@ class _Work:
             self.record = run = store.begin_again(run.id)
         if not resume:
             # an older checkpoint belongs to an older debit
-            for name in (CHECKPOINT, METER):
+            for name in (CHECKPOINT, METER, LEARNED_DOMAIN):
                 store.artefacts(run.id).delete(name)
         self.heart.device = choose_device(run.request.device)
         self._say(Message("Going on from the checkpoint.") if resume else "Fitting.")
@@ -170,8 +177,10 @@ class _Work:
             on_event=self.reporter,
             find=self.find,
             debited=lambda entry: self._debited(entry, resume=resume),
+            learned=lambda schema: store.record(run.id, learned=schema),
         )
         store.record(run.id, guarantee=outcome.guarantee)
+        self.record = store.run(run.id)
 
     def _debited(self, entry: Entry, *, resume: bool) -> None:
         """Keep what paid, and which rows were paid for: a run goes on with the same ones.

@@ -122,6 +122,7 @@ class RunRow(Base):
     request: Mapped[str] = mapped_column(LongPlainText)
     plan: Mapped[str] = mapped_column(LongPlainText)
     schema: Mapped[str] = mapped_column(LongPlainText)
+    learned_schema: Mapped[str | None] = mapped_column(LongPlainText)
     state: Mapped[str] = mapped_column(index=True)
     signal: Mapped[str]
     message: Mapped[str] = mapped_column(Sentence, default="")
@@ -163,21 +164,6 @@ class SketchRow(Base):
     alike: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
     words: Mapped[str] = mapped_column(LongPlainText, default="")
     owner: Mapped[str] = mapped_column(default="", server_default="")
-
-
-class PurchaseRow(Base):
-    """Bounds and lists that an account bought; rows are added and never changed.
-
-    No foreign key: what was bought is known for good, also when the table is deleted.
-    """
-
-    __tablename__ = "purchases"
-
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    account_id: Mapped[str] = mapped_column(index=True)
-    entry: Mapped[str] = mapped_column(unique=True)
-    created: Mapped[float] = mapped_column(Float(53))
-    body: Mapped[str] = mapped_column(LongPlainText)
 
 
 class EventRow(Base):

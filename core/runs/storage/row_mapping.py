@@ -43,7 +43,7 @@ def run_record(row: RunRow, table: TableRow, *, resumes_free: bool) -> RunRecord
         account_id=table.account_id,
         request=RunRequest.model_validate_json(row.request),
         plan=Plan.model_validate_json(row.plan),
-        schema=Schema.model_validate_json(row.schema),
+        schema=Schema.model_validate_json(row.learned_schema or row.schema),
         state=state,
         message=row.message,
         error=row.error,

@@ -298,7 +298,7 @@ class RunStore(TableStore):
     def begin_again(self, run_id: str) -> RunRecord:
         """Count a start from the beginning: what was paid before pays for nothing more."""
         statement = update(RunRow).where(RunRow.id == run_id)
-        self._update(statement.values(attempt=RunRow.attempt + 1, debit=None))
+        self._update(statement.values(attempt=RunRow.attempt + 1, debit=None, learned_schema=None))
         return self._one(run_id)
 
     def record(
@@ -309,17 +309,20 @@ class RunStore(TableStore):
         guarantee: Guarantee | None = None,
         seconds: dict[str, float] | None = None,
         peak_memory_mb: float | None = None,
+        learned: Schema | None = None,
     ) -> None:
         """Keep what the worker knows: the ledger's entry, what was executed, times and memory.
 
         Args:
           debit, guarantee, seconds, peak_memory_mb: as `RunRecord` keeps them; None keeps the old.
+          learned: the run's schema with what it learned.
         """
         values = {
             "debit": debit,
             "guarantee": None if guarantee is None else guarantee.model_dump_json(),
             "seconds": seconds,
             "peak_memory_mb": peak_memory_mb,
+            "learned_schema": None if learned is None else learned.model_dump_json(),
         }
         known = {name: value for name, value in values.items() if value is not None}
         self._update(update(RunRow).where(RunRow.id == run_id).values(**known))

@@ -1,8 +1,7 @@
-"""What is kept of rules and roles once bounds and lists were bought.
+"""What is kept of rules once domains were learned.
 
-A purchase may find nothing in a column, or bounds and labels that a rule has no room in. What was
-paid must not be wasted on that: such a rule falls away, and it is said. What the steward declared
-without a purchase is refused as ever.
+What was learned may leave a rule no room. What was paid must not be wasted on that: such a rule
+falls away, and it is said. What the steward declared is refused as ever.
 """
 
 from __future__ import annotations
@@ -19,11 +18,9 @@ from core.schema.rules.steps import Steps
 
 @dataclass(frozen=True)
 class Kept:
-    """Rules and roles as they can be kept; `fallen` says why not, by a rule's text or a role."""
+    """Rules as they can be kept; `fallen` says why not, by a rule's text."""
 
     rules: tuple[Rule, ...]
-    target: str | None
-    person: Person | None
     fallen: dict[str, str]
 
 
@@ -34,18 +31,10 @@ def keep(
     target: str | None,
     person: Person | None,
     tagged: Collection[str],
-    bought: Collection[str],
-    lost: Collection[str],
+    learned: Collection[str],
 ) -> Kept:
-    """The rules and roles that can be kept."""
-    fallen = {rule.text: _why(rule, lost) for rule in rules if _why(rule, lost)}
-    if target in lost:
-        fallen["target"] = Message(
-            "'{name}' is no target any more: buying bounds and lists found nothing in it.",
-            name=target,
-        )
-        target = None
-    person = _without(person, lost, fallen)
+    """The rules that can be kept; `learned` are columns whose domain was learned with noise."""
+    fallen: dict[str, str] = {rule.text: _nothing_learned(rule) for rule in rules if _empty(rule)}
     constant = () if person is None else person.constant
 
     def check(tried: Sequence[Rule]) -> None:
@@ -55,7 +44,7 @@ def keep(
     try:
         check(kept)
     except RuleDomainError:
-        firm = [rule for rule in kept if not _touched(rule, bought)]
+        firm = [rule for rule in kept if not _touched(rule, learned)]
         check(firm)
         for rule in kept:
             if rule in firm:
@@ -64,7 +53,7 @@ def keep(
                 check([*firm, rule])
             except RuleDomainError:
                 fallen[rule.text] = Message(
-                    "Rule “{rule}” was declared and is not kept: what was bought of its columns "
+                    "Rule “{rule}” was declared and is not kept: what was learned of its columns "
                     "leaves no room for it.",
                     rule=rule.text,
                 )
@@ -72,45 +61,21 @@ def keep(
                 firm.append(rule)
         kept = [rule for rule in kept if rule in firm]
         check(kept)
-    return Kept(tuple(kept), target, person, fallen)
+    return Kept(tuple(kept), fallen)
 
 
-def _why(rule: Rule, lost: Collection[str]) -> str:
-    """Why a rule cannot be kept whatever the others are; "" where it may be."""
-    for name in rule.columns:
-        if name in lost:
-            return Message(
-                "Rule “{rule}” was declared and is not kept: buying bounds and lists found nothing "
-                "in '{name}'.",
-                rule=rule.text,
-                name=name,
-            )
+def _nothing_learned(rule: Rule) -> Message:
+    return Message(
+        "Rule “{rule}” was declared and is not kept: no combination of values was frequent enough "
+        "to be learned.",
+        rule=rule.text,
+    )
+
+
+def _empty(rule: Rule) -> bool:
     known = getattr(rule, "mapping", None) or getattr(rule, "allowed", None)
-    if getattr(rule, "bought", False) and not known:
-        return Message(
-            "Rule “{rule}” was declared and is not kept: buying it found no combination of values.",
-            rule=rule.text,
-        )
-    return ""
+    return bool(getattr(rule, "learned", False)) and not known
 
 
-def _touched(rule: Rule, bought: Collection[str]) -> bool:
-    return bool(getattr(rule, "bought", False)) or not set(bought).isdisjoint(rule.columns)
-
-
-def _without(person: Person | None, lost: Collection[str], fallen: dict[str, str]) -> Person | None:
-    if person is None:
-        return None
-    for name in set(person.constant).intersection(lost):
-        fallen[f"person: {name}"] = Message(
-            "'{name}' is not kept the same for a person: buying bounds and lists found nothing in "
-            "it.",
-            name=name,
-        )
-    if person.order in lost:
-        fallen[f"person: {person.order}"] = Message(
-            "'{name}' does not sort the rows of a person: buying bounds and lists found nothing in "
-            "it.",
-            name=person.order,
-        )
-    return person.among(set(person.named).difference(lost))
+def _touched(rule: Rule, learned: Collection[str]) -> bool:
+    return bool(getattr(rule, "learned", False)) or not set(learned).isdisjoint(rule.columns)

@@ -66,7 +66,7 @@ class Lookup:
         """From a declared rule."""
         if rule.mapping is None:
             raise SchemaError(
-                "Rule '{rule}': declare or buy which label each code has, that is, which "
+                "Rule '{rule}': declare or learn which label each code has, that is, which "
                 "'{result}' each '{source}' has.",
                 rule=rule.text,
                 result=rule.result,
@@ -105,7 +105,7 @@ class Joint:
         combinations = tuple(dict.fromkeys(rule.allowed or ()))
         if not combinations:
             raise SchemaError(
-                "Rule '{rule}': declare or buy which combinations exist.", rule=rule.text
+                "Rule '{rule}': declare or learn which combinations exist.", rule=rule.text
             )
         if len(combinations) > MAX_CATEGORIES:
             raise RuleDomainError(

@@ -1,7 +1,7 @@
 """Rules: what the steward declares true of every row, and where the synthetic table keeps it so.
 
 A rule is public: it is declared from what the columns mean. What it says of values (which label a
-code has, which combinations there are) is declared with it, or bought, like a category list.
+code has, which combinations there are) is declared with it, or learned, like a category list.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class _Rule(BaseModel):
 
     @property
     def settled(self) -> bool:
-        """Whether what it says of values, if anything, was declared or bought."""
+        """Whether what it says of values, if anything, was declared or learned."""
         return True
 
 
 class Determines(_Rule):
-    """Equal sources have equal results; `mapping` is None until it is declared or bought."""
+    """Equal sources have equal results; `mapping` is None until it is declared or learned."""
 
     PARTS = ("source", "result")
     TEXT = "{result} <- {source}"
@@ -44,7 +44,7 @@ class Determines(_Rule):
     source: str
     result: str
     mapping: dict[str, str] | None = None
-    bought: bool = False
+    learned: bool = False
 
     @property
     def settled(self) -> bool:
@@ -102,13 +102,13 @@ class _Together(_Rule):
 
 
 class Combinations(_Together):
-    """Only some combinations of labels occur; `allowed` is None until declared or bought."""
+    """Only some combinations of labels occur; `allowed` is None until declared or learned."""
 
     WORDS = "combinations"
 
     kind: Literal["combinations"] = "combinations"
     allowed: tuple[tuple[str, ...], ...] | None = None
-    bought: bool = False
+    learned: bool = False
 
     @model_validator(mode="after")
     def _lengths(self) -> Self:

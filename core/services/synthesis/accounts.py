@@ -6,6 +6,7 @@ import sys
 
 import pandas as pd
 
+from core.privacy.discovery.open_domain import planned_schema
 from core.privacy.plan import Plan
 from core.runs.accounts import people
 from core.runs.accounts.record_linkage import LinkedAccount
@@ -48,11 +49,12 @@ def foresee(
     home = Workspace.default_home()
     if not home.is_dir():
         return []
+    planned = planned_schema(schema, private=plan.budget.private)
     with RunStore(Workspace(home)) as store:
         linked = people.linked_accounts(store, frame)
         account = options.people or (linked[0].account_id if linked else people.NEW)
         _say(options, people.AccountChoice(account, linked, f"--people {options.people}"))
-        hidden = store.ledger.objection(account, plan, schema.domain())
+        hidden = store.ledger.objection(account, plan, planned.domain())
         mixed = store.ledger.unit_objection(account, plan)
     return [
         f"{problem} ({option} WORDS)"

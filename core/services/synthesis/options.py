@@ -11,8 +11,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from core.runs.request import RunRequest
 
-ALL = "all"  # columns, to be bought
-
 Texts = Annotated[
     tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
 ]
@@ -26,9 +24,11 @@ class SynthesisOptions(BaseModel):
     """What is asked of a table in memory; docs/reference.md says what each option means.
 
     Attributes:
-      request: of the run; its ε and δ pay for the purchase before it too.
+      request: of the run.
       table: the table's name, for certificate and ledger.
       declared: whether a schema was given, so that nothing is proposed from the rows.
+      learn: columns whose domain the run learns although it was declared.
+      references: whether domains that are public by a column's name are used before learning.
       people: an account's name, "new", or None for the account whose rows these share.
       save: a new folder for the trained model and its certificate.
     """
@@ -45,22 +45,10 @@ class SynthesisOptions(BaseModel):
     person: str | None = None
     rows_per_person: int | None = None
     sensitive: Texts = ()
-    buy: str | None = None
-    buy_share: float = 0.05
-    buy_again: bool = False
+    learn: Texts = ()
+    references: bool = False
     people: str | None = None
     save: Path | None = None
-
-
-def require_declaration(*, declared: bool) -> None:
-    """Refuse, with RefusedError, to use a domain that nobody declared public; reads nothing."""
-    if not declared:
-        raise RefusedError(
-            "nobody has declared this table's bounds and categories public, so nothing was read or "
-            "spent. Either write them with `python -m core.cli schema TABLE --out FILE.json`, "
-            "check them and pass --schema FILE.json, or take them unseen with --declare-public, or "
-            "let synth buy them with --buy all"
-        )
 
 
 def options_of(given: Mapping[str, Any], *, table: str, declared: bool) -> SynthesisOptions:

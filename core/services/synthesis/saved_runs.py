@@ -97,8 +97,10 @@ def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, An
     released = load_json(job.artefacts, ReviewHistograms.artefact, ReleasedHistograms)
     if released is not None:
         tables = outcome.tables
-        laid_out = None if Layout(job.schema.domain()).same else tables.modelled
-        report = outside_report(tables.synthetic, job.schema, released=released, modelled=laid_out)
+        laid_out = None if Layout(outcome.schema.domain()).same else tables.modelled
+        report = outside_report(
+            tables.synthetic, outcome.schema, released=released, modelled=laid_out
+        )
         shown = page(report.model_dump(), "Synthetic table, for people outside")
         (folder / "outside.html").write_text(shown, encoding="utf-8")
 

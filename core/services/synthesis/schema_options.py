@@ -159,7 +159,7 @@ def say_violations(frame: pd.DataFrame, schema: Schema) -> None:
     if not schema.rules:
         return
     try:
-        counts = count_violations(frame, schema.domain())
+        counts = count_violations(frame, schema.as_proposed().domain())
     except SchemaError:
         return  # the plan says what is wrong
     for text, rows in counts.items():

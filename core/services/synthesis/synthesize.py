@@ -14,7 +14,7 @@ import pandas as pd
 from core.encoding.holdout import people_trained_on, split_rows
 from core.encoding.layout.layout import Layout
 from core.models.events import OnEvent
-from core.privacy.discovery.unbought import stand_in, unbought
+from core.privacy.discovery.open_domain import as_learned
 from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
@@ -31,23 +31,13 @@ from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema
 from core.services.planning import make_plan
+from core.services.public_domains import with_references
 from core.services.reviews import inside_view_words
 from core.services.synthesis.accounts import account_for
-from core.services.synthesis.buying import Parts, buy, known_purchases, parts, to_buy
-from core.services.synthesis.options import (
-    ALL,
-    RefusedError,
-    SynthesisOptions,
-    require_declaration,
-)
+from core.services.synthesis.options import RefusedError, SynthesisOptions
 from core.services.synthesis.saved_runs import check_save, save_run
 from core.services.synthesis.schema_options import say_dangers
 from core.services.synthesis.table_files import require_consent
-
-KEPT = (
-    "What was bought stays paid for and is kept: the next run about these people uses it at no "
-    "further cost."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +45,7 @@ class Synthesis:
     """What a run came to.
 
     Attributes:
-      schema: that it ran with; what was bought is in it.
+      schema: that it ran with; what was learned is in it.
       outcome: the table, what may be claimed, the certificate.
       device: "cpu" or "cuda".
       ledger: what was recorded, in words.
@@ -83,17 +73,14 @@ def check_options(options: SynthesisOptions) -> None:
     """Refuse what cannot be, before anything is read.
 
     Raises:
-      RefusedError: an amount out of range, no differential privacy without the flag, or a domain
-        that nobody declared.
+      RefusedError: an amount out of range, or no differential privacy without the flag.
     """
     request = options.request
     if request.rows is not None and request.rows < 1:
         raise RefusedError("--rows must be at least 1")
     check_amounts(request)
-    if request.epsilon == math.inf and options.buy is None:  # to buy is refused in its own words
+    if request.epsilon == math.inf:
         require_consent(given=bool(request.without_privacy))
-    elif options.buy != ALL:  # else nothing false is claimed
-        require_declaration(declared=options.declared or options.declare_public)
     if request.review is not None and options.save is None:
         raise RefusedError("--review buys pictures that only --save FOLDER keeps; name a folder")
 
@@ -105,15 +92,14 @@ def synthesize(
 
     Args:
       options: checked by `check_options`.
-      schema: as declared, or to be bought.
+      schema: as declared or proposed; what nobody declared is learned first, with noise.
 
     Raises:
       RefusedError, SchemaError, LedgerError, RunStoreError: one plain line.
     """
-    schema = to_buy(options, schema)
+    schema = to_learn(options, schema)
     trained, n = _trained_on(frame, schema)
-    # tried before anything is bought, so that no purchase is paid for a run that cannot be planned
-    plan = _plan_for(stand_in(schema), n, parts(options, schema, n).of(options.request))
+    plan = _plan_for(schema, n, options.request)
     if options.save is not None:
         check_save(options.save, plan)
     if plan.budget.private:
@@ -123,8 +109,6 @@ def synthesize(
     with RunStore(Workspace.default()) as store:
         # whose people these are is asked of all records, those kept out too
         account_id = account_for(options, store, frame)
-        if unbought(schema).names:
-            schema, plan = _bought(options, store, account_id, trained, schema, n)
         with tempfile.TemporaryDirectory(prefix="synth-", dir=store.workspace.home) as folder:
             job = Job(
                 table=options.table,
@@ -135,12 +119,12 @@ def synthesize(
                 artefacts=LocalArtefacts(Path(folder)),
                 account_id=account_id,
                 debit_key=f"cli-{secrets.token_hex(8)}",
-                inferred=not options.declared,
+                inferred=options.declare_public and not options.declared,
             )
             outcome = execute(job, FrameRows(trained), store=store, on_event=on_event)
             synthesis = Synthesis(
                 plan=plan,
-                schema=schema,
+                schema=outcome.schema,
                 outcome=outcome,
                 device=device,
                 ledger=_ledger_words(store.ledger, account_id),
@@ -153,44 +137,35 @@ def synthesize(
         return synthesis
 
 
-def _bought(
-    options: SynthesisOptions,
-    store: RunStore,
-    account_id: str,
-    trained: pd.DataFrame,
-    schema: Schema,
-    n: int,
-) -> tuple[Schema, Plan]:
-    """Buy what the schema leaves open; the schema with it, and the plan for what is left of ε."""
+def to_learn(options: SynthesisOptions, schema: Schema) -> Schema:
+    """The schema whose domains the run learns: all that nobody declared, or the named ones.
 
-    def plan_of(declared: Schema, split: Parts) -> Plan:
-        return _plan_for(declared, n, split.of(options.request))
-
-    schema, split = buy(options, store, account_id, trained, schema, n, plan_of)
-    try:
-        return schema, plan_of(schema, split)
-    except RefusedError as error:
-        bought = any(column.purchase for column in schema.columns)
-        raise RefusedError(f"{error} {KEPT}" if bought else str(error)) from None
+    Raises:
+      RefusedError: no column has such a name.
+    """
+    if unknown := sorted(set(options.learn) - set(schema.names)):
+        raise RefusedError(f"no column is called '{unknown[0]}' (--learn)")
+    if options.learn:
+        schema = as_learned(schema, options.learn)
+    if options.declared or options.declare_public:
+        return schema
+    schema = as_learned(schema)
+    return with_references(schema) if options.references else schema
 
 
-def foreseen(
-    options: SynthesisOptions, frame: pd.DataFrame, schema: Schema
-) -> tuple[Schema, Parts, Plan]:
-    """What a run would be, with what was bought about these people before; stores nothing.
+def foreseen(options: SynthesisOptions, frame: pd.DataFrame, schema: Schema) -> tuple[Schema, Plan]:
+    """What a run would be; stores nothing.
 
     Args:
       options: whose amounts are checked.
-      schema: as declared, or to be bought.
+      schema: as declared or proposed.
 
     Returns:
-      The schema with what is known and what is to be bought, how the budget is split, the plan.
+      The schema with what the run would learn still open, and the plan.
     """
-    schema = known_purchases(options, frame, to_buy(options, schema))
+    schema = to_learn(options, schema)
     _, n = _trained_on(frame, schema)
-    split = parts(options, schema, n)
-    tried = stand_in(schema) if split.bought_epsilon else schema
-    return schema, split, _plan_for(tried, n, split.of(options.request))
+    return schema, _plan_for(schema, n, options.request)
 
 
 def _trained_on(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, int]:
@@ -215,7 +190,7 @@ def check_amounts(request: RunRequest) -> None:
 
 
 def _plan_for(schema: Schema, n: int, request: RunRequest) -> Plan:
-    """The plan for n records, whose domain is declared or made up to try it on."""
+    """The plan for n records."""
     try:
         return make_plan(schema, n, request)
     except (ValueError, KeyError) as error:  # a plan touches no row, so its words are plain
@@ -224,7 +199,7 @@ def _plan_for(schema: Schema, n: int, request: RunRequest) -> Plan:
 
 def _score(outcome: Outcome, job: Job) -> NoisyScore | None:
     """How near the table is by noisy counts, where the plan bought some; opens no real row."""
-    domain = Layout(job.schema.domain()).domain
+    domain = Layout(outcome.schema.domain()).domain
     synthetic = count_synthetic(outcome.tables.modelled, domain, job.plan.n, job.plan.shift)
     released = load_json(job.artefacts, ScoreCounts.artefact, NoisyCells)
     return None if synthetic is None or released is None else score(released, synthetic)

@@ -62,7 +62,7 @@ def measured(target: str | None = "ill"):
     codec, codes = coded(60, target=target)
     histograms = FineHistograms(fine_grids(codec, 1.0, 4000))
     release = histograms.statistic(codes.to("cpu"), torch.ones(len(codes)))
-    scales = scales_of(histograms, release, 1e-3)
+    scales = scales_of(histograms.grids, histograms.split(release), 1e-3)
     design = Design.of(codec, 4)
     shares = [scale.shares(scale.counts) for scale in scales]
     signs = draw_signs(scales, shares, design.signs, seed=3)
@@ -169,7 +169,8 @@ def scores(order: int, *, signal: bool = True) -> tuple[Design, np.ndarray]:
     codec = Codec(domain)
     codes = codec.encode(frame).to("cpu")
     histograms = FineHistograms(fine_grids(codec, 30.0, len(frame)))
-    scales = scales_of(histograms, histograms.statistic(codes, torch.ones(len(frame))), 30.0)
+    release = histograms.statistic(codes, torch.ones(len(frame)))
+    scales = scales_of(histograms.grids, histograms.split(release), 30.0)
     design = Design.of(codec, 4)
     shares = [scale.shares(scale.counts) for scale in scales]
     mechanism = Scan(scales, draw_signs(scales, shares, design.signs, 1), design)
@@ -375,7 +376,7 @@ def test_cells_of_a_column_follow_density_and_keep_spikes():
     histograms = FineHistograms(fine_grids(codec, 20.0, 20_000))
     noise = np.random.default_rng(1).normal(0.0, 20.0, sum(histograms.sizes))
     statistic = histograms.statistic(codes, torch.ones(20_000)) + torch.from_numpy(noise)
-    scale = scales_of(histograms, statistic, 20.0)[0]
+    scale = scales_of(histograms.grids, histograms.split(statistic), 20.0)[0]
     cell = scale.index(codes).numpy()
     place = np.searchsorted(scale.keys, cell + random.random(20_000)).clip(0, len(scale.keys) - 1)
     drawn = -5 + 10 * scale.grid.centres[place]

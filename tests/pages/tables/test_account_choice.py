@@ -7,12 +7,13 @@ import re
 import pandas as pd
 import pytest
 
+from core.privacy.discovery.open_domain import planned_schema
 from core.runs.accounts import people
 from core.runs.accounts.account import DEFAULT_LIMIT, pay, set_limit
 from core.runs.records import TableRecord
 from core.runs.request import RunRequest
-from core.schema.person import Person, Unit
-from core.services import imports, planning, purchases, tables
+from core.schema.person import Person
+from core.services import imports, planning, tables
 from core.services.sample_tables import sample_table
 from tests.pages.screen import button, buttons, press, whole, words
 
@@ -35,7 +36,7 @@ def released(store, table: TableRecord, **more) -> None:
     plan = planning.make_plan(table.schema, table.n, RunRequest(model="pearl", epsilon=0.5, **more))
     pay(
         store.ledger, table.account_id, plan, f"{table.id}{len(more)}",
-        domain=table.schema.domain(), allow_non_private=False,
+        domain=planned_schema(table.schema, private=True).domain(), allow_non_private=False,
     )  # fmt: skip
 
 
@@ -165,28 +166,11 @@ def test_another_unit_takes_words_on_plan_and_ledger_says_so(store, table, show)
     (run,) = store.runs()
     assert run.request.unit_words == "the board agreed" and run.request.shift_words == ""
     pay(
-        store.ledger, table.account_id, run.plan, run.id, domain=run.schema.domain(),
+        store.ledger, table.account_id, run.plan, run.id, domain=run.schema.as_proposed().domain(),
         allow_non_private=False, unit_words=run.request.unit_words,
     )  # fmt: skip
     said = words(whole(show("ledger")))
     assert "protect different units" in said and "more about one person, or one row" in said
-
-
-def test_a_purchase_for_another_unit_waits_for_words(store, table, show):
-    first = purchases.to_buy(store, table)
-    purchases.buy(store, table, purchases.plan_purchase(first, table.n, 0.5), first)
-    schema = table.schema.model_copy(update={"person": Person(rows=2)})
-    tables.confirm_schema(store, table.id, schema)
-    at = show("tables", table=table.id)
-    at = whole(next(r for r in at.radio if r.key == f"way_{table.id}").set_value("buy").run())
-    buy = next(label for label in buttons(at) if label.startswith("Buy bounds and categories"))
-    assert button(at, buy).disabled and any("cannot be added" in e.value for e in at.error)
-    (asked,) = [one for one in at.text_input if one.label.startswith("To continue")]
-    at = whole(asked.set_value("the board agreed").run())
-    assert not button(at, buy).disabled
-    whole(press(at, buy))
-    _, paid = [entry for entry in store.ledger.entries(table.account_id) if entry.purchase]
-    assert paid.unit == Unit(rows=2) and paid.unit_words == "the board agreed"
 
 
 def test_a_ledger_changed_from_outside_is_reported(store, table, show):

@@ -34,7 +34,7 @@ def test_what_a_declaration_would_change_is_counted(store, show):
     assert "10 cells do not fit" in tables.misfit_doubts(kept)["flag"]
     at = whole_table(show, table)
     assert "**flag**: 10 cells do not fit this declaration and would become OTHER." in doubts(at)
-    declared = kept.schema["n"].model_copy(update={"missing": False})
+    declared = kept.schema.as_proposed()["n"].model_copy(update={"missing": False})
     complete = tables.confirm_schema(store, table.id, kept.schema.replace(declared))
     assert tables.misfit_doubts(complete)["n"].startswith("10 cells do not fit")
 

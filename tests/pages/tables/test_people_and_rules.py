@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from core.schema.column import DomainSource, Provenance, SchemaError
+from core.schema.column import DomainSource, SchemaError
 from core.schema.person import Person
 from core.schema.rules.rules import AtMost, Determines, parse_rule
 from core.services import declarations, imports
@@ -144,39 +144,27 @@ def test_made_up_values_get_a_look(store, stays, show):
     assert store.table(stays.id).schema["patient"].pattern == "P-@###"
 
 
-def test_bounds_and_lists_are_bought_and_paid_for(store, stays, show):
+def test_nothing_has_to_be_declared(store, stays, show, gone):
     at = show("tables", table=stays.id)
-    buy = next(label for label in buttons(at) if label.startswith("Buy bounds and categories"))
+    assert "are learned with noise when the run starts" in words(at)
+    assert not any(box.label.startswith("I confirm") for box in at.checkbox)
+    whole(press(at, "Plan a synthetic table"))
+    assert store.attested(stays.id) and gone == [("plan", {"table": stays.id})]
+    at = whole(show("plan", table=stays.id))
+    assert "becomes OTHER" in words(at) and "no row was read" in words(at)
+    assert {metric.label: metric.value for metric in at.metric}["ε"] == "1"
     assert store.ledger.entries(stays.account_id) == ()
-    epsilon = next(one for one in at.number_input if "to spend on bounds" in one.label)
-    epsilon.set_value(4.0)
-    whole(at.run())
-    assert "no row was read" in words(at)
-    assert buy not in buttons(at)  # the amount stands on the button
-    whole(press(at, "Buy bounds and categories: spends ε = 4"))
+
+
+def test_declaring_all_asks_for_a_tick_and_can_be_taken_back(store, stays, show):
+    at = whole(press(show("tables", table=stays.id), "Declare all public"))
     kept = store.table(stays.id).schema
-    assert {kept[name].provenance for name in ("stay", "ward_code")} == {Provenance.BOUGHT}
-    assert kept["patient"].source is DomainSource.DECLARED
-    paid = [entry for entry in store.ledger.entries(stays.account_id) if entry.purchase]
-    assert [entry.epsilon for entry in paid] == [pytest.approx(4.0, rel=1e-3)]
-    assert "Nothing is left to declare" in words(at)
-    assert not button(at, "Plan a synthetic table").disabled
-    store.attest(stays.id)
-    for page in ("tables", "plan", "ledger"):
-        at = whole(show(page, table=stays.id))
-        assert "Bounds and lists about these people were bought for ε 4." in words(at), page
-        assert "Nothing was paid" not in words(at), page
-        if page == "plan":
-            assert {metric.label: metric.value for metric in at.metric}["ε"] == "5"
-
-
-def test_too_few_rows_are_reported_before_anything_is_spent(store, stays, show):
-    at = show("tables", table=stays.id)
-    epsilon = next(one for one in at.number_input if "to spend on bounds" in one.label)
-    epsilon.set_value(0.01)
-    whole(at.run())
-    assert "Nothing was spent" in words(at)
-    assert not [label for label in buttons(at) if label.startswith("Buy bounds")]
+    assert {kept[name].source for name in ("stay", "ward_code")} == {DomainSource.DECLARED}
+    assert button(at, "Plan a synthetic table").disabled
+    (tick,) = [box for box in at.checkbox if box.label.startswith("I confirm")]
+    assert not button(whole(tick.check().run()), "Plan a synthetic table").disabled
+    whole(press(at, "Learn them instead"))
+    assert store.table(stays.id).schema == stays.schema
 
 
 def test_names_in_a_rule_are_text_and_no_markdown(store, show):

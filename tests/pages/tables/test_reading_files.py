@@ -71,6 +71,7 @@ def test_cells_are_counted_after_as_last_time(store, show):
     upload(show("tables"), "july.csv", WESTERN)
     (july,) = store.tables()
     edit(show("tables", table=july.id), july, "weight", kind="number")
+    tables.declare_all(store, store.table(july.id))
     store.attest(july.id)
     later = TEXT.replace("Genève;3", "Nowhere;3").replace("9,50 €", "unpaid").encode("cp1252")
     at = upload(show("tables"), "august.csv", later)

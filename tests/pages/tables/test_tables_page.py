@@ -62,8 +62,8 @@ def test_an_upload_becomes_a_table(store, show, name, data):
     (record,) = store.tables()
     assert (record.n, record.name, record.schema.target) == (50, name, None)
     assert at.title[0].value == name
-    assert len(at.dataframe) == 4  # the grid, labels, the first rows, what a purchase finds
-    assert len(in_tab(at, "Hidden distributions").dataframe) == 5  # and the tags
+    assert len(at.dataframe) == 3  # the grid, labels, the first rows
+    assert len(in_tab(at, "Hidden distributions").dataframe) == 4  # and the tags
 
 
 @pytest.mark.parametrize(
@@ -240,10 +240,9 @@ def test_origin_and_danger_stand_where_the_steward_decides(store, table, show):
     assert grid.loc["age", "origin"] == "set by the steward"
     edit(at, store.table(table.id), "visit_id", kind="category")
     forget_statement(store, table)
-    for page in ("tables", "plan"):
-        at = whole(show(page, table=table.id))
-        (warning,) = [said(w.value) for w in at.warning if "declare anything public" in w.value]
-        assert "`visit_id`: 400 of 400 values belong to one row each" in warning
+    at = whole(show("tables", table=table.id))
+    (warning,) = [said(w.value) for w in at.warning if "declare anything public" in w.value]
+    assert "`visit_id`: 400 of 400 values belong to one row each" in warning
     grid = show("tables", table=table.id).dataframe[0].value.set_index("column")
     assert grid.loc["visit_id", "rare"] == "400 of 400, 400 of one row"
 

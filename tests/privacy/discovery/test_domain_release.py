@@ -15,30 +15,30 @@ from scipy.stats import beta
 
 from core.privacy.accounting.accountant import epsilon, guarantee
 from core.privacy.discovery.grids import grid_of, linear_grid
+from core.privacy.discovery.open_domain import OpenDomain, open_domain
 from core.privacy.discovery.planning import LISTS, Levels, most_keys
 from core.privacy.discovery.raw_rows import read_raw
-from core.privacy.discovery.release import release_schema
+from core.privacy.discovery.release import release_domain
 from core.privacy.discovery.thresholds import label_threshold
-from core.privacy.discovery.unbought import Unbought, unbought
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
 from core.privacy.mechanisms.noise import gaussian
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.schema.rules.rules import Combinations
 from core.schema.schema import Domain
-from tests.mutants import broken_buying as broken
+from tests.mutants import broken_discovery as broken
 from tests.privacy import toys
 from tests.privacy.harness import Caught
-from tests.privacy.purchases import (
+from tests.privacy.learned_tables import (
     apart,
-    buy,
     by_name,
     label_sums,
     labelled,
+    learn,
     numbers,
     planned,
     schema_for,
-    to_buy,
+    to_learn,
 )
 
 pytestmark = pytest.mark.slow
@@ -88,13 +88,13 @@ def units(n: int, most: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_no_unit_moves_counts_beyond_their_sensitivity(seed, most):
     owner, weights = units(12, most, seed)
     frame, schema = numbers(12, seed)
-    wanted = unbought(schema)
+    wanted = open_domain(schema)
     grids = tuple(grid_of(column) for column in wanted.numeric)
     fine = (linear_grid(-5.0, 5.0), linear_grid(0.0, 2000.0), linear_grid(0.0, 1e9))
     for mechanism in (CellCounts(grids), CellCounts(fine)):
         assert max(cell_moves(mechanism, frame, wanted, owner, weights)) <= SLACK
     frame, schema = labelled(12, seed)
-    assert max(label_moves(frame, unbought(schema), owner, weights)) <= SLACK
+    assert max(label_moves(frame, open_domain(schema), owner, weights)) <= SLACK
 
 
 @pytest.mark.parametrize("most", [1, 4])
@@ -102,7 +102,7 @@ def test_sensitivity_is_reached_and_broken_twins_are_caught(most):
     owner, weights = np.array([0] * most + [1]), np.array([1.0 / most] * most + [1.0])
     frame, schema = numbers(1, 0)
     frame = pd.concat([frame] * (most + 1), ignore_index=True)
-    wanted = unbought(schema)
+    wanted = open_domain(schema)
     for make in (lambda column: grid_of(column), lambda column: linear_grid(-1.0, 1.0)):
         mechanism = CellCounts(tuple(make(column) for column in wanted.numeric))
         assert max(cell_moves(mechanism, frame, wanted, owner, weights)) >= 0.95
@@ -110,7 +110,7 @@ def test_sensitivity_is_reached_and_broken_twins_are_caught(most):
         assert max(cell_moves(twin, frame, wanted, owner, weights)) > SLACK
     frame, schema = labelled(1, 1)
     frame = pd.concat([frame] * (most + 1), ignore_index=True).fillna("a")
-    wanted = unbought(schema)
+    wanted = open_domain(schema)
     assert max(label_moves(frame, wanted, owner, weights)) >= 0.95
     assert max(label_moves(frame, wanted, owner, weights, broken.LabelsStateOne)) > SLACK
     if most > 1:
@@ -119,7 +119,7 @@ def test_sensitivity_is_reached_and_broken_twins_are_caught(most):
 
 def test_a_table_without_records_has_empty_counts():
     frame, schema = labelled(5, 0)
-    assert set(label_sums(frame, unbought(schema), np.zeros(5)).values()) == {0.0}
+    assert set(label_sums(frame, open_domain(schema), np.zeros(5)).values()) == {0.0}
 
 
 def test_combinations_are_told_apart_however_many_there_could_be():
@@ -129,7 +129,7 @@ def test_combinations_are_told_apart_however_many_there_could_be():
     frame = pd.DataFrame({name: [f"{name}-{k}" for k in index] for name in names})
     frame.loc[0, "c3"] = None
     schema = schema_for(frame).model_copy(update={"rules": (Combinations(names=names),)})
-    raw, keys = read_raw(frame, unbought(schema))
+    raw, keys = read_raw(frame, open_domain(schema))
     assert keys[-1] == tuple(dict.fromkeys(map(tuple, frame[1:].to_numpy())))
     found = [tuple(row) for row in frame[1:].to_numpy()]
     assert [keys[-1][at] for at in raw.key_indices[1:, -1]] == found
@@ -138,7 +138,7 @@ def test_combinations_are_told_apart_however_many_there_could_be():
 
 def test_every_number_lies_in_one_cell():
     values = [0.0, -0.0, -999.0, 5e-31, -5e-31, 1e150, -1e150, 7.0, math.nan, 1e-30]
-    wanted = unbought(schema_for(pd.DataFrame({"x": values})))
+    wanted = open_domain(schema_for(pd.DataFrame({"x": values})))
     raw = read_raw(pd.DataFrame({"x": values}), wanted)[0].to("cpu")
     grid = grid_of(wanted.numeric[0])
     counts = CellCounts((grid,)).statistic(raw, torch.ones(len(values)))
@@ -146,12 +146,12 @@ def test_every_number_lies_in_one_cell():
     assert counts[-1] == 1 and counts[grid.bins + 2] == 2  # missing, and zero
 
 
-def test_a_rule_of_many_columns_with_many_labels_can_be_bought():
+def test_a_rule_of_many_columns_with_many_labels_can_be_learned():
     """That 301⁸ is beyond 64 bits once ended a purchase after it was paid for."""
     random = np.random.default_rng(0)
     frame = pd.DataFrame({f"c{i}": random.permutation(301).astype(str) for i in range(8)})
     rule = Combinations(names=tuple(frame.columns))
-    raw, keys = read_raw(frame, Unbought((), (), (rule,)))
+    raw, keys = read_raw(frame, OpenDomain(rules=(rule,)))
     assert keys == (tuple(frame.itertuples(index=False, name=None)),)
     assert raw.key_indices[:, 0].tolist() == list(range(301))
 
@@ -299,7 +299,7 @@ CHECKS = (check_no_name, check_order, check_extremes)
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_nothing_of_single_records_shows(check):
-    check(buy)
+    check(learn)
 
 
 @pytest.mark.parametrize(
@@ -322,20 +322,20 @@ def test_nothing_is_counted_that_is_not_charged(monkeypatch):
     spent.charge(LISTS)
     monkeypatch.setattr(LabelCounts, "statistic", None)  # whoever counts stumbles
     with pytest.raises(UnplannedReleaseError):
-        release_schema(frame, wanted, plan, spent)
+        release_domain(frame, wanted, plan, spent)
     other = planned(schema_for(numbers(200, 0)[0]), 200, 20.0)[1]
     with pytest.raises((UnplannedReleaseError, ValueError)):
-        release_schema(frame, wanted, other.model_copy(update={"n": 200}), Meter(other))
+        release_domain(frame, wanted, other.model_copy(update={"n": 200}), Meter(other))
 
 
 def test_known_labels_need_no_threshold():
     frame = pd.DataFrame({"text": ["a"] * 900 + ["b"] * 100})
     schema = schema_for(frame).replace(
-        to_buy("text", schema_for(frame)["text"].kind, categories=("z", "a"))
+        to_learn("text", schema_for(frame)["text"].kind, categories=("z", "a"))
     )
     wanted, plan = planned(schema, 1000, 0.5)
     assert Levels.of(plan, wanted).label > 40
-    column = by_name(buy(frame, schema, 0.5))["text"]
+    column = by_name(learn(frame, schema, 0.5))["text"]
     assert {"z", "a"} <= set(column.categories or ())
 
 

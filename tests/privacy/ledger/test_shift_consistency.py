@@ -12,7 +12,6 @@ from sqlalchemy import Engine, create_engine
 
 from core.privacy.ledger import admission
 from core.privacy.ledger.admission import HiddenError
-from core.privacy.ledger.entries import PURCHASE
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.shift_consistency import NO_OTHER_ACCOUNT
 from core.privacy.plan import Plan, Protection
@@ -164,13 +163,6 @@ def test_a_run_that_begins_anew_does_not_stand_in_its_own_way(ledger: Ledger) ->
     assert ledger.debit("people", bent, "a1b2.2", domain=domain()).words == ""
     with pytest.raises(HiddenError, match="each training"):
         ledger.debit("people", bent, "a1b3", domain=domain())
-
-
-def test_bounds_of_other_columns_may_be_bought_later(settled: Ledger) -> None:
-    bought = plan().model_copy(update={"model": PURCHASE})
-    assert settled.debit("people", bought, "of sex", domain=domain("sex")).words == ""
-    with pytest.raises(HiddenError, match="would show age"):
-        settled.debit("people", bought, "of age", domain=domain("age"))
 
 
 def test_other_people_settle_for_themselves(settled: Ledger) -> None:

@@ -12,17 +12,15 @@ from core.encoding.layout.layout import Layout
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.privacy.accounting.accountant import epsilon
-from core.privacy.discovery.planning import plan_schema
-from core.privacy.discovery.unbought import as_bought, unbought
 from core.privacy.ledger import admission
 from core.privacy.ledger.admission import MixedUnitsError
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Budget, Plan
-from core.schema.column import DomainColumn, Kind, SchemaColumn
+from core.schema.column import DomainColumn, Kind
 from core.schema.person import Person, Unit
-from core.schema.schema import Domain, Schema
+from core.schema.schema import Domain
 from tests.ledger_files import ledger_files
 
 N = 1000
@@ -49,12 +47,6 @@ def plan(person: Person | None, epsilon: float = 0.5) -> Plan:
     domain = Layout(Domain(columns=columns, person=person)).domain
     budget = Budget(epsilon=epsilon, delta=1e-6)
     return plan_fit(synthesizer("scan_focus"), domain, N, budget, unit=person)
-
-
-def purchase(person: Person | None) -> Plan:
-    column = SchemaColumn(name="u", kind=Kind.NUMBER, low=0.0, high=1.0, dtype="float64")
-    schema = as_bought(Schema(columns=(column,)))
-    return plan_schema(unbought(schema), N, Budget(epsilon=0.5, delta=1e-6), unit=person)
 
 
 @pytest.fixture
@@ -108,14 +100,6 @@ def test_what_was_confirmed_stands_in_every_later_certificate(ledger: Ledger) ->
 def test_words_for_a_shift_are_none_for_a_unit(ledger: Ledger) -> None:
     with pytest.raises(MixedUnitsError):
         ledger.debit("p", plan(None), "second", words="the shift may become known")
-
-
-def test_purchases_count_and_are_counted(ledger: Ledger) -> None:
-    with pytest.raises(MixedUnitsError):
-        ledger.debit("p", purchase(None), "bought")
-    ledger.debit("q", purchase(None), "bought", limit=(10.0, 1e-5))
-    with pytest.raises(MixedUnitsError):
-        ledger.debit("q", plan(PATIENT), "run")
 
 
 def test_releases_without_privacy_protect_nobody(ledger: Ledger) -> None:

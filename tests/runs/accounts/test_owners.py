@@ -124,7 +124,7 @@ def test_an_owner_recognises_people_of_a_table_that_is_gone(
 ) -> None:
     pay(
         store.ledger, clinic.account_id, toy_plan(clinic), "k",
-        domain=clinic.schema.domain(), allow_non_private=False,
+        domain=clinic.schema.as_proposed().domain(), allow_non_private=False,
     )  # fmt: skip
     store.delete_table(clinic.id)
     assert bring(store, visits[:900], "bobs.csv", BOB).account_id != clinic.account_id
@@ -153,7 +153,7 @@ def test_joined_accounts_pay_together(
     mine = bring(store, visits[:600], "ward.csv", BOB)
     pay(
         store.ledger, mine.account_id, toy_plan(mine), "k",
-        domain=mine.schema.domain(), allow_non_private=False,
+        domain=mine.schema.as_proposed().domain(), allow_non_private=False,
     )  # fmt: skip
     kept = between_owners.join_accounts(store, clinic.account_id, mine.account_id)
     assert kept == mine.account_id == store.table(clinic.id).account_id, "the one that paid goes on"
@@ -169,7 +169,7 @@ def test_accounts_that_both_paid_are_noted_and_not_joined(
     for table in both:
         pay(
             store.ledger, table.account_id, toy_plan(table), table.id,
-            domain=table.schema.domain(), allow_non_private=False,
+            domain=table.schema.as_proposed().domain(), allow_non_private=False,
         )  # fmt: skip
     with pytest.raises(RunStoreError, match="Nothing was changed"):
         between_owners.join_accounts(store, clinic.account_id, mine.account_id)
@@ -180,7 +180,7 @@ def test_accounts_that_both_paid_are_noted_and_not_joined(
     for table in both:
         entry = pay(
             store.ledger, table.account_id, toy_plan(table), f"{table.id} 2",
-            domain=table.schema.domain(), allow_non_private=False,
+            domain=table.schema.as_proposed().domain(), allow_non_private=False,
         )  # fmt: skip
         assert ("people", SHARED_PEOPLE) in entry.statements
         assert ANN not in str(entry.statements) and "Pat" not in str(entry.statements)

@@ -13,6 +13,7 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 
 from core.cli.main import main
+from core.privacy.discovery.open_domain import planned_schema
 from core.privacy.ledger.admission import HiddenError, OverBudgetError
 from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.ledger import Ledger
@@ -115,7 +116,7 @@ def test_people_are_recognised_after_their_table_is_gone(
     first = bring(store, visits)
     pay(
         store.ledger, first.account_id, gaussian(1.0, 1e-6, 600), "k",
-        domain=first.schema.domain(), allow_non_private=False,
+        domain=first.schema.as_proposed().domain(), allow_non_private=False,
     )  # fmt: skip
     store.delete_table(first.id)
     assert bring(store, changed(visits)).account_id == first.account_id
@@ -184,7 +185,7 @@ def test_separate_accounts_need_words_in_certificates(
     for table in (first, second):  # the claim of either account hangs on it
         entry = pay(
             store.ledger, table.account_id, plan, table.id,
-            domain=table.schema.domain(), allow_non_private=False,
+            domain=table.schema.as_proposed().domain(), allow_non_private=False,
         )  # fmt: skip
         paper = make_privacy_certificate(
             table=table.name, plan=plan, executed=(), guarantee=plan.guarantee, rows=1, debit=entry
@@ -225,7 +226,7 @@ def test_a_table_moves_only_before_anything_is_released(
         people.change_account(store, table.id, "elsewhere")
     pay(
         store.ledger, "clinic", plan, run.id,
-        domain=table.schema.domain(), allow_non_private=False,
+        domain=table.schema.as_proposed().domain(), allow_non_private=False,
     )  # fmt: skip
     runs.cancel(store, run.id)
     store.delete_run(run.id)  # the run is gone; what it released is not
@@ -286,7 +287,8 @@ def test_another_strength_of_a_changed_table_needs_words(
         )
         run = runs.start(store, Idle(), table.id, plan, request_for(plan, shift_words=words))
         pay(
-            store.ledger, run.account_id, plan, run.id, domain=run.schema.domain(),
+            store.ledger, run.account_id, plan, run.id,
+            domain=planned_schema(run.schema, private=True).domain(),
             allow_non_private=False, shift_words=words,
         )  # fmt: skip
 

@@ -20,7 +20,7 @@ SPENT = "What it spent stays spent."
 def debit(store: RunStore, table: TableRecord, run: RunRecord) -> str:
     return pay(
         store.ledger, run.account_id, run.plan, run.debit_key,
-        domain=table.schema.domain(), allow_non_private=False,
+        domain=table.schema.as_proposed().domain(), allow_non_private=False,
     ).id  # fmt: skip
 
 

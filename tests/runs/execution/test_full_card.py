@@ -34,7 +34,9 @@ def card(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def start(store: RunStore, table: TableRecord, model: str) -> RunRecord:
     settings, budget = dict(QUICK[model]), Budget(epsilon=1.0, delta=1e-6)
-    plan = plan_fit(synthesizer(model), table.schema.domain(), table.n, budget, settings)
+    plan = plan_fit(
+        synthesizer(model), table.schema.as_proposed().domain(), table.n, budget, settings
+    )
     run = queued(store, table, plan)
     with Card():
         return work(store, run.id, find=synthesizer)

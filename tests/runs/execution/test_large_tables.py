@@ -123,7 +123,7 @@ def test_a_run_is_worked_off_in_parts(store: RunStore, table: TableRecord, tmp_p
 def test_another_number_of_rows_is_one_line(
     store: RunStore, table: TableRecord, tmp_path: Path
 ) -> None:
-    layout, plan = Layout(table.schema.domain()), toy_plan(table)
+    layout, plan = Layout(table.schema.as_proposed().domain()), toy_plan(table)
     rows = FrameRows(store.load_frame(table.id).head(39))
     with pytest.raises(RunStoreError, match="plan is for 40 records"):
         training_records(rows, layout, plan, None, folder=tmp_path, on_event=go_on)
@@ -132,7 +132,7 @@ def test_another_number_of_rows_is_one_line(
 def test_reading_follows_a_signal_to_stop_and_leaves_nothing(
     store: RunStore, table: TableRecord, tmp_path: Path
 ) -> None:
-    layout, plan = Layout(table.schema.domain()), toy_plan(table)
+    layout, plan = Layout(table.schema.as_proposed().domain()), toy_plan(table)
     rows = StoredRows(store, table.id, table.schema)
     with pytest.raises(FitCancelled):
         training_records(

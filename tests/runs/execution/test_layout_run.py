@@ -66,7 +66,7 @@ def test_a_run_keeps_rules_and_counts_what_was_bought(store: RunStore) -> None:
         ]
     )
     assert "label <- code (A: low; B: low; C: high)" in said and "start <= end" in said
-    words = export.domain_dictionary(run.schema.domain()).set_index("column")["kept"]
+    words = export.domain_dictionary(run.schema.as_proposed().domain()).set_index("column")["kept"]
     assert "total = net + tax" in words["net"] and "one value for each person" in words["born"]
     assert "order" in words["pulse"]
 

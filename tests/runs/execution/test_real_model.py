@@ -13,7 +13,6 @@ from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
-from core.schema.column import DomainSource
 from core.services import imports, planning, reviews, runs, shaping, tables
 from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from tests.forked import new_interpreters
@@ -28,7 +27,7 @@ def test_sample_table_to_more_rows(store: RunStore) -> None:
     table = imports.import_frame(store, sample_table(300), name=SAMPLE_NAME, source="built in")
     assert table.profile["n"] == 300
     schema = table.schema.model_copy(update={"target": SAMPLE_TARGET})
-    table = tables.confirm_schema(store, table.id, schema)
+    table = tables.declare_all(store, tables.confirm_schema(store, table.id, schema))
     plan = planning.make_plan(
         table.schema,
         table.n,
@@ -84,11 +83,3 @@ def test_sample_table_to_more_rows(store: RunStore) -> None:
     with pytest.raises(RunStoreError, match="no file was saved"):
         runs.generate_rows(store, launcher, run.id, SampleRequest(rows=7))
     assert sorted(Path(path).parent.iterdir()) == before
-
-
-def test_a_domain_to_be_bought_is_refused(store: RunStore) -> None:
-    table = imports.import_frame(store, sample_table(50), name="t", source="built in")
-    column = table.schema["age"].model_copy(update={"source": DomainSource.BOUGHT})
-    schema = table.schema.replace(column)
-    with pytest.raises(ValueError, match="Nobody has bought .* age"):
-        planning.make_plan(schema, 50, RunRequest(model="pearl", epsilon=1.0))

@@ -10,12 +10,12 @@ from core.message import from_json
 from core.models.planning import plan_fit
 from core.privacy.accounting import second_opinion as module
 from core.privacy.plan import Budget
-from core.runs.accounts.purchases import PurchaseRecord
 from core.runs.execution.job import Job
 from core.runs.execution.opinion import opinion_of_opacus
 from core.runs.execution.pipeline import Outcome, execute
 from core.runs.execution.training_rows import FrameRows
 from core.runs.storage.artefacts import PRIVACY_CERTIFICATE, LocalArtefacts
+from core.schema.column import Learned
 from tests.privacy.toys import phase
 from tests.requests_for import request_for
 from tests.runs import toy
@@ -98,12 +98,10 @@ def test_a_run_without_privacy_has_no_second_opinion(store, table, schema, frame
 
 
 def test_what_opacus_cannot_express_is_named():
-    bought = PurchaseRecord(
-        entry="3-ab", epsilon=0.1, epsilon_replace=0.2, delta=1e-7, columns=(), rules=()
-    )
+    earlier = Learned(domain="", entry="3-ab", epsilon=0.1, epsilon_replace=0.2, delta=1e-7)
     zcdp = phase("boost", 0.0, mechanism="zcdp", rho=1e-4)
-    found = opinion_of_opacus((phase("sum", 5.0), zcdp), 1e-6, bought=(bought,))
-    assert found["not_covered"].keys() == {"boost", "purchase 3-ab"} and found["agrees"]
+    found = opinion_of_opacus((phase("sum", 5.0), zcdp), 1e-6, earlier=(earlier,))
+    assert found["not_covered"].keys() == {"boost", "ledger entry 3-ab"} and found["agrees"]
     assert "For 1 of 2 phases" in found["statement"]
     alone = opinion_of_opacus((zcdp,), 1e-6)
     assert alone["agrees"] is None and "do not cover any phase" in alone["statement"]

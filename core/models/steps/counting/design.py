@@ -59,6 +59,7 @@ class Design:
       sizes: columns of the largest sets that are scanned.
       signs: sign patterns a column gets.
       long: whether a number takes more values than a column has cells.
+      learned: block indices of lists that this run learns; their counts are known with them.
     """
 
     columns: int
@@ -69,6 +70,7 @@ class Design:
     signs: int
     sums: tuple[SumCandidate, ...]
     long: bool
+    learned: frozenset[int]
 
     @classmethod
     def of(cls, codec: Codec, most_together: int) -> Design:
@@ -92,6 +94,7 @@ class Design:
             signs=min(SIGNS, max(1, MOST_NUMBERS // count)),
             sums=_sum_candidates(codec),
             long=any(_is_long(block) for block in codec.blocks),
+            learned=frozenset(block.index for block in codec.blocks if _is_learned(block)),
         )
 
     @cached_property
@@ -117,6 +120,8 @@ class Design:
     def shares(self, n: int, scale: float, *, focus: bool = True) -> dict[str, float]:
         """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
 
+        Lists that the run learns have got their part already, see `list_share`.
+
         Args:
           focus: whether something is counted last; else the pairs get its share.
 
@@ -132,7 +137,21 @@ class Design:
         if self.sizes > 1:
             names += [SCAN, *([RELATIONS] if self.sums else []), PAIRS, *([FOCUS] if focus else [])]
         whole = sum(shares[name] for name in names)
-        return {name: shares[name] / whole for name in names}
+        left = 1.0 - len(self.learned) / self.columns
+        single = (SCALES, COLUMNS)
+        return {name: shares[name] / whole * (left if name in single else 1.0) for name in names}
+
+
+def list_share(columns: int) -> float:
+    """The share of the composed Gaussian's 1/σ² that goes to counts of one of so many columns."""
+    return (SHARES[SCALES] + SHARES[COLUMNS]) / columns
+
+
+def _is_learned(block: Block) -> bool:
+    learned = block.column.learned
+    if learned is None or learned.entry or block.number is not None:
+        return False
+    return learned.domain == block.column.domain_digest
 
 
 def _is_long(block: Block) -> bool:

@@ -47,6 +47,7 @@ from core.models.steps.counting.scales import (
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
 from core.models.steps.training.training_loop import Checkpoint
+from core.privacy.discovery.choosing import ListCounts
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.plan import Plan
@@ -78,7 +79,8 @@ class Releases:
         self, table: PrivateTable, plan: Plan, design: Design, context: FitContext, file: str
     ):
         self.table, self.plan, self.design, self.device = table, plan, design, context.device
-        self.codec = Codec(table.domain)
+        self.codec, self._list_counts = Codec(table.domain), context.list_counts
+        self._fine_noise = 0.0
         self.checkpoint = Checkpoint.open(context, file, table.meter)
         self.emitter = Emitter(context.on_event, keep=self.checkpoint.keep)
         self.within: dict[int, tuple[Floats, float]] = {}
@@ -100,27 +102,52 @@ class Releases:
         return self
 
     def _count_bins(self) -> None:
-        """Histograms of all columns, from which cells are made."""
-        long = math.sqrt(2.0 * self.design.columns)  # before it is known which columns are long
-        multiplier = self.noise_multiplier(SCALES)
-        grids = fine_grids(self.codec, multiplier * long, self.table.n)
-        mechanism = FineHistograms(grids)
-        self._fine_noise = multiplier * mechanism.sensitivity
-        self.scales = scales_of(mechanism, self.release(SCALES, mechanism), self._fine_noise)
+        """Histograms of columns, from which cells are made; lists that were learned have one."""
+        counted = [i for i in range(self.design.columns) if i not in self.design.learned]
+        long = math.sqrt(2.0 * len(counted))  # before it is known which columns are long
+        noise = self._noise_of(SCALES)
+        grids = fine_grids(self.codec, noise * long, self.table.n)
+        counts = {i: self._learned_counts(i).counts for i in self.design.learned}
+        if counted:
+            mechanism = FineHistograms(tuple(grids[i] for i in counted))
+            self._fine_noise = noise * mechanism.sensitivity
+            released = mechanism.split(self.release(SCALES, mechanism))
+            counts |= dict(zip(counted, released, strict=True))
+        self.scales = scales_of(grids, [counts[i] for i in range(len(grids))], self._fine_noise)
 
     def _count_columns(self) -> None:
         """Cells of each column, taken together with what the histograms say of them."""
-        queries = tuple(uniform_query(self.scales, (c,)) for c in range(self.design.columns))
-        mechanism = SetCounts(self.scales, queries)
-        counts = mechanism.split(self.release(COLUMNS, mechanism))
-        variance = max(self.noise_multiplier(COLUMNS) * mechanism.sensitivity, 1e-6) ** 2
-        self.shares, self.column_counts, self.column_noise = [], [], []
-        for scale, count in zip(self.scales, counts, strict=True):
-            before = np.maximum(scale.variance * self._fine_noise**2, 1e-12)
-            total = 1.0 / (1.0 / variance + 1.0 / before)
-            self.column_counts.append(total * (count.numpy() / variance + scale.counts / before))
-            self.column_noise.append(np.sqrt(total))
-            self.shares.append(scale.shares(self.column_counts[-1]))
+        queries = {
+            i: uniform_query(self.scales, (i,))
+            for i in range(self.design.columns)
+            if i not in self.design.learned
+        }
+        known = {i: self._learned_counts(i) for i in self.design.learned}
+        if queries:
+            mechanism = SetCounts(self.scales, tuple(queries.values()))
+            released = mechanism.split(self.release(COLUMNS, mechanism))
+            std = max(self._noise_of(COLUMNS) * mechanism.sensitivity, 1e-6)
+            for i, counts in zip(queries, released, strict=True):
+                known[i] = self._with_histogram(self.scales[i], counts.numpy(), std)
+        self.column_counts = [known[i].counts for i in range(self.design.columns)]
+        self.column_noise = [known[i].std for i in range(self.design.columns)]
+        both = zip(self.scales, self.column_counts, strict=True)
+        self.shares = [scale.shares(counts) for scale, counts in both]
+
+    def _with_histogram(self, scale: ColumnScale, counts: Floats, std: float) -> ListCounts:
+        """Counts of a column's cells and what its histogram says of them, by their variances."""
+        before = np.maximum(scale.variance * self._fine_noise**2, 1e-12)
+        total = 1.0 / (1.0 / std**2 + 1.0 / before)
+        return ListCounts(total * (counts / std**2 + scale.counts / before), np.sqrt(total))
+
+    def _learned_counts(self, column: int) -> ListCounts:
+        """Those that were released when the run learned a column's list."""
+        return self._list_counts[self.codec.blocks[column].column.name]
+
+    def _noise_of(self, phase: str) -> float:
+        """`noise_multiplier`; 0 for a phase that has nothing left to count."""
+        planned = {one.name: one.noise_multiplier for one in self.plan.phases}
+        return planned.get(phase, 0.0)
 
     def _scan_sets(self) -> None:
         count, seed = self.design.signs, self.checkpoint.seed

@@ -8,6 +8,7 @@ the noisy density of the neighbourhood.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -170,15 +171,18 @@ class ColumnScale:
         return np.asarray((np.cumsum(mass) - mass / 2.0) / mass.sum())
 
 
-def scales_of(mechanism: FineHistograms, release: Tensor, noise: float) -> tuple[ColumnScale, ...]:
-    """The scale of every column from a release of fine histograms; post-processing.
+def scales_of(
+    grids: Sequence[ColumnBins], counts: Sequence[Floats], noise: float
+) -> tuple[ColumnScale, ...]:
+    """The scale of every column from its fine histogram; post-processing.
 
     Args:
-      noise: standard deviation of one number of it.
+      counts: of each grid's cells and atoms, released.
+      noise: standard deviation of a count of a cell.
     """
-    most = CELLS if len(mechanism.grids) <= WIDE else CELLS_WIDE
-    columns = zip(mechanism.grids, mechanism.split(release), strict=True)
-    return tuple(ColumnScale.of(grid, counts, noise, most) for grid, counts in columns)
+    most = CELLS if len(grids) <= WIDE else CELLS_WIDE
+    columns = zip(grids, counts, strict=True)
+    return tuple(ColumnScale.of(grid, count, noise, most) for grid, count in columns)
 
 
 def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
@@ -228,10 +232,23 @@ def _keys(counts: Floats, cells: NDArray[np.int64], noise: float) -> Floats:
     before, seen = (np.concatenate([[0.0], np.cumsum(x)]) for x in (line, counts))
     weight = np.zeros(len(counts))
     for cell in range(len(size)):
-        _spread(weight, before, seen, start[cell], start[cell + 1], mass[cell], noise)
+        first = start[cell] + (_unseen(counts[: size[0]]) if cell == 0 else 0)
+        end = start[cell + 1]
+        end -= _unseen(counts[: start[cell] - 1 : -1]) if cell == len(size) - 1 else 0
+        _spread(weight, before, seen, first, max(end, first + 1), mass[cell], noise)
     within = np.cumsum(weight)
     within -= np.concatenate([[0.0], within])[np.array(start[:-1])][cells]
     return np.asarray(cells + within / mass[cells])
+
+
+def _unseen(counts: Floats) -> int:
+    """How many of the fine cells from a bound inwards hold nothing together, by their counts.
+
+    Bounds are round, and where they reach too far the table has no values: none are made up there.
+    The last one is never among them.
+    """
+    quiet = np.flatnonzero(np.cumsum(counts[:-1]) <= 0.0)
+    return int(quiet[-1]) + 1 if len(quiet) else 0
 
 
 def _tail(density: Floats, size: int, line: Floats) -> Floats:

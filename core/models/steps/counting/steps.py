@@ -98,6 +98,8 @@ class Count:
         name, title, what, _ = self.counted
         shares = self.design.shares(n, scale / math.sqrt(self.share), focus=self.focus)
         share = self.share * shares[name]
+        if not share:
+            return ()
         noise = noise_for_share(scale, share)
         return (Phase(name=name, title=title, what=what, share=share, noise_multiplier=noise),)
 
@@ -106,9 +108,12 @@ class Count:
         # tensors: cards and plans must not wait for them
         from core.models.steps.counting.releases import Releases
 
-        known = state.measured
+        known, plan = state.measured, state.plan or table.plan
         if known is None:
-            known = Releases(table, state.plan or table.plan, self.design, context, self.file)
+            known = Releases(table, plan, self.design, context, self.file)
+        planned = {phase.name for phase in plan.phases}
+        if self.counted not in (BINS, CELLS) and self.counted.name not in planned:
+            return replace(state, measured=known)  # what was learned made room for it later
         return replace(state, measured=known.measure(self.counted.name))
 
 

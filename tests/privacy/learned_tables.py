@@ -1,4 +1,4 @@
-"""Small purchases: tables, plans with a given noise, and what is left when records are left out."""
+"""Small tables to learn domains of, plans for that alone, and what changes without a record."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 import torch
 
-from core.privacy.discovery.planning import plan_schema
+from core.privacy.discovery.open_domain import OpenDomain, open_domain
+from core.privacy.discovery.planning import FAILURES, discovery_phases, second_look_helps
 from core.privacy.discovery.raw_rows import read_raw
-from core.privacy.discovery.release import Released, release_schema
-from core.privacy.discovery.unbought import Unbought, unbought
+from core.privacy.discovery.release import Released, release_domain
 from core.privacy.mechanisms.domain_release import LabelCounts
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Budget, Plan
+from core.privacy.planning import planned as plan_phases
 from core.schema.column import MAX_CATEGORIES, DomainSource, Kind, SchemaColumn
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines
@@ -25,14 +26,14 @@ KINDS = {"x": Kind.NUMBER, "k": Kind.INTEGER, "day": Kind.DATETIME}
 DELTA = 1e-6
 
 
-def to_buy(name: str, kind: Kind, **more: object) -> SchemaColumn:
+def to_learn(name: str, kind: Kind, **more: object) -> SchemaColumn:
     """A column of which nothing is known but its kind."""
     dtype = {Kind.NUMBER: "float64", Kind.INTEGER: "int64", Kind.DATETIME: "datetime64[us]"}
     step = {Kind.INTEGER: 1.0, Kind.DATETIME: 86_400.0}.get(kind, 0.0)
     column = SchemaColumn(
         name=name,
         kind=kind,
-        source=DomainSource.BOUGHT,
+        source=DomainSource.LEARNED,
         dtype=dtype.get(kind, "str"),
         step=step,
         proposal="none",
@@ -41,7 +42,7 @@ def to_buy(name: str, kind: Kind, **more: object) -> SchemaColumn:
 
 
 def schema_for(frame: pd.DataFrame, **kinds: Kind) -> Schema:
-    """Every column to be bought: numbers and dates by dtype, text as categories."""
+    """Every column to be learned: numbers and dates by dtype, text as categories."""
     columns = []
     for name in frame.columns:
         dtype = frame[name].dtype
@@ -52,20 +53,35 @@ def schema_for(frame: pd.DataFrame, **kinds: Kind) -> Schema:
             kind = Kind.INTEGER
         elif pd.api.types.is_float_dtype(dtype):
             kind = Kind.NUMBER
-        columns.append(to_buy(name, kinds.get(name, kind)))
+        columns.append(to_learn(name, kinds.get(name, kind)))
     return Schema(columns=tuple(columns))
 
 
-def planned(schema: Schema, n: int, epsilon: float, rows: int = 1) -> tuple[Unbought, Plan]:
-    wanted = unbought(schema)
+def planned(schema: Schema, n: int, epsilon: float, rows: int = 1) -> tuple[OpenDomain, Plan]:
+    wanted = open_domain(schema)
     unit = None if rows == 1 else Person(columns=("who",), rows=rows)
-    return wanted, plan_schema(wanted, n, Budget(epsilon=epsilon, delta=DELTA), unit=unit)
+    budget = Budget(epsilon=epsilon, delta=DELTA)
+    each = 1.0 / (2 * len(wanted.names))
+
+    def plan(fine: bool) -> Plan:
+        return plan_phases(
+            "learned",
+            n,
+            budget,
+            lambda scale: discovery_phases(
+                wanted, scale, each=each, failure=FAILURES * DELTA, fine=fine
+            ),
+            unit=unit,
+        )
+
+    fine = plan(True)
+    return wanted, fine if second_look_helps(fine, wanted) else plan(False)
 
 
-def buy(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int = 1) -> Released:
-    """What a purchase of everything releases, with repeatable noise."""
+def learn(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int = 1) -> Released:
+    """What learning everything releases, with repeatable noise."""
     wanted, plan = planned(schema, len(frame), epsilon)
-    return release_schema(frame, wanted, plan, Meter(plan), noise_source=DeterministicNoise(seed))
+    return release_domain(frame, wanted, plan, Meter(plan), noise_source=DeterministicNoise(seed))
 
 
 def by_name(released: Released) -> dict[str, SchemaColumn]:
@@ -74,7 +90,7 @@ def by_name(released: Released) -> dict[str, SchemaColumn]:
 
 def label_sums(
     frame: pd.DataFrame,
-    wanted: Unbought,
+    wanted: OpenDomain,
     weights: np.ndarray,
     mechanism: Callable[[tuple[int, ...], int], LabelCounts] = LabelCounts,
 ) -> dict[tuple[int, tuple[str, ...]], float]:

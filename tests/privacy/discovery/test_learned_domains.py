@@ -1,4 +1,4 @@
-"""What is bought holds the rows: bounds on awkward columns, lists, atoms, mappings, refusals."""
+"""What is learned holds the rows: bounds on awkward columns, lists, atoms, mappings."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.privacy.discovery.open_domain import (
+    as_learned,
+    open_domain,
+    stand_in,
+    without_proposals,
+)
 from core.privacy.discovery.planning import FINE, Levels, forecasts
-from core.privacy.discovery.unbought import as_bought, stand_in, unbought
 from core.proposing.propose import infer_schema
 from core.schema.column import DomainSource, Kind, SchemaError, UndeclaredDomainError
 from core.schema.labels import to_numbers
 from core.schema.rules.rules import Combinations, Determines
 from core.schema.schema import Schema
 from core.services.sample_tables import sample_table
-from tests.privacy.purchases import buy, by_name, planned, schema_for, to_buy
+from tests.privacy.learned_tables import by_name, learn, planned, schema_for, to_learn
 
 RNG = np.random.default_rng(5)
 N = 5000
@@ -24,7 +29,7 @@ DAY = 86_400.0
 def column_of(values, epsilon=1.0, **kinds):
     frame = pd.DataFrame({"x": values})
     schema = schema_for(frame, **kinds)
-    return frame, by_name(buy(frame, schema, epsilon))["x"]
+    return frame, by_name(learn(frame, schema, epsilon))["x"]
 
 
 def dates(first: str, days: int) -> pd.Series:
@@ -35,7 +40,7 @@ def dates(first: str, days: int) -> pd.Series:
 @pytest.mark.parametrize(
     ("values", "within", "inside"),
     [
-        (RNG.lognormal(8, 1.5, N), (0.0, 5e5), 0.98),
+        (RNG.lognormal(8, 1.5, N), (0.0, 1e6), 0.98),
         (RNG.standard_cauchy(N) * 1e-7, (-5e-5, 5e-5), 0.98),
         (-RNG.lognormal(3, 0.5, N), (-200.0, 0.0), 0.98),
         (np.full(N, 7.5), (0.0, 10.0), 1.0),
@@ -47,7 +52,7 @@ def dates(first: str, days: int) -> pd.Series:
 )
 def test_bounds_are_round_and_hold_nearly_all_rows(values, within, inside):
     _, column = column_of(values)
-    assert column.source is DomainSource.BOUGHT and not column.missing
+    assert column.source is DomainSource.LEARNED and not column.missing
     assert within[0] <= column.low <= column.high <= within[1]
     assert np.mean((values >= column.low) & (values <= column.high)) >= inside
 
@@ -68,7 +73,7 @@ def test_a_second_look_narrows_bounds_where_noise_allows():
     schema = schema_for(frame)
     plan = planned(schema, len(frame), 5.0)[1]
     assert [phase.name for phase in plan.phases] == ["bounds", FINE]
-    column = by_name(buy(frame, schema, 5.0))["x"]
+    column = by_name(learn(frame, schema, 5.0))["x"]
     assert 58.0 <= column.low <= 61.0 and 79.0 <= column.high <= 82.0
     assert len(planned(schema, 4000, 0.1)[1].phases) == 1  # not planned where it could cut nothing
 
@@ -91,9 +96,38 @@ def test_zero_inflated_amounts_get_a_heavy_tail():
 
 
 @pytest.mark.parametrize("values", [np.full(N, np.nan), 10.0 ** RNG.uniform(-30, 149, N)])
-def test_a_column_in_which_nothing_is_found_is_left_out(values):
+def test_a_column_that_noise_hides_keeps_its_place(values):
     _, column = column_of(values, epsilon=0.1)
-    assert column.source is DomainSource.DROP and "left out" in column.note
+    assert column.declared and column.low <= column.high
+    assert column.missing == bool(np.isnan(values).all())
+
+
+def test_a_list_of_rare_labels_keeps_its_missing_share():
+    labels = [None if i % 3 else f"own {i}" for i in range(N)]
+    frame = pd.DataFrame({"text": labels}).astype("str")
+    released = learn(frame, schema_for(frame), 1.0)
+    (column,) = released.columns
+    assert column.categories == ("OTHER",) and column.missing
+    states = released.counts["text"]
+    assert states.counts == pytest.approx([N / 3, N * 2 / 3], abs=5 * states.std.max())
+
+
+def test_counts_of_a_list_are_of_its_states_in_order():
+    frame = pd.DataFrame({"text": ["b"] * 3000 + ["a"] * 1500 + ["rare"] * 500 + [None] * 800})
+    released = learn(frame.astype("str"), schema_for(frame.astype("str")), 2.0)
+    (column,) = released.columns
+    assert column.categories == ("a", "b", "rare") and column.missing
+    counts = released.counts["text"]
+    assert counts.counts == pytest.approx([1500, 3000, 500, 800], abs=5 * counts.std.max())
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05])
+def test_what_lies_outside_is_estimated_from_released_counts(share):
+    rare = [f"rare {i}" for i in range(round(N * share))]
+    frame = pd.DataFrame({"text": [*rare, *(["a", "b"] * N)][:N]})
+    (column,) = learn(frame, schema_for(frame), 2.0).columns
+    assert (column.other is None) == (share == 0.0)
+    assert column.learned.outside == pytest.approx(share, abs=4 * column.learned.error)
 
 
 def test_lists_keep_order_numbers_and_their_known_pair():
@@ -109,15 +143,15 @@ def test_lists_keep_order_numbers_and_their_known_pair():
     schema = schema_for(
         frame, step=Kind.ORDERED, odd=Kind.ORDERED, **{"class": Kind.ORDERED, "yes": Kind.BOOLEAN}
     )
-    pair = to_buy("yes", Kind.BOOLEAN, categories=("0", "1"), dtype="int64")
-    schema = schema.replace(pair).replace(to_buy("class", Kind.ORDERED, dtype="int64"))
-    made = by_name(buy(frame, schema, 2.0))
-    assert made["step"].categories == ("low", "medium", "high", "OTHER")
+    pair = to_learn("yes", Kind.BOOLEAN, categories=("0", "1"), dtype="int64")
+    schema = schema.replace(pair).replace(to_learn("class", Kind.ORDERED, dtype="int64"))
+    made = by_name(learn(frame, schema, 2.0))
+    assert made["step"].categories == ("low", "medium", "high")
     assert made["step"].kind is Kind.ORDERED and made["odd"].kind is Kind.CATEGORY
-    assert made["odd"].categories == ("alpha", "zeta", "OTHER")
+    assert made["odd"].categories == ("alpha", "zeta")
     assert made["class"].categories == ("2", "9", "10") and made["class"].other is None
     assert made["yes"].categories == ("0", "1") and made["yes"].kind is Kind.BOOLEAN
-    assert made["rare"].other == "OTHER" and not made["rare"].missing
+    assert made["rare"].other is None and not made["rare"].missing
 
 
 def test_rules_found_are_those_enough_records_hold():
@@ -128,21 +162,11 @@ def test_rules_found_are_those_enough_records_hold():
     frame = pd.DataFrame({"code": code, "label": label})
     rules = (Determines(source="code", result="label"), Combinations(names=("code", "label")))
     schema = schema_for(frame).model_copy(update={"rules": rules})
-    mapping, combinations = buy(frame, schema, 2.0).rules
-    assert mapping.mapping == {"c1": "one", "c2": "two", "c3": "three"} and mapping.bought
+    mapping, combinations = learn(frame, schema, 2.0).rules
+    assert mapping.mapping == {"c1": "one", "c2": "two", "c3": "three"} and mapping.learned
     assert combinations.allowed == (("c1", "one"), ("c2", "two"), ("c3", "three"))
     hidden = schema.model_copy(update={"sensitive": {"g": ("label",)}})
-    assert unbought(hidden).rules == ()
-
-
-@pytest.mark.parametrize("column", ["name", "amount"])
-def test_too_few_rows_for_epsilon_are_refused_before_spending(column):
-    frame = pd.DataFrame({"name": ["a", "b"] * 15, "amount": np.arange(30.0)})
-    schema = schema_for(frame[[column]])
-    with pytest.raises(SchemaError, match="there are 30. Nothing was spent"):
-        planned(schema, 30, 0.05)
-    with pytest.raises(SchemaError, match="Nothing is to be bought"):
-        planned(infer_schema(frame), 30, 1.0)
+    assert open_domain(hidden).rules == ()
 
 
 def test_what_is_foretold_is_made_of_public_numbers():
@@ -151,7 +175,8 @@ def test_what_is_foretold_is_made_of_public_numbers():
     wanted, plan = planned(schema, 1000, 1.0)
     lines = forecasts(plan, wanted)
     assert [line.name for line in lines] == ["amount", "name"]
-    assert sum(line.share for line in lines) == pytest.approx(1.0)
+    shares = sum(phase.share for phase in plan.phases)
+    assert sum(line.share for line in lines) == pytest.approx(shares)
     level = Levels.of(plan, wanted).label
     assert f"{level:,.0f} records ({level / 1000:.1%})" in lines[1].words
 
@@ -161,29 +186,41 @@ def test_what_is_foretold_is_made_of_public_numbers():
 PROPOSED = infer_schema(sample_table(400))
 
 
-def test_marking_forgets_what_was_read_from_the_rows():
-    marked = as_bought(PROPOSED)
-    for column in marked.columns:
+def test_proposals_are_forgotten_where_a_run_learns():
+    marked = as_learned(PROPOSED)
+    read = without_proposals(marked)
+    for column in read.columns:
         if not column.modelled:
-            assert column == PROPOSED[column.name]
+            assert column.kind.surrogate and not column.absent
             continue
-        assert column.source is DomainSource.BOUGHT and not column.declared
+        assert column.source is DomainSource.LEARNED and not column.declared
         assert (column.low, column.high, column.spikes, column.missing) == (None, None, (), False)
         assert column.categories is None or column.kind is Kind.BOOLEAN
-    with pytest.raises(UndeclaredDomainError, match="buy them"):
+    with pytest.raises(UndeclaredDomainError, match="let the run learn them"):
         marked.domain()
-    assert as_bought(marked) == marked
+    assert as_learned(marked) == marked and marked.as_proposed() == PROPOSED
     assert stand_in(marked).domain()
+
+
+def test_a_plan_is_the_same_whatever_the_rows_propose():
+    """Bounds, lists and marks of open columns are unknown to the plan."""
+    other = infer_schema(sample_table(400).sample(frac=0.5, random_state=1))
+    for name in PROPOSED.names:
+        if PROPOSED[name].modelled and other[name].kind is PROPOSED[name].kind:
+            assert stand_in(as_learned(PROPOSED))[name].domain_digest == (
+                stand_in(as_learned(other))[name].domain_digest
+            )
 
 
 def test_marking_by_hand_forgets_too():
     """A page or a file may only change the source; what the rows proposed is not declared by it."""
     by_hand = Schema(
         columns=tuple(
-            column.model_copy(update={"source": DomainSource.BOUGHT}) for column in PROPOSED.columns
+            column.model_copy(update={"source": DomainSource.LEARNED})
+            for column in PROPOSED.columns
         )
     )
-    wanted, marked = unbought(by_hand), unbought(as_bought(PROPOSED))
+    wanted, marked = open_domain(by_hand), open_domain(as_learned(PROPOSED))
     assert wanted == marked and len(wanted.numeric) + len(wanted.listed) > 8
     with pytest.raises(UndeclaredDomainError):
         by_hand.domain()
@@ -191,14 +228,15 @@ def test_marking_by_hand_forgets_too():
 
 def test_set_values_are_unmarked_and_unbuyable_ones_refused():
     set_by_hand = PROPOSED.replace(PROPOSED["age"].model_copy(update={"high": 120.0}))
-    assert as_bought(set_by_hand)["age"].source is DomainSource.DECLARED
-    assert as_bought(set_by_hand, ["age"])["age"].source is DomainSource.BOUGHT
+    assert as_learned(set_by_hand)["age"].source is DomainSource.DECLARED
+    assert as_learned(set_by_hand, ["age"])["age"].source is DomainSource.LEARNED
     surrogate = next(c.name for c in PROPOSED.columns if c.kind.surrogate)
-    with pytest.raises(SchemaError, match="Nothing can be bought"):
-        as_bought(PROPOSED, [surrogate])
+    with pytest.raises(SchemaError, match="Nothing can be learned"):
+        as_learned(PROPOSED, [surrogate])
     tagged = PROPOSED.model_copy(update={"sensitive": {"g": ("age",)}})
-    assert as_bought(tagged)["age"].source is DomainSource.DECLARED
+    assert as_learned(tagged)["age"].source is DomainSource.DECLARED
     with pytest.raises(SchemaError, match="tagged"):
-        as_bought(tagged, ["age"])
-    stepped = as_bought(PROPOSED)["cost"].model_copy(update={"step": 0.01})
-    assert unbought(PROPOSED.replace(stepped)).numeric[0].step == 0.01  # the steward's word stays
+        as_learned(tagged, ["age"])
+    stepped = without_proposals(as_learned(PROPOSED))["cost"].model_copy(update={"step": 0.01})
+    learned = open_domain(PROPOSED.replace(stepped)).numeric[0]
+    assert learned.step == 0.01  # the steward's word stays

@@ -1,7 +1,7 @@
-"""What is to be bought of a schema, and what is public of a column before it is.
+"""What of a schema a run has to learn, and what is public of a column before it does.
 
 A steward confirms what a column *is*: its kind, how it is written and its step. What values it
-takes is read from the rows, so it is forgotten here and released with noise.
+takes was read from the rows, so it is forgotten here and released with noise.
 """
 
 from __future__ import annotations
@@ -9,92 +9,110 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from core.message import Message, to_say
+from core.message import Message
 from core.schema.column import (
     BOOLEAN_PAIRS,
     DomainSource,
     Kind,
+    Learned,
     Provenance,
-    Purchase,
     SchemaColumn,
     SchemaError,
-    unpaid,
+    is_open,
 )
 from core.schema.rules.rules import AnyRule, Combinations, Determines
 from core.schema.schema import Schema
 
 DAY = 86_400.0
+STAND_IN_VALUES = 1000.0  # of a range that is made up to plan with
 _FROM_ROWS = (Provenance.PROPOSED, Provenance.UNSTATED)
 
 
 @dataclass(frozen=True)
-class Unbought:
-    """What of a schema nobody has bought or declared.
+class OpenDomain:
+    """What of a schema nobody has declared, so that a run learns it.
 
     Attributes:
-      numeric, listed: columns to be bought, in file order.
+      numeric, listed: columns whose domain is open, in file order.
+      made_up: identifiers and text, of which only the share of missing cells is learned.
       rules: those whose mapping or combinations are open.
     """
 
-    numeric: tuple[SchemaColumn, ...]
-    listed: tuple[SchemaColumn, ...]
-    rules: tuple[Determines | Combinations, ...]
+    numeric: tuple[SchemaColumn, ...] = ()
+    listed: tuple[SchemaColumn, ...] = ()
+    made_up: tuple[SchemaColumn, ...] = ()
+    rules: tuple[Determines | Combinations, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns that something would be released of, each once."""
         ruled = (name for rule in self.rules for name in rule.columns)
-        columns = (column.name for column in (*self.numeric, *self.listed))
+        columns = (one.name for one in (*self.numeric, *self.listed, *self.made_up))
         return tuple(dict.fromkeys((*columns, *ruled)))
 
 
-def as_bought(schema: Schema, names: Collection[str] | None = None) -> Schema:
-    """The schema with domains to be bought where they were read from the rows.
+def as_learned(schema: Schema, names: Collection[str] | None = None) -> Schema:
+    """The schema with domains to be learned where they were read from the rows.
 
-    Columns that say whose a row is are made up anew, so nothing of them is bought. What the rows
-    proposed of the others is forgotten; the step becomes the kind's public one (1 for integers, a
-    day or a second for dates, none for numbers) and may be set anew.
+    Columns that say whose a row is are made up anew, so nothing of them is learned, and nothing of
+    tagged columns, which a histogram would show. The proposals stay for eyes inside; where a
+    run learns, `open_domain` forgets them, and the step becomes the kind's public one (1 for
+    integers, a day or a second for dates, none for numbers).
 
     Args:
-      names: of the columns to buy, whoever set their domains; None for all whose domain was
+      names: of the columns to learn, whoever set their domains; None for all whose domain was
         proposed from the rows or is of unknown origin.
+
+    Raises:
+      SchemaError: a name that nothing can be learned of, or a tagged column.
     """
     tagged = {name for columns in schema.sensitive.values() for name in columns}
     chosen, keys = set(names or ()), _keys(schema)
     if wrong := [n for n in chosen if n not in schema.names or not schema[n].modelled or n in keys]:
         raise SchemaError(
             Message(
-                "Nothing can be bought for {columns}. Identifiers, text, key columns of people and "
-                "columns that are left out need no bounds or lists.",
+                "Nothing can be learned for {columns}. Identifiers, text, columns that say whose a "
+                "row is and columns that are left out need no bounds or lists.",
                 columns=", ".join(sorted(wrong)),
             )
         )
     if hidden := sorted(chosen & tagged):
         raise SchemaError(
             Message(
-                "A purchase shows something about a column's distribution, and {columns} is tagged "
-                "as hidden. Declare its domain public, or remove the tag.",
+                "Learning a domain shows something about a column's distribution, and {columns} is "
+                "tagged as hidden. Declare its domain public, or remove the tag.",
                 columns=", ".join(hidden),
             )
         )
     for column in schema.columns:
-        read = column.modelled and column.provenance in _FROM_ROWS
+        read = column.source is not DomainSource.DROP and column.provenance in _FROM_ROWS
         read = read and column.name not in tagged and column.name not in keys
-        if column.name in chosen or (names is None and read and not unpaid(column)):
-            schema = schema.replace(_bare(column))
+        if column.name in chosen:
+            schema = schema.replace(bare(column))
+        elif names is None and read:
+            learned = {"source": DomainSource.LEARNED}
+            schema = schema.replace(column.model_copy(update=learned))
     return schema
 
 
-def unbought(schema: Schema) -> Unbought:
-    """What of a schema is to be bought and was not; what the rows proposed is forgotten."""
+def open_domain(schema: Schema) -> OpenDomain:
+    """What of a schema the next run learns; what the rows proposed is forgotten."""
     open_columns = [
-        _bare(column) if column.provenance in _FROM_ROWS else column
+        bare(column) if column.provenance in _FROM_ROWS else column
         for column in schema.columns
-        if unpaid(column) and column.name not in _keys(schema)
+        if is_open(column) and column.name not in _keys(schema)
     ]
-    return Unbought(
+    return OpenDomain(
         numeric=tuple(column for column in open_columns if column.kind.numeric),
         listed=tuple(column for column in open_columns if column.kind.listed),
+        made_up=tuple(
+            column.model_copy(update={"absent": 0.0})
+            for column in schema.columns
+            if column.kind.surrogate
+            and column.source is DomainSource.LEARNED
+            and column.learned is None
+            and column.name not in _keys(schema)
+        ),
         rules=tuple(
             rule
             for rule in schema.rules
@@ -103,18 +121,33 @@ def unbought(schema: Schema) -> Unbought:
     )
 
 
-def stand_in(schema: Schema) -> Schema:
-    """The schema with made-up domains where they are still to be bought, to try a plan on."""
-    wanted = unbought(schema)
+def without_proposals(schema: Schema) -> Schema:
+    """The schema by which rows are read to learn of them: open columns hold public facts alone."""
+    wanted = open_domain(schema)
     for column in (*wanted.numeric, *wanted.listed):
-        made_up: dict[str, object] = {"low": 0.0, "high": 1.0, "step": 0.0}
+        schema = schema.replace(column)
+    return schema
+
+
+def planned_schema(schema: Schema, *, private: bool) -> Schema:
+    """The schema that a plan is made for; `private`: whether the run can learn what is open."""
+    return stand_in(schema) if private else schema.as_proposed()
+
+
+def stand_in(schema: Schema) -> Schema:
+    """The schema with made-up domains where they are still to be learned, to plan with.
+
+    A plan made for it fits whatever is found: lists have two labels, and ranges so many values that
+    any column may add up with others.
+    """
+    wanted = open_domain(schema)
+    for column in (*wanted.numeric, *wanted.listed):
+        made_up: dict[str, object] = {"low": 0.0, "high": STAND_IN_VALUES * (column.step or 1.0)}
         if column.kind.listed:
             made_up = {"categories": ("a", "b")}
         column = column.model_copy(update=made_up)
-        paid = Purchase(
-            entry="", epsilon=0.0, epsilon_replace=0.0, delta=0.0, domain=column.domain_digest
-        )
-        schema = schema.replace(column.model_copy(update={"purchase": paid}))
+        found = Learned(domain=column.domain_digest)
+        schema = schema.replace(column.model_copy(update={"learned": found}))
 
     def first(name: str) -> str:
         return (schema[name].categories or ("",))[0]
@@ -129,47 +162,12 @@ def stand_in(schema: Schema) -> Schema:
     return schema.model_copy(update={"rules": tuple(map(tried, schema.rules))})
 
 
-def at_stake(schema: Schema) -> tuple[str, ...]:
-    """What falls away if nothing is found in a column, a sentence each; from public facts alone."""
-    wanted, person = unbought(schema), schema.person
-    found = []
-    for column in (*wanted.numeric, *wanted.listed):
-        if known_labels(column):
-            continue  # something of it is known, so it is not left out
-        name = column.name
-        found += [
-            Message(
-                "If nothing is found in '{column}', it is left out and the rule “{rule}” is not "
-                "kept.",
-                column=name,
-                rule=rule.text,
-            )
-            for rule in schema.rules
-            if name in rule.columns
-        ]
-        lost = {
-            to_say("If nothing is found in '{column}', it is left out and is no target."): (
-                name == schema.target
-            ),
-            to_say(
-                "If nothing is found in '{column}', it is left out and is not kept the same for a "
-                "person."
-            ): person is not None and name in person.constant,
-            to_say(
-                "If nothing is found in '{column}', it is left out and does not sort the rows of a "
-                "person."
-            ): person is not None and name == person.order,
-        }
-        found += [Message(text, column=name) for text, applies in lost.items() if applies]
-    return tuple(found)
-
-
 def _keys(schema: Schema) -> tuple[str, ...]:
     return () if schema.person is None else schema.person.columns
 
 
 def known_labels(column: SchemaColumn) -> tuple[str, ...]:
-    """The labels of a column to be bought that the steward knows without the rows; often none."""
+    """The labels of an open column that the steward knows without the rows; often none."""
     return tuple(label for label in column.categories or () if label != column.other)
 
 
@@ -182,13 +180,13 @@ def _open_rule(rule: Determines | Combinations, schema: Schema) -> bool:
     return said is None
 
 
-def _bare(column: SchemaColumn) -> SchemaColumn:
+def bare(column: SchemaColumn) -> SchemaColumn:
     """What the kind says, as its own proposal: what is set later counts as the steward's."""
     labels = column.categories or ()
     pair = column.kind is Kind.BOOLEAN and {x.lower() for x in labels} in BOOLEAN_PAIRS
     bare = column.model_copy(
         update={
-            "source": DomainSource.BOUGHT,
+            "source": DomainSource.LEARNED,
             "missing": False,
             "low": None,
             "high": None,
@@ -198,7 +196,8 @@ def _bare(column: SchemaColumn) -> SchemaColumn:
             "categories": labels if pair else None,
             "other": None,
             "note": "",
-            "purchase": None,
+            "learned": None,
+            "reference": None,
             "form": column.form and column.form.model_copy(update={"codes": ()}),
         }
     )

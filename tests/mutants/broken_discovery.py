@@ -10,7 +10,7 @@ from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
 from core.proposing.kinds import infer_tally
 from core.reading.tally import Tally
 from core.schema.schema import Schema
-from tests.privacy.purchases import buy
+from tests.privacy.learned_tables import learn
 
 
 class CellsStateOne(CellCounts):
@@ -61,32 +61,32 @@ def _with(released: Released, frame: pd.DataFrame, **change: str) -> Released:
         )
         for column in released.columns
     ]
-    return Released(columns=tuple(columns), rules=released.rules)
+    return Released(columns=tuple(columns), rules=released.rules, counts=released.counts)
 
 
 def exact_extremes(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int = 0) -> Released:
     """Broken: bounds come from the rows' least and greatest values."""
-    return _with(buy(frame, schema, epsilon, seed), frame, low="low", high="high")
+    return _with(learn(frame, schema, epsilon, seed), frame, low="low", high="high")
 
 
 def in_order_of_rows(
     frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int = 0
 ) -> Released:
     """Broken: labels stand in the order in which they occur."""
-    released = buy(frame, schema, epsilon, seed)
+    released = learn(frame, schema, epsilon, seed)
     columns = []
     for column in released.columns:
         seen = [x for x in dict.fromkeys(frame[column.name]) if x in (column.categories or ())]
         columns.append(column.model_copy(update={"categories": (*seen, "OTHER")}))
-    return Released(columns=tuple(columns), rules=released.rules)
+    return Released(columns=tuple(columns), rules=released.rules, counts=released.counts)
 
 
 def rest_by_name(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int = 0) -> Released:
     """Broken: the label that stands for all others is called after the first of them."""
-    released = buy(frame, schema, epsilon, seed)
+    released = learn(frame, schema, epsilon, seed)
     columns = []
     for column in released.columns:
         rest = [x for x in frame[column.name] if x not in (column.categories or ())]
         labels = (*(column.categories or ())[:-1], rest[0])
         columns.append(column.model_copy(update={"categories": labels, "other": rest[0]}))
-    return Released(columns=tuple(columns), rules=released.rules)
+    return Released(columns=tuple(columns), rules=released.rules, counts=released.counts)

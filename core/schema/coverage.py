@@ -1,0 +1,146 @@
+"""Coverage: what of a table the domain of its run cannot show; from released numbers alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from core.message import Message, plural
+from core.schema.column import DomainSource, SchemaColumn
+from core.schema.schema import Schema
+
+NOTED_SHARE = 0.005  # of the records outside a learned domain, from which on a column is named
+
+
+@dataclass(frozen=True)
+class ColumnCoverage:
+    """How much of a column a learned domain leaves out.
+
+    Attributes:
+      merged: whether these cells become OTHER; else they move to the nearest bound or label.
+      outside: estimated share of the records, in [0, 1]; `error`, half of a 95 % interval.
+    """
+
+    name: str
+    merged: bool
+    outside: float
+    error: float
+
+    @property
+    def words(self) -> Message:
+        """For the steward and for people outside."""
+        known = {"column": self.name, "share": self.outside, "error": self.error}
+        if self.merged:
+            return Message(
+                "'{column}': about {share:.1%} (± {error:.1%}) of the records have a value that "
+                "too few people share to be learned. It becomes OTHER.",
+                **known,
+            )
+        return Message(
+            "'{column}': about {share:.1%} (± {error:.1%}) of the records lie outside of what was "
+            "learned. They move to the nearest value.",
+            **known,
+        )
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a synthetic table shows of the columns of its original.
+
+    Attributes:
+      kept: how many columns the synthetic table has.
+      made_up: lists of which no value was frequent enough to be learned.
+      dropped: columns that are left out.
+      columns: those whose domain was learned, the least covered first.
+    """
+
+    kept: int
+    made_up: tuple[str, ...]
+    dropped: tuple[str, ...]
+    columns: tuple[ColumnCoverage, ...]
+
+    @property
+    def noted(self) -> tuple[ColumnCoverage, ...]:
+        """Columns of which more than noise and a little lies outside."""
+        return tuple(c for c in self.columns if c.outside - c.error > NOTED_SHARE)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no column is left out, and little lies outside of what was learned."""
+        return not (self.dropped or self.made_up or self.noted)
+
+    @property
+    def sentences(self) -> tuple[Message, ...]:
+        """On columns, on all lists together, then on each column that is noted."""
+        found = [
+            plural(
+                self.kept,
+                "The only column is in the synthetic table.",
+                "All {n} columns are in the synthetic table.",
+            )
+        ]
+        if self.dropped:
+            found = [
+                Message(
+                    "{kept} of {all} columns are in the synthetic table. Left out: {names}.",
+                    kept=self.kept,
+                    all=self.kept + len(self.dropped),
+                    names=", ".join(self.dropped),
+                )
+            ]
+        if self.made_up:
+            found.append(
+                Message(
+                    "No value of {names} is shared by enough people to be learned; values are "
+                    "made up.",
+                    names=", ".join(self.made_up),
+                )
+            )
+        merged = [c.outside for c in self.columns if c.merged]
+        if merged:
+            found.append(
+                Message(
+                    "In the {n} lists that were learned with noise, about {share:.1%} of the cells "
+                    "become OTHER, because too few people share their value.",
+                    n=len(merged),
+                    share=sum(merged) / len(merged),
+                )
+            )
+        return (*found, *(column.words for column in self.noted))
+
+
+def coverage(schema: Schema) -> Coverage:
+    """The coverage of a schema with which a run was trained."""
+    columns = [_covered(c) for c in schema.columns if c.learned is not None and c.modelled]
+    return Coverage(
+        kept=sum(c.source is not DomainSource.DROP for c in schema.columns),
+        made_up=tuple(
+            c.name for c in schema.columns if c.kind.surrogate and c.learned and c.learned.outside
+        ),
+        dropped=tuple(c.name for c in schema.columns if c.source is DomainSource.DROP),
+        columns=tuple(sorted(columns, key=lambda one: -one.outside)),
+    )
+
+
+def _covered(column: SchemaColumn) -> ColumnCoverage:
+    learned = column.learned
+    assert learned is not None
+    return ColumnCoverage(
+        name=column.name,
+        merged=column.other is not None,
+        outside=learned.outside,
+        error=1.96 * learned.error,
+    )
+
+
+def coverage_facts(schema: Schema) -> dict[str, Any]:
+    """`coverage` as JSON-safe values, for programs and the certificate."""
+    found = coverage(schema)
+    return {
+        "dropped": list(found.dropped),
+        "made_up": list(found.made_up),
+        "learned": {
+            c.name: {"outside": c.outside, "error": c.error, "merged": c.merged}
+            for c in found.columns
+        },
+    }
