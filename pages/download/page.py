@@ -272,6 +272,8 @@ def _certificate(run: RunRecord, certificate: dict[str, Any]) -> None:
             ),
             help=glossary.entry("ε", "δ"),
         )
+        for sentence in certificate.get("coverage", ()):
+            st.caption(plain(said(sentence)))
         with st.popover(say("Conditions"), icon=":material/checklist:"):
             relation = plain(said(certificate.get("relation", "")))
             st.markdown(say("- Neighbouring tables: {relation}", relation=relation))

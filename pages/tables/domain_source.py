@@ -90,7 +90,8 @@ def _fate(fate: str, n: int) -> str:
 
 def _learned(table: TableRecord) -> None:
     """Which columns the run learns, and the way to declare them instead."""
-    names = open_domain(table.schema).names
+    wanted = open_domain(table.schema)
+    names = [column.name for column in (*wanted.numeric, *wanted.listed)]
     if not names:
         return
     with st.container(horizontal=True, vertical_alignment="center"):

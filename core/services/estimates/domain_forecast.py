@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.message import Message
 from core.privacy.discovery.open_domain import open_domain
-from core.privacy.discovery.planning import LISTS, Forecast, Levels, forecasts
+from core.privacy.discovery.planning import Forecast, Levels, forecasts
 from core.privacy.plan import Plan
 from core.schema.schema import Schema
 
@@ -18,21 +18,22 @@ def learned_forecast(plan: Plan, schema: Schema) -> tuple[Forecast, ...]:
 def forecast_sentence(plan: Plan, schema: Schema) -> Message | None:
     """What will be kept, in one sentence; None where nothing is learned."""
     wanted = open_domain(schema)
-    if not plan.budget.private or not wanted.names:
+    columns = (*wanted.numeric, *wanted.listed)
+    if not plan.budget.private or not columns:
         return None
     levels = Levels.of(plan, wanted)
-    if not any(phase.name == LISTS for phase in plan.phases):
+    if not wanted.listed:
         return Message(
             "Bounds of {n} columns are learned with noise: ends that fewer than about {count:,.0f} "
             "{records} reach are cut off.",
-            n=len(wanted.names),
+            n=len(columns),
             count=levels.cell,
             records=Message(plan.records),
         )
     return Message(
         "Bounds and lists of {n} columns are learned with noise: a value that fewer than about "
         "{count:,.0f} of {all:,} {records} share becomes OTHER.",
-        n=len(wanted.names),
+        n=len(columns),
         count=levels.label,
         all=plan.n,
         records=Message(plan.records),
