@@ -9,8 +9,9 @@ to judge by, as `frontier.py` does. Both tables are read by the schema inferred 
 rows, so a label that became OTHER is wrong and a column that is gone is all missing.
 
 Printed are means, with the least and the most over seeds in brackets; a ratio is the mean of each
-seed's default ÷ declared. Known tables are those of `uploads.py`; `--target` is needed for files.
-FILE.json is written after every run, and a run that is in it is not repeated unless `--again`.
+seed's default ÷ declared. `uploads.py` has the tables with a name; `--target` and `--person` are
+for files. FILE.json is written after every run, and a run in it is not repeated unless `--again`.
+`--quick` leaves out the prediction gap, most of the time that judging a wide table takes.
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ def run_one(path: str, given: Upload, epsilon: float, seed: int, asked: argparse
     table = judged_columns(given.table)
     synthetic = made.table.reindex(columns=list(table.schema.names))  # a column that is gone: empty
     return {
-        "figures": judged(table, synthetic, seed, ten=False) | figures,
+        "figures": judged(table, synthetic, seed, ten=False, every_column=not asked.quick)
+        | figures,
         "trained": len(given.table.train),
     }
 
@@ -218,6 +220,7 @@ def repeat(name: str, asked: argparse.Namespace, epsilon: float | None = None) -
         if getattr(asked, key) is not None:
             words += [f"--{key.replace('_', '-')}", str(getattr(asked, key))]
     words += ["--settings", *asked.settings] if asked.settings else []
+    words += ["--quick"] if asked.quick else []
     return shlex.join([*words, "--out", str(asked.out), "--again"])
 
 
@@ -291,10 +294,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--delta", type=float, help="the product's own when not given")
     parser.add_argument("--seeds", type=int, default=1, help="pairs of runs of each")
-    parser.add_argument("--target", help="column to predict; known for tables with a name")
-    parser.add_argument("--person", help="column that says who a row is about")
+    parser.add_argument("--target", help="column to predict, in files")
+    parser.add_argument("--person", help="column of files that says who a row is about")
     parser.add_argument("--rows-per-person", type=int)
     parser.add_argument("--settings", nargs="*", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--quick", action="store_true", help="without the prediction gap")
     parser.add_argument("--again", action="store_true", help="repeat runs that are there")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.json")
     return parser.parse_args(arguments)

@@ -69,7 +69,14 @@ FIGURES = {
 }
 
 
-def judged(table: NamedTable, synthetic: pd.DataFrame, seed: int = 0, *, ten: bool) -> Values:
+def judged(
+    table: NamedTable,
+    synthetic: pd.DataFrame,
+    seed: int = 0,
+    *,
+    ten: bool,
+    every_column: bool = True,
+) -> Values:
     """Figures of a synthetic table by key of `FIGURES`.
 
     Args:
@@ -77,11 +84,13 @@ def judged(table: NamedTable, synthetic: pd.DataFrame, seed: int = 0, *, ten: bo
       synthetic: rows in the same columns.
       seed: of subsamples and classifiers.
       ten: whether ten kinds of classifiers learn the target too.
+      every_column: whether each column is predicted from the others, unless the table is wide.
     """
     many = len(table.schema.names)
     if many > WIDEST:
         return _widest(table, synthetic, seed)
-    bench = Bench(table.train, table.test, table.schema, table.target, False, seed, many <= WIDE)
+    each = every_column and many <= WIDE
+    bench = Bench(table.train, table.test, table.schema, table.target, False, seed, each)
     values = {key: value for key, value in bench.judge(synthetic).items() if key in FIGURES}
     del values["seconds"]  # of judging
     features, (real, fake, test) = Features.fit(table.schema, table.train, synthetic, table.test)

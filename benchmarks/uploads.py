@@ -55,20 +55,19 @@ def upload(
     """A table by name or path, with a quarter of its rows or people kept apart.
 
     Args:
-      target: the column to predict; known for the tables of `NAMES`.
-      person: the column that says who a row is about; known likewise.
+      target: the column to predict, in a file; that of the tables of `NAMES` is known.
+      person: the column that says who a row is about, in a file.
       seed: of a generated table's rows.
 
     Raises:
       FileNotFoundError, ValueError: the table is not there, or its target is not known.
     """
-    if name == "visits" and person is None:
-        person, rows_per_person = "patient", rows_per_person or MOST_VISITS
+    if name in NAMES:
+        target, person = TARGETS.get(name), "patient" if name == "visits" else None
     if name in (*REAL, *REPORTED, *TUNING):
         known = load(name, seed)
-        train, test, target = known.train, known.test, target or known.target
+        train, test, target = known.train, known.test, known.target
     else:
-        target = target or TARGETS.get(name)
         train, test = _split(_whole(name, seed), person)
     if target is None:
         raise ValueError(f"{name}: --target must name the column to predict")
