@@ -27,8 +27,10 @@ GRID_SHARE = 1e-6  # of a step; nearer to the grid than this is on it
 
 def misfits(tally: Tally, column: Column, unreadable: int = 0) -> int:
     """How many cells would not come back from encoding alike, to twelve digits of a bound."""
-    if not column.modelled or not column.declared:
+    if not column.modelled:
         return 0
+    if not column.declared:
+        return unreadable  # a run learns which values there are
     values, unread = tally.values, 0
     if column.kind.listed:
         fits = to_labels(values).isin(column.categories or ()).to_numpy()

@@ -120,6 +120,7 @@ def approve_by_keyboard(page: Page) -> None:
     name.fill("Ada")
     approve = page.get_by_role("radio", name="Approve")
     changes = page.get_by_role("radio", name="Request changes")
+    settled(page)
     name.press("Tab")
     expect(approve).to_be_focused()
     for choice in (approve, changes):

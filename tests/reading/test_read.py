@@ -196,7 +196,7 @@ def test_a_big_file_is_read_fast() -> None:
     frame = pd.DataFrame(numbers, columns=[f"c{i}" for i in range(width)])
     frame["word"] = rng.choice(["alpha", "beta", "gamma"], rows)
     data = frame.to_csv(index=False).encode()
-    started = time.perf_counter()
+    started = time.process_time()  # what others do on the machine does not count
     result = read(data)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     pd.testing.assert_frame_equal(result.frame, frame)
