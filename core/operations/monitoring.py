@@ -155,7 +155,7 @@ def _accounts(entries: tuple[Entry, ...]) -> Iterator[Metric]:
         "epsilon_sum": "Sum of the ε of its releases; together no more, where units is 1.",
         "units": "Kinds of units its private releases protect; of several ε does not add up.",
         "left_ratio": "Share of its limit that is left.",
-        "releases": "Releases that it paid for, purchases too.",
+        "releases": "Releases that it paid for.",
         "non_private_releases": "Releases without differential privacy, which no limit holds for.",
     }
     families = {

@@ -24,9 +24,6 @@ checked from the first entry on, under the lock in which the next one is added. 
 from __future__ import annotations
 
 import math
-import secrets
-from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Engine, func, select
@@ -132,32 +129,6 @@ class Ledger:
                 unit_words=unit_words,
                 limit=limit,
             )
-
-    def rehearse(
-        self,
-        account_id: str,
-        releases: Sequence[tuple[Plan, Domain]],
-        *,
-        words: str = "",
-        unit_words: str = "",
-        limit: tuple[float, float],
-    ) -> None:
-        """Refuse, as `debit` would, what could not be paid one after the other; nothing is kept."""
-        prices = [price_of(plan) for plan, _ in releases]
-        with suppress(_Rehearsed), self._chain.appending() as chain:
-            for epsilon, (plan, domain) in zip(prices, releases, strict=True):
-                _release(
-                    chain,
-                    account_id,
-                    plan,
-                    f"rehearsal-{secrets.token_hex(8)}",
-                    epsilon=epsilon,
-                    domain=domain,
-                    words=words,
-                    unit_words=unit_words,
-                    limit=limit,
-                )
-            raise _Rehearsed  # takes back what was written
 
     @repeatable
     def declare(

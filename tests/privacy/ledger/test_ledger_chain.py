@@ -39,7 +39,6 @@ def refuses(ledger: Ledger) -> str:
         lambda: ledger.debit("people", toys.gaussian_plan(0.4), "run-1"),  # paid, so it may run
         lambda: ledger.register("others", 3.0, 1e-5, n=toys.N),
         lambda: ledger.declare("people", "no others", key="k"),
-        lambda: ledger.rehearse("people", [(toys.gaussian_plan(0.4), toys.domain())], limit=(1, 1)),
     ):
         with pytest.raises(LedgerError) as refused:
             append()

@@ -113,14 +113,6 @@ def test_releases_without_privacy_protect_nobody(ledger: Ledger) -> None:
     assert units_of(ledger.entries("p")) == (Unit.of(PATIENT),)
 
 
-def test_release_of_another_unit_is_refused_beforehand(ledger: Ledger) -> None:
-    domain = Domain(columns=(DomainColumn(name="u", kind=Kind.NUMBER, low=0.0, high=1.0),))
-    releases = [(plan(PATIENT), domain), (plan(None), domain)]
-    with pytest.raises(MixedUnitsError):
-        ledger.rehearse("p", releases, limit=(10.0, 1e-5))
-    ledger.rehearse("p", releases, unit_words="we know", limit=(10.0, 1e-5))
-
-
 def test_the_unit_is_part_of_the_sealed_entry(ledger: Ledger) -> None:
     engine = ledger._engine
     with engine.begin() as connection:
