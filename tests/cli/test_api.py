@@ -50,6 +50,15 @@ def test_a_plan_without_a_schema_learns_all(
     assert last_line(capsys.readouterr().out)["digest"] == planned.digest
 
 
+def test_a_schema_that_a_run_learned_is_learned_anew(home: Path) -> None:
+    frame = sample_table(600)
+    options = {"epsilon": 4.0, "settings": SETTINGS, "device": "cpu"}
+    first = api.synthesize(frame, **options)
+    again = api.synthesize(frame, schema=first.schema, **options)
+    phases = [[phase["name"] for phase in made.certificate["phases"]] for made in (first, again)]
+    assert phases[0] == phases[1] and "lists" in phases[1]
+
+
 def test_a_table_more_rows_of_it_and_a_schema_that_was_changed(tmp_path: Path, home: Path) -> None:
     frame = sample_table(300)
     schema = api.schema(frame, target=SAMPLE_TARGET)

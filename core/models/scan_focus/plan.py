@@ -23,7 +23,7 @@ from core.models.card import Card, Frozen, Stage, settings_of, tunable
 from core.models.registry import register
 from core.models.saved_model import SavedModel
 from core.models.step import FitContext, FreeStep, State, Step
-from core.models.steps.counting.design import FOCUS, PAIRS
+from core.models.steps.counting.design import COLUMNS, FOCUS, PAIRS
 from core.models.steps.counting.steps import (
     CLOSENESS,
     COUNTING_STAGES,
@@ -199,7 +199,7 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         narrow = min(1.0, math.sqrt(NARROW / max(1, len(domain.modelled))))
         noises = {phase.name: phase.noise_multiplier for phase in plan.phases}
         # of what the mixture mostly follows
-        noise = noises.get(PAIRS, plan.phases[0].noise_multiplier)
+        noise = noises.get(PAIRS, noises[COLUMNS])
         clear = min(1.0, math.sqrt(plan.n / (FULL_TRAINING_SNR * noise))) if noise else 1.0
         steps = settings.steps or round(STEPS * narrow * max(MIN_STEPS_SHARE, clear))
         trainings = settings.trainings or (1 if settings.steps else TRAININGS)

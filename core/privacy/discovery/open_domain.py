@@ -25,6 +25,7 @@ from core.schema.schema import Schema
 
 DAY = 86_400.0
 STAND_IN_VALUES = 1000.0  # of a range that is made up to plan with
+_VALUES = {Determines: "mapping", Combinations: "allowed"}  # what rules say of labels
 _FROM_ROWS = (Provenance.PROPOSED, Provenance.UNSTATED)
 
 
@@ -119,6 +120,23 @@ def open_domain(schema: Schema) -> OpenDomain:
             if isinstance(rule, Determines | Combinations) and _open_rule(rule, schema)
         ),
     )
+
+
+def reopened(schema: Schema) -> Schema:
+    """The schema without what a run learned that it does not name, which nothing paid for here.
+
+    Such is the schema that a run's result carries: another run has to learn it anew.
+    """
+    for column in schema.columns:
+        if column.learned is not None and not column.learned.entry:
+            schema = schema.replace(bare(column))
+    rules = tuple(
+        rule.model_copy(update={_VALUES[type(rule)]: None, "learned": False})
+        if isinstance(rule, Determines | Combinations) and rule.learned
+        else rule
+        for rule in schema.rules
+    )
+    return schema.model_copy(update={"rules": rules})
 
 
 def without_proposals(schema: Schema) -> Schema:

@@ -149,7 +149,7 @@ class _Attempt:
         layout: Layout,
         number: int,
         shift: SettledShift,
-        first_meter: Meter,
+        first: Meter,
         list_counts: Mapping[str, ListCounts],
     ) -> None:
         self._list_counts = list_counts
@@ -159,7 +159,7 @@ class _Attempt:
         base = private_folder(job.folder / CHECKPOINT)
         self._folder = base if number == 1 else private_folder(base / f"{ATTEMPT}{number}")
         self._results = self._folder / "verdict.json"
-        self.meter = first_meter if number == 1 else _meter(self._folder / METER, job)
+        self.meter = first if number == 1 else _meter(self._folder / METER, job)
         self.fitted: SavedModel | None = None
 
     def run(

@@ -13,7 +13,7 @@ from core.message import Message
 from core.models.events import OnEvent, PhaseStarted
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.discovery.choosing import ListCounts
-from core.privacy.discovery.open_domain import open_domain, without_proposals
+from core.privacy.discovery.open_domain import open_domain, reopened, without_proposals
 from core.privacy.discovery.planning import PHASES
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.plan import Plan
@@ -59,9 +59,11 @@ def discover(job: Job, rows: TrainingRows, meter: Meter, on_event: OnEvent) -> L
     if not job.plan.budget.private:
         return LearnedDomain(domain=job.schema.as_proposed(), counts={})
     kept = load_json(job.artefacts, LEARNED_DOMAIN, LearnedDomain) if job.resume else None
-    wanted = open_domain(job.schema)
-    if kept is not None or not wanted.names:
-        return kept or LearnedDomain(domain=job.schema, counts={})
+    if kept is not None:
+        return kept
+    wanted = open_domain(reopened(job.schema))  # which a run that begins holds open already
+    if not wanted.names:
+        return LearnedDomain(domain=job.schema, counts={})
     from core.privacy.discovery.release import release_domain  # torch comes after `limit_threads`
 
     title = Message("Learning bounds and lists")

@@ -22,7 +22,7 @@ from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
 from core.privacy.discovery.choosing import ListCounts
-from core.privacy.discovery.open_domain import planned_schema
+from core.privacy.discovery.open_domain import planned_schema, reopened
 from core.privacy.ledger.entries import Entry
 from core.privacy.meter import Meter
 from core.privacy.plan import Guarantee, Phase
@@ -191,6 +191,13 @@ def _write_certificate(artefacts: ArtefactStore, certificate: dict[str, Any]) ->
 
 def _check(job: Job, layout: Layout) -> None:
     """Refuse what cannot end well, before anything is spent."""
+    if not job.resume and reopened(job.schema) != job.schema:
+        raise SchemaError(
+            Message(
+                "The schema holds bounds, lists or mappings that were learned in a run that it "
+                "does not name. Nothing was spent. Let this run learn them, or declare them."
+            )
+        )
     check_room(layout.output.columns, job.rows)
     if job.plan.unit != job.schema.person:
         raise SchemaError(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from core.encoding.layout.violations import count_violations, declared_from_batches
+from core.privacy.discovery.open_domain import reopened
 from core.proposing.rare import danger, rare_counts
 from core.reading.tally import Tally
 from core.schema.column import DomainSource, Kind, SchemaError
@@ -39,7 +40,7 @@ def with_schema(
     missing = sorted(set(schema.names).difference(there))
     if missing:
         raise RefusedError(f"the schema names columns the table lacks: {', '.join(missing)}")
-    schema = with_person(with_target(schema, options.target), options)
+    schema = with_person(with_target(reopened(schema), options.target), options)
     schema = keep_out(schema, options.keep_out)
     frame = rows if isinstance(rows, pd.DataFrame) else typed_frame(rows, schema)
     may_declare = not options.declared and options.declare_public

@@ -7,7 +7,7 @@ import pytest
 from core.models.planning import plan_fit
 from core.models.steps.discovery import DiscoverDomain
 from core.privacy.discovery import release
-from core.privacy.discovery.open_domain import open_domain, stand_in
+from core.privacy.discovery.open_domain import open_domain, reopened, stand_in
 from core.privacy.discovery.planning import LISTS, PHASES, second_look_helps
 from core.privacy.plan import Budget, Guarantee, Plan
 from core.runs.accounts.learned_earlier import learned_earlier, with_learned
@@ -16,11 +16,12 @@ from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.execution import pipeline
 from core.runs.execution.domain_discovery import LearnedDomain
-from core.runs.records import TableRecord
+from core.runs.execution.job import Job
+from core.runs.records import RunRecord, TableRecord
 from core.runs.request import RunRequest
-from core.runs.storage.artefacts import LEARNED_DOMAIN, METER, load_json
+from core.runs.storage.artefacts import LEARNED_DOMAIN, METER, LocalArtefacts, load_json
 from core.runs.storage.store import RunStore
-from core.schema.column import DomainSource, Learned, Provenance
+from core.schema.column import DomainSource, Learned, Provenance, SchemaError
 from core.services import imports, reviews, runs, tables
 from core.services.planning import make_plan
 from core.services.sample_tables import sample_table
@@ -44,6 +45,15 @@ def learning_plan(table: TableRecord) -> Plan:
         for one in (discover, discover.without_second_look)
     ]
     return planned[0] if second_look_helps(planned[0], wanted) else planned[1]
+
+
+def died_after_training(store, table, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
+    run = queued(store, table, learning_plan(table))
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "write_tables", _dies)
+        with pytest.raises(RuntimeError):
+            work(store, run.id)
+    return run
 
 
 def _dies(*_: object, **__: object) -> None:
@@ -112,12 +122,8 @@ def test_rows_are_read_after_the_debit(store, table, monkeypatch) -> None:
 
 
 def test_a_run_that_goes_on_learns_nothing_twice(store, table, monkeypatch) -> None:
-    run = queued(store, table, learning_plan(table))
+    run = died_after_training(store, table, monkeypatch)
     kept = store.artefacts(run.id)
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "write_tables", _dies)
-        with pytest.raises(RuntimeError):
-            work(store, run.id)
     before = load_json(kept, LEARNED_DOMAIN, LearnedDomain)
     assert before is not None and kept.exists(METER)
     assert store.run(run.id).schema == before.domain
@@ -129,17 +135,35 @@ def test_a_run_that_goes_on_learns_nothing_twice(store, table, monkeypatch) -> N
 
 
 def test_what_was_learned_and_lost_is_not_learned_again(store, table, monkeypatch) -> None:
-    run = queued(store, table, learning_plan(table))
+    run = died_after_training(store, table, monkeypatch)
     kept = store.artefacts(run.id)
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "write_tables", _dies)
-        with pytest.raises(RuntimeError):
-            work(store, run.id)
     kept.delete(LEARNED_DOMAIN)
     store.record(run.id, learned=table.schema)  # as before it was written down
     runs.resume(store, HereLauncher(store, slots=1), run.id)
     after = store.run(run.id)
     assert after.state is State.FAILED and "learned and lost" in str(after.error)
+
+
+def test_what_a_run_learned_is_not_another_runs(store, table, tmp_path) -> None:
+    """The schema that a result carries was paid for by its own run alone."""
+    run = work(store, queued(store, table, learning_plan(table)).id)
+    assert run.schema.domain() and open_domain(run.schema).names == ()
+    plan = make_plan(run.schema, ROWS, RunRequest(model="pearl", epsilon=1.0))
+    job = Job(
+        table="t",
+        plan=plan,
+        schema=run.schema,
+        request=RunRequest(model="pearl", epsilon=1.0),
+        device="cpu",
+        artefacts=LocalArtefacts(tmp_path),
+        account_id=table.account_id,
+        debit_key="another",
+    )
+    with pytest.raises(SchemaError, match=r"a run that it does not name. Nothing was spent"):
+        pipeline.execute(job, None, store=store, on_event=lambda _: 0)
+    assert len(entries(store, table)) == 1
+    wanted, before = open_domain(reopened(run.schema)), open_domain(table.schema)
+    assert wanted.names == before.names
 
 
 def test_a_new_start_learns_anew(store, table) -> None:

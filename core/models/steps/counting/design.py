@@ -120,7 +120,8 @@ class Design:
     def shares(self, n: int, scale: float, *, focus: bool = True) -> dict[str, float]:
         """Shares of the composed Gaussian's 1/σ², by phase; they sum to one.
 
-        Lists that the run learns have got their part already, see `list_share`.
+        Lists that the run learns have got their part already, see `list_share`. One column's part
+        is always kept: rules may lay a list out otherwise once it is known.
 
         Args:
           focus: whether something is counted last; else the pairs get its share.
@@ -137,7 +138,7 @@ class Design:
         if self.sizes > 1:
             names += [SCAN, *([RELATIONS] if self.sums else []), PAIRS, *([FOCUS] if focus else [])]
         whole = sum(shares[name] for name in names)
-        left = 1.0 - len(self.learned) / self.columns
+        left = 1.0 - min(len(self.learned), self.columns - 1) / self.columns
         single = (SCALES, COLUMNS)
         return {name: shares[name] / whole * (left if name in single else 1.0) for name in names}
 

@@ -105,7 +105,7 @@ class Releases:
         """Histograms of columns, from which cells are made; lists that were learned have one."""
         counted = [i for i in range(self.design.columns) if i not in self.design.learned]
         long = math.sqrt(2.0 * len(counted))  # before it is known which columns are long
-        noise = self._noise_of(SCALES)
+        noise = self.noise_multiplier(SCALES)
         grids = fine_grids(self.codec, noise * long, self.table.n)
         counts = {i: self._learned_counts(i).counts for i in self.design.learned}
         if counted:
@@ -126,7 +126,7 @@ class Releases:
         if queries:
             mechanism = SetCounts(self.scales, tuple(queries.values()))
             released = mechanism.split(self.release(COLUMNS, mechanism))
-            std = max(self._noise_of(COLUMNS) * mechanism.sensitivity, 1e-6)
+            std = max(self.noise_multiplier(COLUMNS) * mechanism.sensitivity, 1e-6)
             for i, counts in zip(queries, released, strict=True):
                 known[i] = self._with_histogram(self.scales[i], counts.numpy(), std)
         self.column_counts = [known[i].counts for i in range(self.design.columns)]
@@ -143,11 +143,6 @@ class Releases:
     def _learned_counts(self, column: int) -> ListCounts:
         """Those that were released when the run learned a column's list."""
         return self._list_counts[self.codec.blocks[column].column.name]
-
-    def _noise_of(self, phase: str) -> float:
-        """`noise_multiplier`; 0 for a phase that has nothing left to count."""
-        planned = {one.name: one.noise_multiplier for one in self.plan.phases}
-        return planned.get(phase, 0.0)
 
     def _scan_sets(self) -> None:
         count, seed = self.design.signs, self.checkpoint.seed

@@ -98,8 +98,6 @@ class Count:
         name, title, what, _ = self.counted
         shares = self.design.shares(n, scale / math.sqrt(self.share), focus=self.focus)
         share = self.share * shares[name]
-        if not share:
-            return ()
         noise = noise_for_share(scale, share)
         return (Phase(name=name, title=title, what=what, share=share, noise_multiplier=noise),)
 
