@@ -30,7 +30,7 @@ from core.schema.labels import (
     with_codes,
 )
 from core.schema.schema import Domain
-from core.schema.surrogates import surrogate
+from core.schema.surrogates import surrogate, with_made_up_rest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -325,8 +325,8 @@ def _encode_numeric(block: Block, series: pd.Series[Any]) -> tuple[NDArray[np.in
 
 def _decode_listed(block: Block, state: NDArray[Any]) -> pd.Series[Any]:
     names = np.array([*(block.column.categories or ()), None], dtype=object)
-    labels = names[np.minimum(state, len(names) - 1)]
-    return from_labels(pd.Series(labels, dtype="str"), block.column)
+    labels = pd.Series(names[np.minimum(state, len(names) - 1)], dtype="str")
+    return from_labels(with_made_up_rest(labels, block.column), block.column)
 
 
 def _decode_numeric(block: Block, state: NDArray[Any], value: Floats) -> pd.Series[Any]:

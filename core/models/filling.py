@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.schema.column import DomainColumn
-from core.schema.labels import is_absent, to_labels, to_numbers
+from core.schema.labels import category_indices, is_absent, to_numbers
 from core.schema.rules.rules import Rule
 from core.schema.schema import Domain
 
@@ -81,7 +81,7 @@ def _scaled(rows: pd.DataFrame, column: DomainColumn) -> tuple[bool, Floats]:
         low, high = column.low or 0.0, column.high or 0.0
         return False, (to_numbers(rows[column.name], column) - low) / ((high - low) or 1.0)
     cells = rows[column.name]
-    codes = pd.Index(column.categories or ()).get_indexer(pd.Index(to_labels(cells)))
+    codes = category_indices(cells, column)
     return True, np.where((codes < 0) | is_absent(cells, column), np.nan, codes)
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from core.message import Message, joined, plural, to_say
+from core.proposing.code_patterns import code_pattern
 from core.proposing.date_formats import DateGuess, date_form, guess_date_format
 from core.proposing.rare import FEW_ROWS, MANY_MERGED, ONE_MERGED, OTHER, common_labels, noted
 from core.proposing.sentinels import SENTINELS, code_note, sentinel_note, without_code
@@ -82,6 +83,7 @@ LOOKS_LIKE_TEXT = to_say(
 )
 STEPS = "Few different numbers, so they were taken as steps of a scale."
 ORDERED = "Taken as ordered; check the order."
+CODED = "Codes with levels: of a code that few records hold, a run learns the beginning."
 MOSTLY_RARE = (
     "Most rows hold values that fewer than ten rows share. If they are categories after all, "
     "change the kind and merge the rare ones."
@@ -161,6 +163,9 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         special = _code(numbers, base)
         if special is not None:
             return special
+        pattern = code_pattern(base.name, to_labels(tally.values))
+        if pattern is not None and numbers.distinct <= MAX_CATEGORIES:
+            return _coded_list(base, tally, pattern)
     few = len(distinct) <= FEW_NUMBERS and numbers.known >= REPEATS * len(distinct)
     if few and counts.min() >= FEW_ROWS:  # else a list would name what single rows hold
         labels = to_labels(tally.values)
@@ -278,6 +283,9 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     if guess is not None and guess.format is not None:
         return _dates(labels, base, guess)
     sample = labels.iloc[:1000]
+    pattern = code_pattern(base.name, sample)
+    if pattern is not None and distinct <= MAX_CATEGORIES:
+        return _coded_list(base, tally, pattern)
     words = float(sample.str.count(r"\s+").median()) + 1
     long = sum(len(str(x)) for x in sample) > LONG_TEXT * len(sample) or words >= LONG_WORDS
     addresses = sample.str.fullmatch(ID_VALUE.pattern).mean() > 0.9
@@ -307,6 +315,14 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         text = _identifier(base, Kind.IDENTIFIER if codes else Kind.TEXT, distinct, n)
         return text.model_copy(update={"note": noted(text.note, MOSTLY_RARE, note)})
     return _categories(base, sorted(labels), common, note)
+
+
+def _coded_list(base: SchemaColumn, tally: Tally, pattern: str) -> SchemaColumn:
+    """Codes with levels, whose rare ones a run can keep the beginnings of."""
+    counts = tally.labels()
+    common = common_labels(counts) or []
+    column = _categories(base, sorted(map(str, counts.index)), common, CODED)
+    return column.model_copy(update={"pattern": pattern})
 
 
 def _categories(

@@ -12,7 +12,7 @@ from core.encoding.codec import Line
 from core.message import Message, joined, plural, to_say
 from core.reading.tally import Tally
 from core.schema.column import Column
-from core.schema.labels import code_indices, to_labels, to_numbers
+from core.schema.labels import category_indices, code_indices, to_numbers
 
 INSIDE, MISSING, OTHER = "inside", "missing", "other"  # what becomes of a cell: a value, or none
 _BECOME = {
@@ -33,7 +33,7 @@ def misfits(tally: Tally, column: Column, unreadable: int = 0) -> int:
         return unreadable  # a run learns which values there are
     values, unread = tally.values, 0
     if column.kind.listed:
-        fits = to_labels(values).isin(column.categories or ()).to_numpy()
+        fits = category_indices(values, column) >= 0
     else:
         numbers = to_numbers(values, column)
         line = Line.of(column)

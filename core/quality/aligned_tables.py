@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.schema.column import Column
-from core.schema.labels import to_labels, to_numbers
+from core.schema.labels import listed_labels, to_numbers
 from core.schema.schema import Schema
 
 BINS = 16  # equal-width bins over the real range, for marginal distances
@@ -222,7 +222,9 @@ def _read(
         low, high = (float(present.min()), float(present.max())) if len(present) else (np.nan,) * 2
         return Feature(column, (), low, high, gaps), arrays
     texts = [
-        to_labels(frame[name]) if name in frame else pd.Series([None] * len(frame), dtype="str")
+        listed_labels(frame[name], column)
+        if name in frame
+        else pd.Series([None] * len(frame), dtype="str")
         for frame in frames
     ]
     labels = list(texts[0].value_counts().index)  # by falling share

@@ -143,8 +143,9 @@ class Column(BaseModel):
       other: the one of `categories` that stands for values outside them.
       dtype: pandas dtype of the input ("int64", "float64", "str", "bool", "datetime64[us]", ...).
       date_format: strptime format when a date column arrived as text.
-      pattern: of made-up values of identifiers and text: # stands for a digit, @ for a letter A–Z,
-        a for one of a–z, * for a digit or a letter A–Z, others for themselves.
+      pattern: of made-up values of identifiers and text, and of a list's codes: # stands for a
+        digit, @ for a letter A–Z, a for one of a–z, * for a digit or a letter A–Z, others for
+        themselves; | ends a part of a code that means something by itself (@|##|.#).
       form: how cells are written; None for plainly.
       absent: share of made-up values that are missing, in [0, 1]; identifiers and text only.
     """
@@ -195,7 +196,7 @@ class Column(BaseModel):
                     name=self.name,
                     most=MAX_CATEGORIES,
                 )
-        digits = self.pattern is None or re.fullmatch("#{1,18}", self.pattern)
+        digits = self.pattern is None or re.fullmatch("#{1,18}", self.pattern.replace("|", ""))
         if is_whole(self.dtype) and not digits:
             raise SchemaError(
                 to_say("'{name}': the pattern of a whole number is 1 to 18 times #."),
@@ -269,6 +270,8 @@ class Learned(BaseModel):
       known: how many of its labels were declared beforehand.
       outside: estimated share of the records without a listed label or out of bounds, in [0, 1];
         `error`, its standard error.
+      placeholders: how many made-up labels stand for those that were too rare, see
+        `core.schema.surrogates`; 0 for `other` alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -281,6 +284,7 @@ class Learned(BaseModel):
     known: int = 0
     outside: float = 0.0
     error: float = 0.0
+    placeholders: int = 0
 
     @property
     def words(self) -> Message:

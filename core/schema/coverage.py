@@ -7,6 +7,7 @@ from typing import Any
 
 from core.message import Message, plural
 from core.schema.column import DomainSource, SchemaColumn
+from core.schema.labels import REST, levels
 from core.schema.schema import Schema
 
 NOTED_SHARE = 0.005  # of the records outside a learned domain, from which on a column is named
@@ -18,6 +19,8 @@ class ColumnCoverage:
 
     Attributes:
       merged: whether these cells become OTHER; else they move to the nearest bound or label.
+      placeholders: how many made-up labels stand for them instead; 0 for OTHER alone.
+      shortened: whether some codes keep only their beginning, and their ending is made up.
       outside: estimated share of the records, in [0, 1]; `error`, half of a 95 % interval.
     """
 
@@ -25,11 +28,27 @@ class ColumnCoverage:
     merged: bool
     outside: float
     error: float
+    placeholders: int = 0
+    shortened: bool = False
 
     @property
     def words(self) -> Message:
         """For the steward and for people outside."""
         known = {"column": self.name, "share": self.outside, "error": self.error}
+        if self.merged and self.shortened:
+            return Message(
+                "'{column}': about {share:.1%} (± {error:.1%}) of the records have a code whose "
+                "beginning too few people share to be learned. A made-up code replaces it.",
+                **known,
+            )
+        if self.merged and self.placeholders:
+            return Message(
+                "'{column}': about {share:.1%} (± {error:.1%}) of the records have a value that "
+                "too few people share to be learned. A placeholder replaces it: OTHER 1 to OTHER "
+                "{n}.",
+                n=self.placeholders,
+                **known,
+            )
         if self.merged:
             return Message(
                 "'{column}': about {share:.1%} (± {error:.1%}) of the records have a value that "
@@ -106,6 +125,14 @@ class Coverage:
                     share=sum(merged) / len(merged),
                 )
             )
+        shortened = [column.name for column in self.columns if column.shortened]
+        if shortened:
+            found.append(
+                Message(
+                    "Rare codes in {names} keep only their beginning; their ending is made up.",
+                    names=", ".join(sorted(shortened)),
+                )
+            )
         return (*found, *(column.words for column in self.noted))
 
 
@@ -130,6 +157,8 @@ def _covered(column: SchemaColumn) -> ColumnCoverage:
         merged=column.other is not None,
         outside=learned.outside,
         error=1.96 * learned.error,
+        placeholders=learned.placeholders,
+        shortened=bool(levels(column)) and any(c.endswith(REST) for c in column.categories or ()),
     )
 
 

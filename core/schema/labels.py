@@ -7,6 +7,7 @@ all four; a dtype that cannot hold one comes back as its nullable twin when ther
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +27,7 @@ Numbers: TypeAlias = npt.NDArray[np.float64]
 Series: TypeAlias = "pd.Series[Any]"
 
 TEXT = ("str", "object", "category", "string")
+REST = "…"  # ends the beginning of a code in a list
 MAX_DECIMALS = 12  # steps finer than this are treated as continuous
 SECOND = 1_000_000  # microseconds; dates travel as datetime64[us]
 
@@ -58,10 +60,45 @@ def to_labels(series: Series) -> Series:
     return pd.Series(labels[codes], index=series.index, name=series.name, dtype="str")
 
 
+def levels(column: Column) -> tuple[int, ...]:
+    """Lengths of the beginnings of codes that mean something, ascending; often none.
+
+    A list may hold a beginning and `REST`, for all codes that begin so and are not listed.
+
+    >>> levels(Column(name="icd", kind=Kind.CATEGORY, pattern="@|##|.#"))
+    (1, 3)
+    """
+    parts = (column.pattern or "").split("|")[:-1] if column.kind.listed else []
+    return tuple(int(length) for length in np.cumsum([len(part) for part in parts]) if length)
+
+
 def category_indices(cells: Series, column: Column) -> npt.NDArray[np.intp]:
-    """Each cell's index in the column's list, intp [n]; -1 for what is not in it."""
-    listed = pd.Index(column.categories or (), dtype="str")
-    return listed.get_indexer(pd.Index(to_labels(cells)))
+    """Each cell's index in the column's list, intp [n]; -1 for what is not in it.
+
+    That of a code which is not listed is its longest listed beginning's, see `levels`.
+    """
+    listed, labels = pd.Index(column.categories or (), dtype="str"), to_labels(cells)
+    found = listed.get_indexer(pd.Index(labels))
+    for length in reversed(levels(column)):
+        unknown = np.flatnonzero(found < 0)
+        found[unknown] = listed.get_indexer(pd.Index(labels.iloc[unknown].str[:length] + REST))
+    return found
+
+
+def listed_labels(cells: Series, column: Column) -> Series:
+    """Text labels as the column's list has them: beginnings of codes, `other` for placeholders.
+
+    Other labels that are not listed stay as they are.
+    """
+    labels = to_labels(cells)
+    if levels(column):
+        found = category_indices(cells, column)
+        listed = np.array([*(column.categories or ()), None], dtype=object)[found]
+        labels = labels.mask(found >= 0, pd.Series(listed, index=labels.index, dtype="str"))
+    if column.other:
+        placeholder = labels.str.fullmatch(re.escape(f"{column.other} ") + r"\d+", na=False)
+        labels = labels.mask(placeholder & ~labels.isin(column.categories or ()), column.other)
+    return labels
 
 
 def from_labels(labels: Series, column: Column) -> Series:

@@ -1,6 +1,7 @@
 """Surrogates: made-up values of identifier and text columns, which no model ever sees.
 
-They come from the declaration alone; which value comes when is fixed by the column's name.
+So are the endings of codes in lists, and placeholders for labels too rare to be listed. All of them
+come from the declaration alone; which value comes when is fixed by the column's name.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.schema.column import Column, Kind, SchemaError, is_whole
-from core.schema.labels import from_labels
+from core.schema.labels import REST, category_indices, from_labels, levels
 
 SLOTS = {
     "#": string.digits,
@@ -26,6 +27,7 @@ SLOTS = {
 }
 LONGEST = 64  # letters of a pattern
 AMPLE = 100  # values of a proposed pattern for each that is there, so that larger tables have room
+_TRIES = 20  # to complete a code as none in its list is
 _MOST = 2**31  # values that are put in another order by one product of 64 bits
 
 
@@ -57,7 +59,7 @@ def shape_of(labels: Sequence[str], most: int = 0) -> str | None:
         slot = next((s for s in ("#", "@", "a", "*") if letters <= set(SLOTS[s])), None)
         if len(letters) == 1 and slot in (None, "@"):
             (slot,) = letters
-        if slot is None or not letters <= set(SLOTS.get(slot, slot)):  # a sign that stands for more
+        if slot in (None, "|") or not letters <= set(SLOTS.get(slot, slot)):  # it stands for more
             return None
         shape.append(slot)
     sizes = [len(SLOTS.get(slot, slot)) for slot in shape]
@@ -110,7 +112,8 @@ def _key(column: Column) -> int:
 
 def _alphabets(column: Column) -> list[str]:
     """What each letter may be; a whole number does not begin with 0, or it would shrink."""
-    alphabets = [SLOTS.get(letter, letter) for letter in column.pattern or ""]
+    letters = (column.pattern or "").replace("|", "")
+    alphabets = [SLOTS.get(letter, letter) for letter in letters]
     if is_whole(column.dtype) and len(alphabets[0]) > 1:
         alphabets[0] = alphabets[0].lstrip("0")
     return alphabets
@@ -140,3 +143,45 @@ def _patterned(column: Column, rows: int, start: int) -> list[str]:
         letters_at.append(np.array(list(alphabets[at]))[digit])
     columns = np.stack(letters_at[::-1], axis=1) if rows else np.empty((0, len(sizes)), dtype="U1")
     return ["".join(letters) for letters in columns.tolist()]
+
+
+def with_made_up_rest(labels: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    """Labels of a list with made-up ones for those that stand for many.
+
+    The beginning of a code is completed in the column's pattern, to none that is listed itself. For
+    `other` stand as many placeholders as were learned, or codes that begin like none in the list.
+    """
+    learned = getattr(column, "learned", None)
+    coded, others = bool(levels(column)), 0 if learned is None else learned.placeholders
+    beginnings = [label for label in column.categories or () if coded and label.endswith(REST)]
+    random = np.random.default_rng(_key(column))
+    made_up = labels.to_numpy(dtype=object, copy=True)
+    for label in [*beginnings, *([column.other] if others and column.other else [])]:
+        rows = np.flatnonzero(labels == label)
+        if coded:
+            start = "" if label == column.other else label.removesuffix(REST)
+            made_up[rows] = _completed(start, len(rows), column, label, random)
+        else:
+            numbers = random.integers(1, others + 1, len(rows))
+            made_up[rows] = [f"{label} {number}" for number in numbers.tolist()]
+    return pd.Series(made_up, index=labels.index, dtype="str")
+
+
+def _completed(
+    start: str, count: int, column: Column, label: str, random: np.random.Generator
+) -> NDArray[np.object_]:
+    """Codes that begin so, object [count], made up anew while a list has another place for them."""
+    alphabets = _alphabets(column)[len(start) :]
+    codes, index = np.full(count, start, dtype=object), (column.categories or ()).index(label)
+    wanted = index if label != column.other else -1
+    left = np.arange(count)
+    for _ in range(_TRIES):
+        if not len(left) or not alphabets:
+            break
+        drawn = [
+            np.array(list(letters))[random.integers(len(letters), size=len(left))]
+            for letters in alphabets
+        ]
+        codes[left] = [start + "".join(ending) for ending in zip(*drawn, strict=True)]
+        left = left[category_indices(pd.Series(codes[left], dtype="str"), column) != wanted]
+    return codes

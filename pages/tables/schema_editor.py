@@ -155,9 +155,10 @@ def render(table: TableRecord) -> None:
         with st.expander(say("Edit a category list"), icon=":material/list:"):
             category_lists.render(table, listed)
     made_up = [c for c in table.schema.columns if c.kind.surrogate]
-    if made_up:
-        with st.expander(say("Format of made-up values"), icon=":material/badge:"):
-            _patterns(table, made_up)
+    codes = [c for c in listed if c.kind is Kind.CATEGORY]
+    if made_up or codes:
+        with st.expander(say("Format of made-up values and codes"), icon=":material/badge:"):
+            _patterns(table, [*made_up, *codes])
 
 
 def _patterns(table: TableRecord, made_up: Sequence[Column]) -> None:
@@ -166,8 +167,9 @@ def _patterns(table: TableRecord, made_up: Sequence[Column]) -> None:
     pattern = st.text_input(
         say(
             "Pattern: # stands for a digit, @ for a capital letter, a for a small letter, * for a "
-            "digit or capital letter; anything else stands for itself. If empty, values are the "
-            "column name and a number."
+            "digit or capital letter; anything else stands for itself. In a list of codes, | ends "
+            "a part that means something by itself, as in @|##|.# for E11.9. If empty, made-up "
+            "values are the column name and a number."
         ),
         column.pattern or "",
         placeholder=say("for example P-######"),

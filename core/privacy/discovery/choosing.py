@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from core.privacy.discovery.raw_rows import Keys
 from core.proposing.kinds import scale_order
 from core.proposing.rare import OTHER
 from core.schema.column import MAX_CATEGORIES, Column, Kind, Learned, SchemaColumn
+from core.schema.labels import REST
 from core.schema.round_bounds import round_bounds, rung, whole_years
 from core.schema.rules.rules import Combinations, Determines
 
@@ -27,6 +28,7 @@ LOOK_AHEAD = 3  # bins that bounds may reach at once: a power of ten
 BEYOND_NOISE = 3.0  # standard errors from which on a list is taken to lack some labels
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 Counts = NDArray[np.float64]
+Beginnings = tuple[int, Keys, Counts]  # of codes, all of one length
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,12 @@ def _narrowed(look: FirstLook, fine: Counts, levels: Levels, *, step: float) -> 
 
 
 def listed(
-    column: SchemaColumn, keys: Keys, counts: Counts, levels: Levels, n: int
+    column: SchemaColumn,
+    keys: Keys,
+    counts: Counts,
+    levels: Levels,
+    n: int,
+    beginnings: Sequence[Beginnings] = (),
 ) -> tuple[SchemaColumn, ListCounts]:
     """The column with its list, sorted, and the counts of its states.
 
@@ -222,16 +229,17 @@ def listed(
     passed = [i for i in range(known, len(keys)) if counts[i] > levels.label]
     if complete(column):
         passed = []
-    passed = sorted(passed, key=lambda i: -counts[i])[: MAX_CATEGORIES - 1 - known]
-    shown = [i for i in (*range(known), *passed) if keys[i][0] != OTHER]
-    inside = [counts[i] for i in shown] + ([counts[-1]] if missing else [])
+    passed = sorted(passed, key=lambda i: -counts[i])[: MAX_CATEGORIES // 2 - known]
+    found = {keys[i][0]: float(counts[i]) for i in (*range(known), *passed)}
+    found = {label: count for label, count in found.items() if label != OTHER}
+    own, inside = _with_beginnings(found, beginnings, levels)
+    inside += [counts[-1]] if missing else []
     share, error = _rest(inside, levels.std[LISTS], n)
-    labels, kind = _ordered([keys[i][0] for i in shown], column.kind)
+    labels, kind = _ordered(list(own), column.kind)
     closed = complete(column) or (bool(labels) and share <= BEYOND_NOISE * error)
-    of = {keys[i][0]: float(counts[i]) for i in shown}
-    each = [of[label] for label in labels] + ([] if closed else [n - math.fsum(inside)])
-    std = [levels.std[LISTS]] * len(labels)
-    std += [] if closed else [levels.std[LISTS] * math.sqrt(max(1, len(inside)))]
+    each = [own[label][0] for label in labels] + ([] if closed else [n - math.fsum(inside)])
+    terms = [own[label][1] for label in labels] + ([] if closed else [max(1, len(inside))])
+    std = [levels.std[LISTS] * math.sqrt(term) for term in terms]
     if closed:
         rest = Message("they get another value")
     else:
@@ -244,7 +252,7 @@ def listed(
         error=1.96 * error,
         rest=rest,
     )
-    found = column.model_copy(
+    learned = column.model_copy(
         update={
             "kind": kind,
             "categories": labels,
@@ -256,7 +264,41 @@ def listed(
     if missing:
         each, std = [*each, float(counts[-1])], [*std, levels.std[LISTS]]
     states = ListCounts(np.array(each), np.array(std))
-    return _as_learned(found, share, error, known=known), states
+    made_up = 0 if closed or not own else _placeholders(share * n, levels)
+    made_up = max(made_up, 1) if beginnings and own and not closed else made_up
+    return _as_learned(learned, share, error, known=known, placeholders=made_up), states
+
+
+def _placeholders(records: float, levels: Levels) -> int:
+    """For how many labels `OTHER` stands, if each has half of what one needs to be listed."""
+    count = round(2.0 * records / levels.label)
+    return count if count > 1 else 0
+
+
+def _with_beginnings(
+    found: Mapping[str, float], beginnings: Sequence[Beginnings], levels: Levels
+) -> tuple[dict[str, tuple[float, int]], list[float]]:
+    """Labels and beginnings of codes with the counts that are theirs alone, and counts of all.
+
+    A beginning is kept where enough records hold it, and more of them than the noise could make
+    hold none of the labels and longer beginnings that are kept.
+
+    Returns:
+      by label, its count and how many noisy counts that is made of; counts that add up to all.
+    """
+    own = {label: (count, 1) for label, count in found.items()}
+    whole = dict(found)
+    for length, keys, counts in sorted(beginnings, key=lambda one: -one[0]):
+        for (start,), count in zip(keys, counts.tolist(), strict=False):
+            if count <= levels.label or len(start) < length:
+                continue
+            within = [label for label in whole if label.startswith(start)]
+            rest = count - math.fsum(whole[label] for label in within)
+            if rest > BEYOND_NOISE * levels.std[LISTS] * math.sqrt(1 + len(within)):
+                own[start + REST] = (rest, 1 + len(within))
+                whole = {label: whole[label] for label in whole if label not in within}
+                whole[start + REST] = count
+    return own, list(whole.values())
 
 
 def with_absent(column: SchemaColumn, missing: float, levels: Levels, n: int) -> SchemaColumn:
@@ -274,10 +316,16 @@ def made_up(column: SchemaColumn, absent: float) -> SchemaColumn:
 
 
 def _as_learned(
-    column: SchemaColumn, outside: float, error: float, *, known: int = 0
+    column: SchemaColumn, outside: float, error: float, *, known: int = 0, placeholders: int = 0
 ) -> SchemaColumn:
     """The column, with its domain recorded as learned in this run."""
-    learned = Learned(domain=column.domain_digest, known=known, outside=outside, error=error)
+    learned = Learned(
+        domain=column.domain_digest,
+        known=known,
+        outside=outside,
+        error=error,
+        placeholders=placeholders,
+    )
     return column.model_copy(update={"learned": learned})
 
 

@@ -20,6 +20,7 @@ from core.schema.column import (
     SchemaError,
     is_open,
 )
+from core.schema.labels import levels
 from core.schema.rules.rules import AnyRule, Combinations, Determines
 from core.schema.schema import Schema
 
@@ -43,6 +44,11 @@ class OpenDomain:
     listed: tuple[SchemaColumn, ...] = ()
     made_up: tuple[SchemaColumn, ...] = ()
     rules: tuple[Determines | Combinations, ...] = ()
+
+    @property
+    def beginnings(self) -> tuple[tuple[SchemaColumn, int], ...]:
+        """Listed columns of codes, once with each length of a beginning that is counted too."""
+        return tuple((column, length) for column in self.listed for length in levels(column))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -103,9 +109,14 @@ def open_domain(schema: Schema) -> OpenDomain:
         for column in schema.columns
         if is_open(column) and column.name not in _keys(schema)
     ]
+    whole = needed_as_they_are(schema)
     return OpenDomain(
         numeric=tuple(column for column in open_columns if column.kind.numeric),
-        listed=tuple(column for column in open_columns if column.kind.listed),
+        listed=tuple(
+            column.model_copy(update={"pattern": None}) if column.name in whole else column
+            for column in open_columns
+            if column.kind.listed
+        ),
         made_up=tuple(
             column.model_copy(update={"absent": 0.0})
             for column in schema.columns
@@ -120,6 +131,13 @@ def open_domain(schema: Schema) -> OpenDomain:
             if isinstance(rule, Determines | Combinations) and _open_rule(rule, schema)
         ),
     )
+
+
+def needed_as_they_are(schema: Schema) -> frozenset[str | None]:
+    """Columns whose labels must not be made up: the target, those of rules, and what says who."""
+    ruled = {name for rule in schema.rules for name in rule.columns}
+    of_person = () if schema.person is None else schema.person.named
+    return frozenset({schema.target, *ruled, *of_person})
 
 
 def reopened(schema: Schema) -> Schema:

@@ -107,13 +107,21 @@ def complete(column: SchemaColumn) -> bool:
 
 
 def _open_lists(wanted: OpenDomain) -> int:
-    return sum(not complete(column) for column in wanted.listed) + len(wanted.rules)
+    unknown = sum(not complete(column) for column in wanted.listed)
+    return unknown + len(wanted.beginnings) + len(wanted.rules)
 
 
-def _histograms(wanted: OpenDomain) -> dict[str, int]:
+def _columns(wanted: OpenDomain) -> dict[str, int]:
+    """How many columns or rules a phase is for, which says what it may spend."""
     numeric = len(wanted.numeric)
     lists = len(wanted.listed) + len(wanted.rules) + len(wanted.made_up)
     return {BOUNDS: numeric, LISTS: lists, FINE: numeric}
+
+
+def _histograms(wanted: OpenDomain) -> dict[str, int]:
+    """How many histograms a phase releases: one for each column, and for beginnings of codes."""
+    columns = _columns(wanted)
+    return columns | {LISTS: columns[LISTS] + len(wanted.beginnings)}
 
 
 def discovery_phases(
@@ -127,7 +135,7 @@ def discovery_phases(
       failure: the probability that a label is shown which one unit alone holds.
       fine: whether a second look is taken at numbers, see `second_look_helps`.
     """
-    counts = _histograms(wanted)
+    counts = _columns(wanted)
     if not fine:
         counts[FINE] = 0
     return tuple(
@@ -175,7 +183,7 @@ class Forecast:
 
 def forecasts(plan: Plan, wanted: OpenDomain) -> tuple[Forecast, ...]:
     """One line for each open column and rule, by a plan that holds their `discovery_phases`."""
-    levels, counts = Levels.of(plan, wanted), _histograms(wanted)
+    levels, counts = Levels.of(plan, wanted), _columns(wanted)
     shares = {
         phase.name: phase.share / counts[phase.name]
         for phase in plan.phases
@@ -194,7 +202,9 @@ def forecasts(plan: Plan, wanted: OpenDomain) -> tuple[Forecast, ...]:
         words = "both values are known; only whether any is missing is found"
         if not complete(column):
             words = Message(
-                "a label is listed if about {records} have it; the rest becomes OTHER",
+                "a code is kept if about {records} have it, else its beginning, if as many share it"
+                if any(column is one for one, _ in wanted.beginnings)
+                else "a label is listed if about {records} have it; the rest becomes OTHER",
                 records=needed,
             )
         lines.append(Forecast(column.name, shares[LISTS], words))

@@ -57,14 +57,18 @@ class RawRows:
 def read_raw(rows: pd.DataFrame, wanted: OpenDomain) -> tuple[RawRows, tuple[Keys, ...]]:
     """The cells that something is to be learned of, and the keys of each list.
 
-    Listed columns come first, then made-up ones, of which it is counted whether cells are there,
-    then rules; of each the keys that are known without rows, then all others in the order they
-    occur.
+    Listed columns come first, then the beginnings of codes, then made-up columns, of which it is
+    counted whether cells are there, then rules; of each the keys that are known without rows, then
+    all others in the order they occur.
     """
     numbers = [to_numbers(rows[column.name], column) for column in wanted.numeric]
     lists = [
         _key_indices([rows[column.name]], tuple((label,) for label in known_labels(column)))
         for column in wanted.listed
+    ]
+    lists += [
+        _key_indices([to_labels(rows[column.name]).str[:length]], ())
+        for column, length in wanted.beginnings
     ]
     lists += [_key_indices([_there(rows[one.name])], (THERE,)) for one in wanted.made_up]
     lists += [_key_indices([rows[name] for name in rule.columns], ()) for rule in wanted.rules]

@@ -10,6 +10,7 @@ import pandas as pd
 
 from core.encoding.person_rows import PersonRows, kept_rows, number_people
 from core.privacy.discovery.choosing import (
+    Beginnings,
     Counts,
     FirstLook,
     ListCounts,
@@ -21,7 +22,7 @@ from core.privacy.discovery.choosing import (
     with_absent,
 )
 from core.privacy.discovery.grids import PublicGrid, grid_of, linear_grid
-from core.privacy.discovery.open_domain import OpenDomain
+from core.privacy.discovery.open_domain import OpenDomain, needed_as_they_are
 from core.privacy.discovery.planning import BOUNDS, FINE, LISTS, Levels, most_keys
 from core.privacy.discovery.raw_rows import Keys, read_raw
 from core.privacy.guarded import PrivateTable
@@ -59,11 +60,12 @@ class Released:
 
         A list in which no label was found gets made-up values, unless something rests on it.
         """
+        needed = needed_as_they_are(schema)
         for column in self.columns:
+            if column.learned is not None and column.name in needed:
+                learned = column.learned.model_copy(update={"placeholders": 0})
+                column = column.model_copy(update={"learned": learned})
             schema = schema.replace(column)
-        ruled = {name for rule in schema.rules for name in rule.columns}
-        of_person = () if schema.person is None else schema.person.named
-        needed = {schema.target, *ruled, *of_person}
         empty = [c for c in self.columns if c.categories == (OTHER,) and c.name not in needed]
         if {c.name for c in empty} >= {c.name for c in schema.columns if c.modelled}:
             empty = empty[1:]  # something is left to model
@@ -150,11 +152,17 @@ def _lists(
     most = most_keys(wanted, table.n, table.plan.most_rows)
     counts = _counts(table, LISTS, LabelCounts(lengths, most))
     parts = np.split(counts, np.cumsum([length + 1 for length in lengths])[:-1])
+    columns = len(wanted.listed)
+    beginnings: dict[str, list[Beginnings]] = {}
+    for (column, length), own, part in zip(
+        wanted.beginnings, keys[columns:], parts[columns:], strict=False
+    ):
+        beginnings.setdefault(column.name, []).append((length, own, part))
     lists = [
-        listed(column, own, part, levels, table.n)
+        listed(column, own, part, levels, table.n, beginnings.get(column.name, ()))
         for column, own, part in zip(wanted.listed, keys, parts, strict=False)
     ]
-    columns = len(wanted.listed)
+    columns += len(wanted.beginnings)
     made_up = [
         with_absent(column, float(part[-1]), levels, table.n)
         for column, part in zip(wanted.made_up, parts[columns:], strict=False)
