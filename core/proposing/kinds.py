@@ -38,6 +38,7 @@ UNIQUE_SHARE = 0.5  # text with more distinct values than this share of rows nam
 UNIQUE_ROWS = 20  # ... but a handful of rows proves nothing
 LONG_TEXT = 40  # characters; longer on average is prose
 LONG_WORDS = 3  # words; the same
+UNIQUE_KEYS = 0.9  # keys of whom fewer are distinct may be of people with several rows
 MANY_CATEGORIES = 100  # noted, because rare categories are learnt badly under privacy
 SPIKE_SHARE = 0.10  # a value this frequent is an atom where values are otherwise spread out
 SPIKE_COUNT = 10  # ... and seen so often that it is no accident of a short column
@@ -81,12 +82,19 @@ LOOKS_LIKE_TEXT = to_say(
     "Looks like free text: {distinct:,} of {n:,} values are distinct. It will be replaced by "
     "made-up text."
 )
+EMPTY = to_say("Every value is missing.")
+ALWAYS_ONE = to_say("Always the same value.")
+MANY_LABELS = to_say("{n:,} different values; rare ones are learned poorly.")
+ATOM = to_say(
+    "Often exactly {values}. To keep that peak, list the value under `spikes` in a schema file, if "
+    "it may be public."
+)
 STEPS = "Few different numbers, so they were taken as steps of a scale."
 ORDERED = "Taken as ordered; check the order."
 CODED = "Codes with levels: of a code that few records hold, a run learns the beginning."
 MOSTLY_RARE = (
     "Most rows hold values that fewer than ten rows share. If they are categories after all, "
-    "change the kind and merge the rare ones."
+    "change the kind."
 )
 RANGE_LABEL = re.compile(r"^\D{0,3}(\d+(?:\.\d+)?)\s*(?:-|–|to|\+|<|>|$)")
 
@@ -130,7 +138,7 @@ def _proposed(tally: Tally, name: str) -> SchemaColumn:
     missing = tally.absent > 0
     base = SchemaColumn(name=name, kind=Kind.TEXT, missing=missing, dtype=dtype)
     if not tally.known:
-        empty = {"missing": True, "absent": 1.0, "note": Message("Every value is missing.")}
+        empty = {"missing": True, "absent": 1.0, "note": Message(EMPTY)}
         return base.model_copy(update=empty)
     known = tally.values
     if pd.api.types.is_datetime64_any_dtype(known.dtype):
@@ -140,7 +148,7 @@ def _proposed(tally: Tally, name: str) -> SchemaColumn:
         return _listed(base, Kind.ORDERED, [str(x) for x in ranks])
     labels = [str(x) for x in to_labels(known[:3])]  # three are no pair
     if len(labels) == 1:
-        return _listed(base, Kind.CATEGORY, labels, Message("Always the same value."))
+        return _listed(base, Kind.CATEGORY, labels, Message(ALWAYS_ONE))
     pair = len(labels) == 2 and {label.lower() for label in labels} in BOOLEAN_PAIRS
     if dtype.startswith("bool") or pair:
         return _listed(base, Kind.BOOLEAN, sorted(labels, key=str.lower))
@@ -213,8 +221,8 @@ def _code(numbers: Tally, base: SchemaColumn) -> SchemaColumn | None:
 def _identifier(base: SchemaColumn, kind: Kind, distinct: int, n: int) -> SchemaColumn:
     key, person = kind is Kind.IDENTIFIER, ""
     looks = Message(LOOKS_LIKE_KEY if key else LOOKS_LIKE_TEXT, distinct=distinct, n=n)
-    if key and distinct < 0.9 * n:
-        person = Message("If it says which person a row is about, say so under “whose rows”.")
+    if key and distinct < UNIQUE_KEYS * n:
+        person = Message("If it says whose row it is, declare that under “People and rules”.")
     return base.model_copy(update={"kind": kind, "note": noted(looks, person)})
 
 
@@ -255,8 +263,7 @@ def _atom_note(atoms: list[float]) -> str:
     if not atoms:
         return ""
     return Message(
-        "Often exactly {values}. To keep that peak, list the value under `spikes` in a schema "
-        "file, if it may be public.",
+        ATOM,
         values=joined((Message("{atom:.15g}", atom=atom) for atom in atoms), ", "),
     )
 
@@ -296,10 +303,11 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         return _identifier(base, Kind.TEXT if prose else Kind.IDENTIFIER, distinct, n)
     # phrases that many rows share are labels, however long: diagnoses, job titles
     if long and distinct > MANY_CATEGORIES and common_labels(counts) is None:
-        return _identifier(base, Kind.TEXT, distinct, n)
+        text = _identifier(base, Kind.TEXT, distinct, n)
+        return text.model_copy(update={"note": noted(text.note, MOSTLY_RARE)})
     note = guess.note if guess is not None else _number_note(labels)
     if distinct > MANY_CATEGORIES:
-        poor = Message("{n:,} different values; rare ones are learned poorly.", n=distinct)
+        poor = Message(MANY_LABELS, n=distinct)
         note = noted(note, poor)
     if labels.str.lower().nunique() < distinct:
         note = noted(

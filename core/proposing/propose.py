@@ -116,9 +116,6 @@ def propose(
             doubts.append(_unreadable_doubt(name, tally, unreadable))
     extents = _extents(tallies, columns.values(), reread)
     columns |= {name: _within(columns[name], *found) for name, found in extents.items()}
-    empty = [f"'{c.name}'" for c in columns.values() if c.absent == 1.0]
-    if empty:
-        doubts.append(Message("{names}: no row has a value.", names=", ".join(empty)))
     schema = Schema(
         columns=tuple(columns.values()),
         delimiter=form.delimiter,

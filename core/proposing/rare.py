@@ -21,6 +21,7 @@ OTHER = "OTHER"
 # what a proposal notes of its list, until somebody changes that list
 ONE_MERGED = to_say("1 value of fewer than ten rows was merged into {label}.")
 MANY_MERGED = to_say("{n:,} values of fewer than ten rows were merged into {label}.")
+MERGED = (ONE_MERGED, MANY_MERGED)
 MOST_RARE = 0.5  # share of rows that may be merged
 
 
@@ -81,10 +82,14 @@ def noted(*notes: str) -> str:
 
 def without_merged(note: str) -> str:
     """A note without its sentence on merged values, once their list was changed."""
-    if not isinstance(note, Message):
-        return note
-    parts = [str(part) for part in note.values.values()] if "part0" in note.values else [note]
-    return noted(*(p for p in parts if getattr(p, "template", p) not in (ONE_MERGED, MANY_MERGED)))
+    return noted(*(p for p in note_parts(note) if getattr(p, "template", p) not in MERGED))
+
+
+def note_parts(note: str) -> list[str]:
+    """The sentences that `noted` put together."""
+    if isinstance(note, Message) and "part0" in note.values:
+        return [part for whole in note.values.values() for part in note_parts(str(whole))]
+    return [note] if note else []
 
 
 def common_labels(counts: pd.Series[Any]) -> list[str] | None:

@@ -41,12 +41,12 @@ from core.schema.round_bounds import date_step, round_bounds, whole_years
 from core.schema.schema import Schema
 
 GRID = (
-    "column", "kind", "missing", "absent", "codes", "from", "to", "scale", "values", "rare",
-    "keep", "origin", "written",
+    "column", "kind", "keep", "from", "to", "values", "missing", "scale", "rare",
+    "absent", "codes", "written", "origin",
 )  # fmt: skip
 AnyColumn = TypeVar("AnyColumn", bound=Column)
 _GROUPED = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"
-_SCALES = {"linear": "even", "log": "heavy tail"}
+_SCALES = {"linear": to_say("even"), "log": to_say("heavy tail")}
 _SOURCES = {
     to_say("learn"): DomainSource.LEARNED,
     to_say("declare"): DomainSource.DECLARED,
@@ -65,7 +65,7 @@ def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFra
             "from": _bound(c.low, c),
             "to": _bound(c.high, c),
             "scale": _SCALES[c.scale] if c.kind.numeric else "—",
-            "values": f"{len(c.categories)} listed" if c.categories else "",
+            "values": Message("{n} listed", n=len(c.categories)) if c.categories else "",
             "rare": (rare or {}).get(c.name, ""),
             "keep": _source_word(c),
             "origin": "—" if c.kind.surrogate else _origin(c),

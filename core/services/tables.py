@@ -6,7 +6,6 @@ column holds has to be counted again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
@@ -15,9 +14,10 @@ import pandas as pd
 from core.message import Message, from_json, to_say
 from core.privacy.discovery.open_domain import as_learned
 from core.proposing.kinds import infer_tally
-from core.proposing.misfits import fates, misfit_words
+from core.proposing.misfits import misfit_words
 from core.proposing.profile import ColumnProfile
 from core.proposing.rare import count_labels, danger, merged_below
+from core.proposing.remarks import MOST_MISFITS, Remark, Urgency, note_remarks
 from core.reading.tally import Tally
 from core.reading.typed_cells import typed_tally
 from core.runs.records import TableRecord
@@ -157,20 +157,22 @@ def rare_words(table: TableRecord) -> dict[str, str]:
 def misfit_doubts(table: TableRecord) -> dict[str, str]:
     """By column, how many cells do not fit the declaration, and what becomes of them; inside."""
     words = {
-        one.name: misfit_words(table.schema[one.name], one.misfit, one.unreadable)
+        one.name: misfit_words(table.schema[one.name], _misfit(one, table.schema), one.unreadable)
         for one in _pictures(table)
         if table.schema[one.name].modelled
     }
     return {name: text for name, text in words.items() if text}
 
 
-def misfit_fates(table: TableRecord) -> dict[str, int]:
-    """How many cells of all columns do not fit, by what becomes of them; inside only."""
-    total: Counter[str] = Counter()
-    for one in _pictures(table):
-        if table.schema[one.name].modelled:
-            total.update(fates(table.schema[one.name], one.misfit, one.unreadable))
-    return dict(total)
+def misfit_cells(table: TableRecord) -> int:
+    """How many cells of all columns do not fit their declarations; inside only."""
+    pictures = [one for one in _pictures(table) if table.schema[one.name].modelled]
+    return sum(_misfit(one, table.schema) for one in pictures)
+
+
+def _misfit(picture: ColumnProfile, schema: Schema) -> int:
+    """Cells that do not fit; where a run learns what fits, those alone that do not read."""
+    return picture.misfit if schema[picture.name].declared else picture.unreadable
 
 
 def rows_without_key(table: TableRecord) -> dict[str, int]:
@@ -179,20 +181,25 @@ def rows_without_key(table: TableRecord) -> dict[str, int]:
     return {name: missing[name] for name in table.schema.key_columns if missing.get(name)}
 
 
-def reading_doubts(table: TableRecord) -> tuple[str, ...]:
-    """What was decided in doubt when the table's file was read, a sentence each; inside only."""
-    return tuple(map(from_json, table.profile.get("reading", ())))
-
-
-def dangers(table: TableRecord) -> list[str]:
-    """What declaring the lists public would publish, a sentence a column; inside only."""
-    named = rare_words(table)
-    pictures = [one for one in _pictures(table) if one.name in named]
-    return [
-        danger(one.name, one.rare_counts)
-        for one in pictures
-        if table.schema[one.name].source is DomainSource.DECLARED
-    ]
+def remarks(table: TableRecord) -> list[Remark]:
+    """What to decide, to check and to know, of what was read and declared; inside only."""
+    schema, misfits, found = table.schema, misfit_doubts(table), list[Remark]()
+    for words in map(from_json, table.profile.get("reading", ())):
+        about = tuple(name for name in schema.names if f"'{name}'" in words)
+        found.append(Remark(Urgency.CHECK, words, about, named=True))
+    published = rare_words(table)
+    for one in _pictures(table):
+        column = schema[one.name]
+        if one.name in misfits:
+            lost = _misfit(one, schema) > MOST_MISFITS * table.n * (1.0 - one.missing)
+            urgency = Urgency.DECIDE if lost else Urgency.CHECK
+            found.append(Remark(urgency, misfits[one.name], (one.name,)))
+        if one.name in published and column.source is DomainSource.DECLARED:
+            words = danger(one.name, one.rare_counts)
+            found.append(Remark(Urgency.DECIDE, words, (one.name,), named=True))
+        if column.source is not DomainSource.DROP and one.name not in schema.key_columns:
+            found += note_remarks(column, one, table.n)
+    return found
 
 
 def _pictures(table: TableRecord) -> list[ColumnProfile]:

@@ -33,8 +33,7 @@ def render(table: TableRecord) -> None:
     with st.container(border=True):
         st.markdown(say("**Who are the people in this table?**"), help=said(EXPLAINED))
         if not names:
-            alone = say("There are no earlier tables, so these people get their own account.")
-            st.caption(f"{alone} {said(EXPLAINED)}")
+            st.caption(say("There are no earlier tables, so these people get their own account."))
             return
         for other in answer.linked:
             st.markdown(f":material/group: {plain(said(other.evidence))}")

@@ -6,7 +6,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.privacy.discovery.open_domain import open_domain
-from core.proposing.misfits import MISSING, OTHER
 from core.runs.execution.privacy_certificate import declared, origin
 from core.runs.records import TableRecord
 from core.schema.column import DomainColumn, SchemaError
@@ -54,19 +53,14 @@ def _unanswered(table: TableRecord) -> bool:
 
 
 def _misfits(table: TableRecord) -> None:
-    """How many cells do not read as declared, and what becomes of them."""
-    fates = tables.misfit_fates(table)
-    parts = [_fate(fate, cells) for fate, cells in fates.items()]
-    if parts:
-        changed = say_n(
-            sum(fates.values()),
-            "**{n:,} value does not fit your declarations.** For training, {changes}. See the "
-            "Columns tab.",
-            "**{n:,} values do not fit your declarations.** For training, {changes}. See the "
-            "Columns tab.",
-            changes=", ".join(parts),
+    """How many cells do not fit what is declared, and how many rows are nobody's."""
+    if cells := tables.misfit_cells(table):
+        words = say_n(
+            cells,
+            "**{n:,} value does not fit your declarations.** See the remarks on the Columns tab.",
+            "**{n:,} values do not fit your declarations.** See the remarks on the Columns tab.",
         )
-        st.markdown(f":material/rule: {changed}")
+        st.markdown(f":material/rule: {words}")
     for name, rows in tables.rows_without_key(table).items():
         st.markdown(
             say_n(
@@ -77,15 +71,6 @@ def _misfits(table: TableRecord) -> None:
                 column=plain(name),
             )
         )
-
-
-def _fate(fate: str, n: int) -> str:
-    """What becomes of n cells."""
-    if fate == OTHER:
-        return say_n(n, "{n:,} becomes OTHER", "{n:,} become OTHER")
-    if fate == MISSING:
-        return say_n(n, "{n:,} becomes missing", "{n:,} become missing")
-    return say_n(n, "{n:,} is moved to a declared value", "{n:,} are moved to a declared value")
 
 
 def _learned(table: TableRecord) -> None:

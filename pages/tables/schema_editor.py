@@ -19,7 +19,7 @@ from pages.shared import widgets as shared
 from pages.shared.language import number, said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
-from pages.tables import category_lists
+from pages.tables import category_lists, remarks
 
 LABELS = {
     "kind": to_say("Kind"),
@@ -38,7 +38,10 @@ def _headings() -> dict[str, ColumnConfig]:
     """How each column of the grid is called, explained and edited."""
     config = st.column_config
     return _declared_headings() | {
-        "column": config.TextColumn(say("Column"), disabled=True, pinned=True),
+        "column": config.TextColumn(say("Column"), disabled=True, pinned=True, width=150),
+        "remark": config.TextColumn(
+            say("Remark"), disabled=True, width=210, help=say("Double-click a cell to read it all.")
+        ),
         "values": config.TextColumn(say("Categories"), disabled=True),
         "rare": config.TextColumn(
             say("Rare values"),
@@ -142,14 +145,19 @@ def render(table: TableRecord) -> None:
         with shared.change():
             tables.change_target(store(), table, target)
     _holdout(table)
+    found = tables.remarks(table)
+    remarks.decisions(found)
     grid = grid_of(table.schema, tables.rare_words(table))
+    beside = remarks.beside(found)
+    grid.insert(1, "remark", [beside.get(name, "") for name in grid["column"]])
     for name in ("values", "rare", "origin"):
         grid[name] = [said(words) for words in grid[name]]
-    edited = edited_grid(table, grid, "grid", _headings())
+    unused = {name: None for name in ("remark", "rare") if not grid[name].any()}
+    edited = edited_grid(table, grid, "grid", _headings() | unused)
     if edited is not None:
         _keep_grid(table, grid, edited)
     _show_refusal(table)
-    _doubts(table)
+    remarks.checks_and_notes(found)
     listed = [c for c in table.schema.columns if c.kind.listed and c.modelled]
     if listed:
         with st.expander(say("Edit a category list"), icon=":material/list:"):
@@ -201,17 +209,6 @@ def _holdout(table: TableRecord) -> None:
             tables.change_holdout(store(), table, share)
 
 
-def _doubts(table: TableRecord) -> None:
-    dangers(table)
-    about = [*tables.misfit_doubts(table).items()]
-    about += [(c.name, c.note) for c in table.schema.columns if c.note]
-    lines = [f"- {plain(said(sentence))}" for sentence in tables.reading_doubts(table)]
-    lines += [f"- **{plain(name)}**: {plain(said(note))}" for name, note in about]
-    if lines:
-        text = "\n".join([say("Please check:"), *lines])
-        st.info(text, icon=":material/help:")
-
-
 def schema_key(name: str, table: TableRecord) -> str:
     """A widget's key that is another for each schema, so that no answer outlives its question."""
     key = f"{name}_{table.id}_{abs(hash(table.schema.model_dump_json()))}"
@@ -241,15 +238,6 @@ def edited_grid(
         height=min(38 + 35 * len(frame), 600),
     )
     return None if edited.equals(frame) else edited
-
-
-def dangers(table: TableRecord) -> None:
-    """A warning that names the lists whose declaration would publish values of few rows."""
-    sentences = tables.dangers(table)
-    if sentences:
-        text = "\n".join(f"- {plain(said(sentence))}" for sentence in sentences)
-        title = say("Check this before you declare anything public:")
-        st.warning(f"{title}\n{text}", icon=":material/warning:")
 
 
 # -- edits that were refused --------------------------------------------------------------------

@@ -206,7 +206,7 @@ def test_phrases_that_many_rows_share_are_categories() -> None:
 
 
 def test_repeated_identifiers_may_say_whose_rows() -> None:
-    assert "whose rows" in column([f"p{i % 30}" for i in range(900)], "person_id").note
+    assert "whose row" in column([f"p{i % 30}" for i in range(900)], "person_id").note
 
 
 def test_prose_is_text() -> None:

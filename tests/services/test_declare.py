@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from core.proposing.remarks import Urgency
 from core.runs.execution.privacy_certificate import conditions
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -118,18 +119,24 @@ def test_a_change_is_the_stewards_and_stays_so(store, table):
     assert "ε does not cover what they reveal" in lines[3]
 
 
+def dangers(table):
+    """What the steward must decide of the categories of visits."""
+    found = tables.remarks(table)
+    return [str(one.words) for one in found if one.named and one.urgency is Urgency.DECIDE]
+
+
 def test_rare_values_are_counted_where_they_are_declared(store, table):
-    assert tables.dangers(table) == [] and tables.rare_words(table) == {}
+    assert dangers(table) == [] and tables.rare_words(table) == {}
     names = store.load_frame(table.id)["visit_id"].tolist()
     lone = change_kind(store, table, "visit_id", Kind.CATEGORY)  # each names one visit
-    assert tables.dangers(lone) == []  # a run learns the list, and finds none of them
+    assert dangers(lone) == []  # a run learns the list, and finds none of them
     lone = tables.declare_all(store, lone)
-    (words,) = tables.dangers(lone)
+    (words,) = dangers(lone)
     assert "200 of 200 values belong to one row each" in words
     assert tables.rare_words(lone) == {"visit_id": "200 of 200, 200 of one row"}
     fewer = tables.change_categories(store, lone, "visit_id", "\n".join(names[:5]))
     assert tables.rare_words(fewer) == {"visit_id": "5 of 5, 5 of one row"}
-    assert tables.dangers(store.table(table.id)) == tables.dangers(fewer)
+    assert dangers(store.table(table.id)) == dangers(fewer)
     none = change_kind(store, fewer, "visit_id", Kind.IDENTIFIER)
-    assert tables.dangers(none) == []
+    assert dangers(none) == []
     assert not any("one row" in line for line in conditions(fewer.schema, n=200))

@@ -43,7 +43,8 @@ def released(store, table: TableRecord, **more) -> None:
 def test_without_earlier_tables_there_is_nothing_to_ask(table, show):
     at = whole(show("tables", table=table.id))
     assert "get their own account" in words(at)
-    assert "includes rows kept out of training" in words(at)
+    (asked,) = [one for one in at.markdown if "Who are the people" in one.value]
+    assert "includes rows kept out of training" in asked.help
     assert not [box for box in at.selectbox if box.label == ASKED]
 
 
