@@ -23,6 +23,7 @@ from core.figures.elements import (
     share,
 )
 from core.message import Message, joined, plural
+from core.privacy.discovery.planning import PHASES as DISCOVERY
 
 ROW = 78  # px a box with its arrow
 BOX = 0.62  # of a row's height
@@ -89,9 +90,11 @@ def stages_text(stages: Sequence[Dumped], plan: Dumped) -> Message:
 def _held(stages: Sequence[Dumped], plan: Dumped) -> list[tuple[Dumped, Dumped | None]]:
     """Stages of this plan, private ones with their phase."""
     phases = {phase["name"]: phase for phase in plan["phases"]}
+    made = {"makes": Message("known values"), "private": True}  # by what any model may do first
+    learned = [phase | made for name, phase in phases.items() if name in DISCOVERY]
     return [
         (stage, phases.get(stage["name"]) if stage["private"] else None)
-        for stage in [*stages, *_protection(plan)]
+        for stage in [*learned, *stages, *_protection(plan)]
         if not stage["private"] or stage["name"] in phases
     ]
 

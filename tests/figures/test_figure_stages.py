@@ -9,7 +9,12 @@ from core.language.catalogue import ENGLISH
 from core.language.figures import say_figure
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
+from core.privacy.discovery.open_domain import as_learned
 from core.privacy.plan import Budget
+from core.proposing.propose import infer_schema
+from core.runs.request import RunRequest
+from core.services import planning
+from core.services.sample_tables import sample_table
 from tests.models.tables import domain
 
 pytestmark = pytest.mark.slow
@@ -20,6 +25,15 @@ def drawn(model, epsilon=1.0, **settings):
     plan = plan_fit(made, domain(), 5000, Budget(epsilon=epsilon, delta=1e-6), settings)
     stages = [stage.model_dump() for stage in made.card.stages]
     return plan, stages, plan.model_dump(mode="json")
+
+
+def test_what_a_run_learns_first_is_in_the_picture():
+    table = as_learned(infer_schema(sample_table(400)))
+    plan = planning.make_plan(table, 5000, RunRequest(model="scan_focus", epsilon=1.0))
+    stages = [stage.model_dump() for stage in synthesizer("scan_focus").card.stages]
+    said = texts(stages_figure(stages, plan.model_dump(mode="json")))
+    assert said.index("Lists of labels") < said.index("Histogram of each column")
+    assert all(phase.title in said for phase in plan.phases)
 
 
 def notes(figure):

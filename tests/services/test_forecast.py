@@ -11,10 +11,14 @@ import pytest
 
 from benchmarks.generated_tables import TUNING
 from core.models.registry import cards
+from core.privacy.discovery.open_domain import as_learned, open_domain
+from core.privacy.discovery.planning import Levels
 from core.proposing.propose import infer_schema
 from core.runs.request import RunRequest
+from core.schema.column import DomainSource
 from core.services import planning
 from core.services.estimates import forecast, machine_speed
+from core.services.estimates.domain_forecast import forecast_sentence
 from core.services.sample_tables import sample_table
 
 FACTS = json.loads(forecast.FILE.read_text(encoding="utf-8"))
@@ -67,6 +71,25 @@ def test_a_forecast_lies_between_the_measured_tables():
 def test_noise_that_hides_the_table_is_recognised(columns):
     assert forecast.drowned(n=5_000, columns=columns, epsilon=0.1)
     assert not forecast.drowned(n=30_000, columns=columns, epsilon=1.0)
+
+
+@pytest.mark.parametrize("model", ["scan_focus", "pearl"])
+def test_fewer_columns_keep_what_a_smaller_plan_keeps(model):
+    request = RunRequest(model=model, epsilon=1.0)
+    schema = as_learned(infer_schema(sample_table(2_000)))
+    words = forecast_sentence(planning.make_plan(schema, 2_000, request), schema).values["part1"]
+    columns = forecast.modelled_columns(schema)
+    assert words.values["n"] == columns and words.values["half"] == columns // 2
+    named = [column for column in schema.columns if column.modelled and column.kind.listed]
+    smaller = schema
+    for column in [c for c in schema.columns if c.modelled and c not in named[:2]]:
+        if forecast.modelled_columns(smaller) > columns // 2:
+            left_out = {"source": DomainSource.DROP}
+            smaller = smaller.replace(column.model_copy(update=left_out))
+    plan = planning.make_plan(smaller, 2_000, request)
+    label = Levels.of(plan, open_domain(smaller)).label
+    assert words.values["count"] == pytest.approx(label, rel=0.05)
+    assert forecast_sentence(plan, infer_schema(sample_table(2_000))) is None
 
 
 def test_models_that_were_not_measured_are_not_guessed():
