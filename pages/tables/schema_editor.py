@@ -153,7 +153,7 @@ def render(table: TableRecord) -> None:
     for name in ("values", "rare", "origin"):
         grid[name] = [said(words) for words in grid[name]]
     unused = {name: None for name in ("remark", "rare") if not grid[name].any()}
-    edited = edited_grid(table, grid, "grid", _headings() | unused)
+    edited = edited_grid(table, grid, "grid", {**_headings(), **unused})
     if edited is not None:
         _keep_grid(table, grid, edited)
     _show_refusal(table)
@@ -217,13 +217,13 @@ def schema_key(name: str, table: TableRecord) -> str:
 
 
 def edited_grid(
-    table: TableRecord, frame: pd.DataFrame, name: str, columns: Mapping[str, ColumnConfig]
+    table: TableRecord, frame: pd.DataFrame, name: str, columns: Mapping[str, ColumnConfig | None]
 ) -> pd.DataFrame | None:
     """A grid to edit, with a row for each column of the table.
 
     Args:
       name: of the grid, for its key.
-      columns: how each column of the grid is edited.
+      columns: how each column of the grid is edited; None hides one.
 
     Returns:
       The frame as it was edited, None where nothing was changed.
