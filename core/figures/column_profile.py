@@ -48,7 +48,8 @@ def profile_figure(column: Dumped) -> Figure:
             "yaxis": axis("", tickformat=".0~%", rangemode="tozero"),
         }
         return figure([trace], layout)
-    labels = list(column["labels"] or ())
+    ours = kind in ("identifier", "text")  # words of the product, which a profile keeps in English
+    labels = [Message(label) if ours else label for label in column["labels"] or ()]
     if column["other"]:
         labels, shares = [*labels, Message("other")], [*shares, column["other"] / rows]
     if gaps:

@@ -90,7 +90,7 @@ def stages_text(stages: Sequence[Dumped], plan: Dumped) -> Message:
 def _held(stages: Sequence[Dumped], plan: Dumped) -> list[tuple[Dumped, Dumped | None]]:
     """Stages of this plan, private ones with their phase."""
     phases = {phase["name"]: phase for phase in plan["phases"]}
-    made = {"makes": Message("known values"), "private": True}  # by what any model may do first
+    made = {"makes": Message("bounds and lists"), "private": True}  # by what any model may do first
     learned = [phase | made for name, phase in phases.items() if name in DISCOVERY]
     return [
         (stage, phases.get(stage["name"]) if stage["private"] else None)

@@ -132,7 +132,7 @@ def _doubt(labels: Series, date_format: str) -> str:
         if swapped.startswith("%m") and _share(labels, swapped) == 1:
             return Message(
                 "Day and month could be swapped; dates were read with the day first. If the month "
-                "comes first, set `date_format` to {format} in a schema file.",
+                "comes first, set “date_format” to {format} in a schema file.",
                 format=swapped,
             )
     if "%y" in date_format:

@@ -86,7 +86,7 @@ EMPTY = to_say("Every value is missing.")
 ALWAYS_ONE = to_say("Always the same value.")
 MANY_LABELS = to_say("{n:,} different values; rare ones are learned poorly.")
 ATOM = to_say(
-    "Often exactly {values}. To keep that peak, list the value under `spikes` in a schema file, if "
+    "Often exactly {values}. To keep that peak, list the value under “spikes” in a schema file, if "
     "it may be public."
 )
 STEPS = "Few different numbers, so they were taken as steps of a scale."

@@ -44,11 +44,11 @@ def rare_counts(labels: pd.Series[int], column: Column) -> RareCounts:
     return RareCounts(len(names), rare, int((rows == 1).sum()))
 
 
-def danger(name: str, counts: RareCounts) -> str:
-    """What declaring the list public would publish, in a sentence; empty when nothing.
+def danger(counts: RareCounts) -> str:
+    """What declaring a list public would publish, in a sentence; empty when nothing.
 
-    >>> danger("name", RareCounts(listed=2800, rare=1700, single=1545))[:57]
-    '`name`: 1,545 of 2,800 values belong to one row each and '
+    >>> danger(RareCounts(listed=2800, rare=1700, single=1545))[:49]
+    '1,545 of 2,800 values belong to one row each and '
     """
     if not counts.rare:
         return ""
@@ -68,8 +68,7 @@ def danger(name: str, counts: RareCounts) -> str:
             listed=counts.listed,
         )
     return Message(
-        "`{name}`: {words}; declaring the list public publishes them, unless it is public anyway.",
-        name=name,
+        "{words}; declaring the list public publishes them, unless it is public anyway.",
         words=words,
     )
 

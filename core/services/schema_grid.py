@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -55,8 +55,15 @@ _SOURCES = {
 }
 
 
-def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """One row a column, all cells text but `missing` (bool); see `GRID`."""
+def grid_of(
+    schema: Schema, rare: Mapping[str, str] | None = None, said: Callable[[str], str] = str
+) -> pd.DataFrame:
+    """One row a column, all cells text but `missing` (bool); see `GRID`.
+
+    Args:
+      rare: by column, what is said of its rare values.
+      said: says messages in a language, before the grid keeps their English alone.
+    """
     rows = [
         {
             "column": c.name,
@@ -65,10 +72,10 @@ def grid_of(schema: Schema, rare: Mapping[str, str] | None = None) -> pd.DataFra
             "from": _bound(c.low, c),
             "to": _bound(c.high, c),
             "scale": _SCALES[c.scale] if c.kind.numeric else "—",
-            "values": Message("{n} listed", n=len(c.categories)) if c.categories else "",
-            "rare": (rare or {}).get(c.name, ""),
+            "values": said(Message("{n} listed", n=len(c.categories))) if c.categories else "",
+            "rare": said((rare or {}).get(c.name, "")),
             "keep": _source_word(c),
-            "origin": "—" if c.kind.surrogate else _origin(c),
+            "origin": "—" if c.kind.surrogate else said(_origin(c)),
             "absent": "" if c.form is None else c.form.absent,
             "codes": ", ".join(c.codes),
             "written": example(c),

@@ -195,8 +195,7 @@ def remarks(table: TableRecord) -> list[Remark]:
             urgency = Urgency.DECIDE if lost else Urgency.CHECK
             found.append(Remark(urgency, misfits[one.name], (one.name,)))
         if one.name in published and column.source is DomainSource.DECLARED:
-            words = danger(one.name, one.rare_counts)
-            found.append(Remark(Urgency.DECIDE, words, (one.name,), named=True))
+            found.append(Remark(Urgency.DECIDE, danger(one.rare_counts), (one.name,)))
         if column.source is not DomainSource.DROP and one.name not in schema.key_columns:
             found += note_remarks(column, one, table.n)
     return found

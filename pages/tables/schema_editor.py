@@ -147,11 +147,9 @@ def render(table: TableRecord) -> None:
     _holdout(table)
     found = tables.remarks(table)
     remarks.decisions(found)
-    grid = grid_of(table.schema, tables.rare_words(table))
+    grid = grid_of(table.schema, tables.rare_words(table), said)
     beside = remarks.beside(found)
     grid.insert(1, "remark", [beside.get(name, "") for name in grid["column"]])
-    for name in ("values", "rare", "origin"):
-        grid[name] = [said(words) for words in grid[name]]
     unused = {name: None for name in ("remark", "rare") if not grid[name].any()}
     edited = edited_grid(table, grid, "grid", {**_headings(), **unused})
     if edited is not None:

@@ -13,7 +13,7 @@ from core.figures.elements import edge_ticks, name_points, share, spans
 from core.figures.pca import pca_figure
 from core.figures.prediction import prediction_figure
 from core.figures.report_figure import report_figures
-from core.language.catalogue import ENGLISH
+from core.language.catalogue import ENGLISH, language
 from core.language.figures import say_figure
 
 HISTOGRAM = {
@@ -295,6 +295,9 @@ def test_profiles_of_surrogates_and_empty_columns():
         )
     )["data"][0]
     assert bars["x"] == pytest.approx([0.9, 0.1])
+    stored = profile(kind="identifier", labels=["appear once"], counts=[9])
+    ticks = say_figure(profile_figure(stored), language("de"))["layout"]["yaxis"]["ticktext"]
+    assert ticks == ["kommen einmal vor"]
     bars = drawn(profile_figure(profile(kind="text", missing=1.0)))["data"][0]
     assert bars["x"] == [1.0]
 

@@ -77,9 +77,9 @@ def test_rare_values_are_counted_and_named() -> None:
     column = Column(name="x", kind=Kind.CATEGORY, categories=("a", "b", "c", "d", "never"))
     counts = rare_counts(labels, column)
     assert counts == RareCounts(listed=5, rare=3, single=2)
-    words = danger("x", counts)
+    words = danger(counts)
     assert "2 of 5 values belong to one row each and 3 to fewer than ten" in words
-    assert danger("x", RareCounts(listed=5, rare=0, single=0)) == ""
+    assert danger(RareCounts(listed=5, rare=0, single=0)) == ""
     merged = column.model_copy(update={"categories": ("a", "OTHER"), "other": "OTHER"})
     assert rare_counts(labels, merged) == RareCounts(listed=1, rare=0, single=0)
     assert rare_counts(labels, Column(name="x", kind=Kind.TEXT)) == RareCounts(0, 0, 0)

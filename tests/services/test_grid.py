@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from core.language.catalogue import language
 from core.proposing.misfits import misfits
 from core.proposing.propose import infer_schema
 from core.reading.tally import Tally, count_cells
@@ -23,6 +24,12 @@ SCHEMA = infer_schema(FRAME)
 
 def test_an_untouched_grid_gives_the_same_schema():
     assert schema_of(grid_of(SCHEMA), SCHEMA) == SCHEMA
+
+
+def test_a_grid_is_said_in_the_language_of_whoever_is_here():
+    grid = grid_of(SCHEMA, None, language("de").render)
+    assert grid["values"].str.contains("aufgeführt").any()
+    assert not grid["values"].str.contains("listed").any()
 
 
 def test_bounds_missing_and_keep_are_read_back():

@@ -151,8 +151,8 @@ def say_dangers(frame: pd.DataFrame, schema: Schema) -> None:
         declared = column.source is DomainSource.DECLARED and column.modelled
         if declared and column.name in frame.columns:
             counts = rare_counts(Tally.of(frame[column.name]).labels(), column)
-            if words := danger(column.name, counts):
-                print(f"danger: {words}", file=sys.stderr)
+            if words := danger(counts):
+                print(f"danger: `{column.name}`: {words}", file=sys.stderr)
 
 
 def say_violations(frame: pd.DataFrame, schema: Schema) -> None:

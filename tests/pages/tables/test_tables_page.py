@@ -242,7 +242,7 @@ def test_origin_and_danger_stand_where_the_steward_decides(store, table, show):
     forget_statement(store, table)
     at = whole(show("tables", table=table.id))
     (warning,) = [said(w.value) for w in at.warning if "belong to one row" in w.value]
-    assert "`visit_id`: 400 of 400 values belong to one row each" in warning
+    assert "**visit_id**: 400 of 400 values belong to one row each" in warning
     grid = show("tables", table=table.id).dataframe[0].value.set_index("column")
     assert grid.loc["visit_id", "rare"] == "400 of 400, 400 of one row"
 
