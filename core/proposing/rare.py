@@ -7,12 +7,12 @@ Counts made here are for the steward alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
 
-from core.message import Message, joined, plural, to_say
+from core.message import Message, joined, to_say
 from core.schema.column import Column, SchemaColumn
 from core.schema.labels import to_labels
 
@@ -45,31 +45,17 @@ def rare_counts(labels: pd.Series[int], column: Column) -> RareCounts:
 
 
 def danger(counts: RareCounts) -> str:
-    """What declaring a list public would publish, in a sentence; empty when nothing.
+    """What declaring a list public would publish; empty when nothing.
 
-    >>> danger(RareCounts(listed=2800, rare=1700, single=1545))[:49]
-    '1,545 of 2,800 values belong to one row each and '
+    >>> danger(RareCounts(listed=2800, rare=1700, single=1545))[:74]
+    'In fewer than ten rows: 1,700 of 2,800 values; in a single row only: 1,545'
     """
     if not counts.rare:
         return ""
-    if counts.single:
-        words = plural(
-            counts.single,
-            "{n:,} of {listed:,} values belongs to one row each and {rare:,} to fewer than ten",
-            "{n:,} of {listed:,} values belong to one row each and {rare:,} to fewer than ten",
-            listed=counts.listed,
-            rare=counts.rare,
-        )
-    else:
-        words = plural(
-            counts.rare,
-            "{n:,} of {listed:,} values belongs to fewer than ten rows each",
-            "{n:,} of {listed:,} values belong to fewer than ten rows each",
-            listed=counts.listed,
-        )
     return Message(
-        "{words}; declaring the list public publishes them, unless it is public anyway.",
-        words=words,
+        "In fewer than ten rows: {rare:,} of {listed:,} values; in a single row only: {single:,}. "
+        "Declaring the list publishes them, unless it is public anyway.",
+        **asdict(counts),
     )
 
 

@@ -78,7 +78,7 @@ def test_rare_values_are_counted_and_named() -> None:
     counts = rare_counts(labels, column)
     assert counts == RareCounts(listed=5, rare=3, single=2)
     words = danger(counts)
-    assert "2 of 5 values belong to one row each and 3 to fewer than ten" in words
+    assert "In fewer than ten rows: 3 of 5 values; in a single row only: 2." in words
     assert danger(RareCounts(listed=5, rare=0, single=0)) == ""
     merged = column.model_copy(update={"categories": ("a", "OTHER"), "other": "OTHER"})
     assert rare_counts(labels, merged) == RareCounts(listed=1, rare=0, single=0)

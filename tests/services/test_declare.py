@@ -132,7 +132,7 @@ def test_rare_values_are_counted_where_they_are_declared(store, table):
     assert dangers(lone) == []  # a run learns the list, and finds none of them
     lone = tables.declare_all(store, lone)
     (words,) = dangers(lone)
-    assert "200 of 200 values belong to one row each" in words
+    assert "200 of 200 values; in a single row only: 200" in words
     assert tables.rare_words(lone) == {"visit_id": "200 of 200, 200 of one row"}
     fewer = tables.change_categories(store, lone, "visit_id", "\n".join(names[:5]))
     assert tables.rare_words(fewer) == {"visit_id": "5 of 5, 5 of one row"}

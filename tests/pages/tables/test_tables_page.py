@@ -234,15 +234,15 @@ def test_origin_and_danger_stand_where_the_steward_decides(store, table, show):
     at = show("tables", table=table.id)
     grid = at.dataframe[0].value.set_index("column")
     assert grid.loc["age", "origin"] == "as proposed from the rows"
-    assert not [w for w in at.warning if "belong to one row" in w.value]
+    assert not [w for w in at.warning if "fewer than ten rows" in w.value]
     at = edit(at, table, "age", to="120")
     grid = whole(show("tables", table=table.id)).dataframe[0].value.set_index("column")
     assert grid.loc["age", "origin"] == "set by the steward"
     edit(at, store.table(table.id), "visit_id", kind="category")
     forget_statement(store, table)
     at = whole(show("tables", table=table.id))
-    (warning,) = [said(w.value) for w in at.warning if "belong to one row" in w.value]
-    assert "**visit_id**: 400 of 400 values belong to one row each" in warning
+    (warning,) = [said(w.value) for w in at.warning if "fewer than ten rows" in w.value]
+    assert "**visit_id**: In fewer than ten rows: 400 of 400 values" in warning
     grid = show("tables", table=table.id).dataframe[0].value.set_index("column")
     assert grid.loc["visit_id", "rare"] == "400 of 400, 400 of one row"
 
