@@ -159,7 +159,7 @@ def plan(
     schema: Schema | str | Path | None = None,
     **options: Any,
 ) -> Plan:
-    """What a run would spend; spends nothing. See the command `plan`.
+    """What a run itself would spend, without what `learned_by` adds. See the command `plan`.
 
     Args:
       epsilon: > 0, or inf for no privacy.

@@ -74,13 +74,15 @@ def claim_words(claim: dict[str, Any]) -> str:
 def domain_words(options: argparse.Namespace) -> str:
     """How the domain becomes known, and that the claim hangs on it."""
     learned = f"; {', '.join(options.learn)} learned with noise" if options.learn else ""
+    if options.learned_by is not None:
+        learned += f"; what was still to be learned is used as run {options.learned_by} learned it"
     if options.schema is not None:
         return f"declared public (schema {options.schema.name}){learned}; ε is conditional on it"
     if options.declare_public:
         return f"declared public (inferred, --declare-public){learned}; ε is conditional on it"
     if not math.isfinite(options.epsilon):
         return "inferred; no ε is conditional on it"
-    return "learned with noise; kinds, formats and steps are taken as proposed"
+    return f"learned with noise; kinds, formats and steps are taken as proposed{learned}"
 
 
 def print_json(value: dict[str, Any]) -> None:

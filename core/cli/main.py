@@ -276,6 +276,12 @@ def _learning(command: argparse.ArgumentParser) -> None:
         help="before learning, use domains that anybody could name by a column's name and kind, "
         "such as ages from 0 to 120",
     )
+    command.add_argument(
+        "--learned-by",
+        metavar="RUN",
+        help="use what a finished run about the same people learned: its id or folder, or a folder "
+        "that `synth --save` wrote; the claim adds what that run spent on learning",
+    )
 
 
 def _plan_options(command: argparse.ArgumentParser) -> None:

@@ -24,6 +24,7 @@ from core.message import from_json
 from core.models.events import FitEvent, Signal
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyScore
+from core.runs.accounts.spending import promised_claim
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
 from core.schema.coverage import coverage, coverage_facts
@@ -54,7 +55,8 @@ def plan(options: argparse.Namespace) -> int:
     schema, planned = foreseen(asked, frame, schema)
     if planned.budget.private:
         say_dangers(frame, schema)
-    claim, domain = claim_of(planned.guarantee), domain_words(options)
+    promised = promised_claim(planned, schema)
+    claim, domain = claim_of(promised), domain_words(options)
     print(f"{planned.model} on {planned.n} {_many(planned)}: {claim_words(claim)}")
     for phase in planned.phases:
         rate = "" if phase.sampling_rate is None else f", sampling rate {phase.sampling_rate:.4g}"
@@ -63,7 +65,7 @@ def plan(options: argparse.Namespace) -> int:
     lines = learned_forecast(planned, schema)
     for line in lines:
         print(f"  learns '{line.name}': {line.words}")
-    print(f"domain: {domain}")
+    print("\n".join((f"domain: {domain}", *promised.conditions)))
     for refused in foresee(asked, frame, schema, planned):
         print(f"would be refused: {refused}")
     if options.json:
@@ -75,6 +77,7 @@ def plan(options: argparse.Namespace) -> int:
             "digest": planned.digest,
             "settings": planned.settings,
             "learned": [line.name for line in lines],
+            "conditions": promised.conditions,
         }
         print_json(claim | {"model": planned.model, "phases": phases, "domain": domain} | facts)
     return 0

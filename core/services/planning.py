@@ -18,13 +18,17 @@ from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.models.step import Step, planned_phases
 from core.models.steps.discovery import DiscoverDomain
-from core.privacy.discovery.open_domain import OpenDomain, open_domain, planned_schema
+from core.privacy.discovery.open_domain import (
+    OpenDomain,
+    open_domain,
+    planned_schema,
+    refuse_tagged,
+)
 from core.privacy.discovery.planning import second_look_helps
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import ScoreCounts
 from core.runs.execution.paid_release import Certify, ReviewHistograms
 from core.runs.request import RunRequest
-from core.schema.column import SchemaError
 from core.schema.schema import Domain, Schema
 from core.schema.surrogates import check_room
 
@@ -43,7 +47,7 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
     """
     private = math.isfinite(request.epsilon)
     wanted = open_domain(schema) if private else OpenDomain()
-    _check_tags(schema, wanted)
+    refuse_tagged(schema, wanted.names)
     tried = planned_schema(schema, private=private)
     check_room(tried.columns, n)
     domain = Layout(tried.domain()).domain  # what models see is what they and the counts pay for
@@ -71,19 +75,6 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
     except ValidationError as error:
         raise ValueError(_plain(request.model, error)) from None
     return plan.model_copy(update={"protection": protection})
-
-
-def _check_tags(schema: Schema, wanted: OpenDomain) -> None:
-    """Refuse to learn the domain of a tagged column, which would show its distribution."""
-    tagged = {name for names in schema.sensitive.values() for name in names}
-    if hidden := sorted(tagged.intersection(wanted.names)):
-        raise SchemaError(
-            Message(
-                "Learning a domain shows something about a column's distribution, and {columns} is "
-                "tagged as hidden. Declare its domain public, or remove the tag.",
-                columns=", ".join(hidden),
-            )
-        )
 
 
 def _protection(domain: Domain, n: int, request: RunRequest, card: Card) -> Protection | None:

@@ -1,14 +1,18 @@
-"""Domains that anybody could name without the rows, offered for columns that a run would learn."""
+"""Domains that no run has to learn: public without the rows, or learned by an earlier run."""
 
 from __future__ import annotations
 
 from core.privacy.discovery.open_domain import bare, open_domain
 from core.proposing.public_reference import PublicReference, public_reference
-from core.runs.records import TableRecord
+from core.runs.accounts import learned_earlier as earlier
+from core.runs.events import State
+from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import DomainSource, Kind, Reference, SchemaColumn
+from core.schema.person import Unit
 from core.schema.schema import Schema
-from core.services.recounting import recounted
+from core.services.recounting import recounted, tallies, whole_bounds
+from core.services.schema_grid import as_kind
 
 
 def references(schema: Schema) -> dict[str, PublicReference]:
@@ -50,3 +54,33 @@ def _declared(column: SchemaColumn, one: PublicReference) -> SchemaColumn:
     )
     reference = Reference(source=one.source, domain=known.domain_digest)
     return known.model_copy(update={"reference": reference})
+
+
+def learned_before(table: TableRecord, runs: list[RunRecord]) -> tuple[RunRecord, Schema] | None:
+    """The first run that learned most of what a table leaves open, and the schema with that."""
+    unit, found = Unit.of(table.schema.person), []
+    for run in runs:
+        same = run.account_id == table.account_id and Unit.of(run.plan.unit).same(unit)
+        if same and run.state is State.DONE:
+            columns = earlier.learned_columns(run.schema, run.debit)
+            known = earlier.with_learned(table.schema, columns)
+            found += [] if known == table.schema else [(run, known)]
+    return max(found, key=lambda one: len(earlier.taken_columns(one[1])), default=None)
+
+
+def use_learned(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
+    """Keep a schema with what an earlier run learned, once its ledger says so."""
+    earlier.learned_earlier(store, table.account_id, schema)
+    return recounted(store, table, schema)
+
+
+def learn_anew(store: RunStore, table: TableRecord, names: set[str] | None = None) -> TableRecord:
+    """Leave to the run what an earlier one learned, of some columns or all; rows propose again."""
+    taken = [c for c in earlier.taken_columns(table.schema) if names is None or c.name in names]
+    cells, schema = tallies(store, table, [column.name for column in taken]), table.schema
+    for column in taken:
+        tally = cells[column.name]
+        plain = column.model_copy(update={"absent": 0.0, "missing": tally.absent > 0})
+        plain = as_kind(tally, plain, column.kind)
+        schema = schema.replace(whole_bounds(store, table, tally, plain))
+    return recounted(store, table, schema)

@@ -17,6 +17,7 @@ from core.privacy.accounting.accountant import epsilon
 from core.privacy.discovery.open_domain import planned_schema
 from core.privacy.plan import Plan, certificate_phase
 from core.runs.accounts.account import charges, require_words
+from core.runs.accounts.learned_earlier import learned_earlier
 from core.runs.accounts.people import require_account
 from core.runs.accounts.spending import epsilon_text, kept_spent
 from core.runs.errors import NotFoundError, RunStoreError
@@ -96,6 +97,7 @@ def start(
     table = store.table(table_id)  # before: what is declared from here on was not confirmed
     _require_declared(store, table, schema)
     require_account(store, table_id)
+    learned_earlier(store, table.account_id, table.schema)
     require_words(
         store.ledger,
         table.account_id,

@@ -26,6 +26,7 @@ from core.schema.column import (
     Column,
     DomainSource,
     Kind,
+    Provenance,
     SchemaColumn,
     SchemaError,
     changed,
@@ -49,6 +50,7 @@ _GROUPED = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"
 _SCALES = {"linear": to_say("even"), "log": to_say("heavy tail")}
 _SOURCES = {
     to_say("learn"): DomainSource.LEARNED,
+    to_say("learned earlier"): DomainSource.LEARNED,  # by a run that the column names
     to_say("declare"): DomainSource.DECLARED,
     to_say("make up"): DomainSource.DECLARED,  # identifiers and text, which have no domain
     to_say("leave out"): DomainSource.DROP,
@@ -88,6 +90,8 @@ def grid_of(
 def _source_word(column: SchemaColumn) -> str:
     if column.kind.surrogate and column.source is not DomainSource.DROP:
         return to_say("make up")
+    if column.provenance is Provenance.LEARNED:
+        return to_say("learned earlier")
     return next(word for word, source in _SOURCES.items() if source is column.source)
 
 

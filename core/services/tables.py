@@ -20,12 +20,14 @@ from core.proposing.rare import count_labels, danger, merged_below
 from core.proposing.remarks import MOST_MISFITS, Remark, Urgency, note_remarks
 from core.reading.tally import Tally
 from core.reading.typed_cells import typed_tally
+from core.runs.accounts.learned_earlier import taken_columns
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import DomainSource, Kind, Provenance, SchemaColumn, SchemaError, changed
 from core.schema.form import Form
 from core.schema.schema import Groups, Schema, tagged_among
 from core.schema.surrogates import check_room
+from core.services.public_domains import learn_anew
 from core.services.recounting import recounted, tallies, whole_bounds
 from core.services.schema_grid import as_kind, schema_of, with_categories, with_list
 
@@ -65,6 +67,9 @@ def change_grid(
                 else _as_before(before, column)
             )
         return confirm_schema(store, table.id, _with_roles(schema))
+    again = {column.name for column in taken_columns(table.schema)}
+    if again := again & set(grid.loc[grid["keep"] == "learn", "column"]):
+        return learn_anew(store, table, again)
     schema = _with_roles(schema_of(grid, table.schema))
     if schema == table.schema:
         return table
@@ -75,9 +80,6 @@ def change_grid(
             column = _recoded(cells[name], schema[name], table.schema[name])
             schema = schema.replace(whole_bounds(store, table, cells[name], column))
         return confirm_schema(store, table.id, _with_roles(schema))
-    scales = [c.scale for c in schema.columns] != [c.scale for c in table.schema.columns]
-    if scales:  # pictures are drawn on the column's scale
-        return confirm_schema(store, table.id, schema)
     return recounted(store, table, schema)
 
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import partial
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.privacy.discovery.open_domain import open_domain
+from core.runs.accounts.learned_earlier import noted_earlier, taken_columns
 from core.runs.execution.privacy_certificate import declared, origin
 from core.runs.records import TableRecord
 from core.schema.column import DomainColumn, SchemaError
+from core.schema.rounding_up import round_up
+from core.schema.schema import Schema
 from core.services import public_domains, tables
+from core.services.runs import RunStore
 from pages.server import routes
+from pages.shared import visible
 from pages.shared import widgets as shared
-from pages.shared.language import said, say, say_n
+from pages.shared.language import number, said, say, say_n
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 from pages.tables import person_settings, schema_editor
@@ -22,12 +31,12 @@ def render(table: TableRecord, bar: DeltaGenerator) -> None:
     """What is learned and what is declared, and the way to the plan in the main button's bar."""
     with st.container(border=True), shared.plain_errors():
         _misfits(table)
-        problem = _unanswered(table)
-        if problem:
+        if _unanswered(table):
             bar.button(say("Plan a synthetic table"), type="primary", disabled=True)
             return
         _learned(table)
         _references(table)
+        _learned_before(table)
         confirmed = _declared(table, bar)
         if bar.button(
             say("Plan a synthetic table"),
@@ -73,35 +82,40 @@ def _misfits(table: TableRecord) -> None:
         )
 
 
+def _offer(
+    table: TableRecord,
+    icon: str,
+    words: str,
+    label: str,
+    change: Callable[[RunStore, TableRecord], object],
+    about: str | None = None,
+) -> None:
+    """A sentence on some columns, and the button that changes it."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f":material/{icon}: {words}", width="stretch")
+        if st.button(label, key=schema_editor.schema_key(icon, table), help=about):
+            with shared.change():
+                change(store(), table)
+
+
 def _learned(table: TableRecord) -> None:
     """Which columns the run learns, and the way to declare them instead."""
     wanted = open_domain(table.schema)
     names = [column.name for column in (*wanted.numeric, *wanted.listed)]
     if not names:
         return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(
-            ":material/blur_on: "
-            + say_n(
-                len(names),
-                "**The bounds or categories of {n} column are learned with noise when the run "
-                "starts**, for part of its ε. You do not have to declare anything.",
-                "**The bounds and categories of {n} columns are learned with noise when the run "
-                "starts**, for part of its ε. You do not have to declare anything.",
-            ),
-            width="stretch",
-        )
-        if st.button(
-            say("Declare all public"),
-            key=schema_editor.schema_key("declare_all", table),
-            help=say(
-                "Uses the bounds and categories shown above, which were read from the rows and "
-                "reveal something about people in the table, such as a rare diagnosis. ε does not "
-                "protect them."
-            ),
-        ):
-            with shared.change():
-                tables.declare_all(store(), table)
+    words = say_n(
+        len(names),
+        "**The bounds or categories of {n} column are learned with noise when the run starts**, "
+        "for part of its ε. You do not have to declare anything.",
+        "**The bounds and categories of {n} columns are learned with noise when the run starts**, "
+        "for part of its ε. You do not have to declare anything.",
+    )
+    about = say(
+        "Uses the bounds and categories shown above, which were read from the rows and reveal "
+        "something about people in the table, such as a rare diagnosis. ε does not protect them."
+    )
+    _offer(table, "blur_on", words, say("Declare all public"), tables.declare_all, about)
 
 
 def _references(table: TableRecord) -> None:
@@ -109,28 +123,51 @@ def _references(table: TableRecord) -> None:
     known = public_domains.references(table.schema)
     if not known:
         return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        listed = [f"{plain(name)} ({plain(said(one.source))})" for name, one in known.items()]
-        st.markdown(
-            ":material/menu_book: "
-            + say_n(
-                len(known),
-                "**{n} column has a domain that is known without the rows:** {columns}.",
-                "**{n} columns have a domain that is known without the rows:** {columns}.",
-                columns=", ".join(listed),
-            ),
-            width="stretch",
+    listed = [f"{plain(name)} ({plain(said(one.source))})" for name, one in known.items()]
+    words = say_n(
+        len(known),
+        "**{n} column has a domain that is known without the rows:** {columns}.",
+        "**{n} columns have a domain that is known without the rows:** {columns}.",
+        columns=", ".join(listed),
+    )
+    about = say(
+        "They cost nothing, so more of ε is left for the rest. Afterwards you see here how many of "
+        "your values do not fit."
+    )
+    use = say("Use public references")
+    _offer(table, "menu_book", words, use, public_domains.use_references, about)
+
+
+def _learned_before(table: TableRecord) -> None:
+    """What an earlier run learned of these people: what of it is used, and what could be."""
+    taken = taken_columns(table.schema)
+    if taken:
+        words = say(
+            "**Columns used as an earlier run learned them: {n}.** The claim for this table also "
+            "counts the ε = {epsilon} that was spent on learning them.",
+            n=len(taken),
+            epsilon=_spent(table.schema),
         )
-        if st.button(
-            say("Use public references"),
-            key=schema_editor.schema_key("references", table),
-            help=say(
-                "They cost nothing, so more of ε is left for the rest. Afterwards you see here how "
-                "many of your values do not fit."
-            ),
-        ):
-            with shared.change():
-                public_domains.use_references(store(), table)
+        _offer(table, "history", words, say("Learn anew"), public_domains.learn_anew)
+    run, schema = public_domains.learned_before(table, visible.runs()) or (None, table.schema)
+    if run is not None:
+        words = say(
+            "**Columns that an earlier run already learned: {n}** ({run}, {when}). Nothing more is "
+            "spent on learning them, but the claim for this table also counts the ε = {epsilon} "
+            "that was spent on learning them.",
+            n=len(taken_columns(schema)) - len(taken),
+            run=plain(shared.run_title(run)),
+            when=shared.clock(run.created),
+            epsilon=_spent(schema),
+        )
+        use = partial(public_domains.use_learned, schema=schema)
+        _offer(table, "update", words, say("Use what an earlier run learned"), use)
+
+
+def _spent(schema: Schema) -> str:
+    """What a claim adds for what earlier runs learned of a schema."""
+    epsilon = math.fsum(one.epsilon for one in noted_earlier(schema))
+    return number(f"{round_up(epsilon, '.3g'):.3g}")
 
 
 def _declared(table: TableRecord, bar: DeltaGenerator) -> bool:
@@ -138,21 +175,14 @@ def _declared(table: TableRecord, bar: DeltaGenerator) -> bool:
     names = tables.declared_from_rows(table)
     if not names:
         return True
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(
-            ":material/public: "
-            + say_n(
-                len(names),
-                "**The bounds or categories of {n} column were read from the rows and are declared "
-                "public.**",
-                "**The bounds and categories of {n} columns were read from the rows and are "
-                "declared public.**",
-            ),
-            width="stretch",
-        )
-        if st.button(say("Learn them instead"), key=schema_editor.schema_key("learn_all", table)):
-            with shared.change():
-                tables.learn_all(store(), table)
+    words = say_n(
+        len(names),
+        "**The bounds or categories of {n} column were read from the rows and are declared "
+        "public.**",
+        "**The bounds and categories of {n} columns were read from the rows and are declared "
+        "public.**",
+    )
+    _offer(table, "public", words, say("Learn them instead"), tables.learn_all)
     confirmed = bar.checkbox(
         say(
             "I confirm that the bounds, category names and “may be missing” marks above may be "

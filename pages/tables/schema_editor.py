@@ -118,13 +118,13 @@ def _declared_headings() -> dict[str, ColumnConfig]:
         ),
         "keep": config.SelectboxColumn(
             say("In the synthetic table"),
-            options=["learn", "declare", "make up", "leave out"],
+            options=["learn", "learned earlier", "declare", "make up", "leave out"],
             format_func=said,
             required=True,
             help=say(
                 "Learn: the run finds bounds and categories itself, with noise, for part of ε. "
-                "Declare: use those shown here; ε does not protect them. Make up: nothing of the "
-                "column is learned."
+                "Learned earlier: use what an earlier run learned. Declare: use those shown here; "
+                "ε does not protect them. Make up: nothing of the column is learned."
             ),
         ),
     }

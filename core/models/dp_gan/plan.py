@@ -24,7 +24,7 @@ from core.models.card import Card, Chart, Stage, settings_of
 from core.models.registry import register
 from core.models.steps.calibration.calibrated import Calibrated
 from core.models.steps.counting.steps import CLOSENESS, COUNTING_STAGES
-from core.models.steps.training.phases import CRITIC, gradient_phase
+from core.models.steps.training.phases import CLIPPED, CRITIC, gradient_phase
 from core.models.steps.training.settings import LATENT, GanSettings
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
@@ -69,14 +69,7 @@ class DpGan(Calibrated[DpGanSettings]):
                 unit="signal-to-noise ratio",
                 series=("signal-to-noise ratio",),
             ),
-            Chart(
-                title="Records whose influence was limited",
-                caption="Share of the real records in a batch whose gradients were "
-                "clipped. The share is released with noise. High values, up "
-                "to 100 %, are normal.",
-                unit="% of records",
-                series=("records clipped, %",),
-            ),
+            CLIPPED,
             CLOSENESS,
         ),
         soundness="Each real record's gradient is clipped on its own before noise is "

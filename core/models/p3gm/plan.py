@@ -30,7 +30,7 @@ from core.models.card import Card, Chart, Frozen, Stage, settings_of, tunable
 from core.models.registry import register
 from core.models.steps.calibration.calibrated import Calibrated
 from core.models.steps.counting.steps import CLOSENESS, COUNTING_STAGES
-from core.models.steps.training.phases import gradient_phase
+from core.models.steps.training.phases import CLIPPED, gradient_phase
 from core.models.steps.training.settings import (
     BATCH,
     CLIPPING,
@@ -165,14 +165,7 @@ class P3gm(Calibrated[P3gmSettings]):
                 unit="signal-to-noise ratio",
                 series=("signal-to-noise ratio",),
             ),
-            Chart(
-                title="Records whose influence was limited",
-                caption="Share of the real records in a batch whose gradients were "
-                "clipped. The share is released with noise. High values, up "
-                "to 100 %, are normal.",
-                unit="% of records",
-                series=("records clipped, %",),
-            ),
+            CLIPPED,
             CLOSENESS,
         ),
         soundness="The mean that centres the records is released with noise, too. "

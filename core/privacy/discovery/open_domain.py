@@ -74,7 +74,7 @@ def as_learned(schema: Schema, names: Collection[str] | None = None) -> Schema:
       SchemaError: a name that nothing can be learned of, or a tagged column.
     """
     tagged = {name for columns in schema.sensitive.values() for name in columns}
-    chosen, keys = set(names or ()), _keys(schema)
+    chosen, keys = set(names or ()), schema.key_columns
     if wrong := [n for n in chosen if n not in schema.names or not schema[n].modelled or n in keys]:
         raise SchemaError(
             Message(
@@ -83,14 +83,7 @@ def as_learned(schema: Schema, names: Collection[str] | None = None) -> Schema:
                 columns=", ".join(sorted(wrong)),
             )
         )
-    if hidden := sorted(chosen & tagged):
-        raise SchemaError(
-            Message(
-                "Learning a domain shows something about a column's distribution, and {columns} is "
-                "tagged as hidden. Declare its domain public, or remove the tag.",
-                columns=", ".join(hidden),
-            )
-        )
+    refuse_tagged(schema, chosen)
     for column in schema.columns:
         read = column.source is not DomainSource.DROP and column.provenance in _FROM_ROWS
         read = read and column.name not in tagged and column.name not in keys
@@ -102,12 +95,24 @@ def as_learned(schema: Schema, names: Collection[str] | None = None) -> Schema:
     return schema
 
 
+def refuse_tagged(schema: Schema, names: Collection[str]) -> None:
+    """Refuse to learn the domain of a tagged column, which would show its distribution."""
+    if hidden := [n for tagged in schema.sensitive.values() for n in tagged if n in names]:
+        raise SchemaError(
+            Message(
+                "Learning a domain shows something about a column's distribution, and {columns} is "
+                "tagged as hidden. Declare its domain public, or remove the tag.",
+                columns=", ".join(sorted(hidden)),
+            )
+        )
+
+
 def open_domain(schema: Schema) -> OpenDomain:
     """What of a schema the next run learns; what the rows proposed is forgotten."""
     open_columns = [
         bare(column) if column.provenance in _FROM_ROWS else column
         for column in schema.columns
-        if is_open(column) and column.name not in _keys(schema)
+        if is_open(column) and column.name not in schema.key_columns
     ]
     whole = needed_as_they_are(schema)
     return OpenDomain(
@@ -123,7 +128,7 @@ def open_domain(schema: Schema) -> OpenDomain:
             if column.kind.surrogate
             and column.source is DomainSource.LEARNED
             and column.learned is None
-            and column.name not in _keys(schema)
+            and column.name not in schema.key_columns
         ),
         rules=tuple(
             rule
@@ -196,10 +201,6 @@ def stand_in(schema: Schema) -> Schema:
         return rule.model_copy(update={"allowed": (tuple(map(first, rule.columns)),)})
 
     return schema.model_copy(update={"rules": tuple(map(tried, schema.rules))})
-
-
-def _keys(schema: Schema) -> tuple[str, ...]:
-    return () if schema.person is None else schema.person.columns
 
 
 def known_labels(column: SchemaColumn) -> tuple[str, ...]:

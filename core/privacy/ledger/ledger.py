@@ -231,10 +231,6 @@ def _of_plan(plan: Plan) -> dict[str, Any]:
     }
 
 
-class _Rehearsed(Exception):
-    """The end of a rehearsal."""
-
-
 def _release(
     chain: Appending,
     account_id: str,

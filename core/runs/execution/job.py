@@ -9,6 +9,7 @@ from typing import Any
 from core.privacy.plan import Plan
 from core.runs.request import RunRequest
 from core.runs.storage.artefacts import WorkingFolder
+from core.schema.column import DomainColumn
 from core.schema.schema import Schema
 
 LmdpResult = dict[str, Any]  # of one group's certificate or check; JSON-safe
@@ -46,6 +47,7 @@ class Job:
       debit_key: of the debit; asked twice, it pays once.
       resume: whether to go on from the checkpoint among the artefacts.
       inferred: whether the domain was declared public without being looked at.
+      learned_by: what a run learned that the workspace does not hold.
     """
 
     table: str
@@ -59,6 +61,7 @@ class Job:
     debit_key: str
     resume: bool = False
     inferred: bool = False
+    learned_by: tuple[DomainColumn, ...] = ()
 
     @property
     def rows(self) -> int:

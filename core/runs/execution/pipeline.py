@@ -216,7 +216,8 @@ def _learned_earlier(job: Job, store: RunStore) -> tuple[Learned, ...]:
       SchemaError: the δ of a claim with it would reach 1/n; nothing was spent. A run that goes on
         was admitted and paid for before.
     """
-    earlier, plan = learned_earlier(store, job.account_id, job.schema), job.plan
+    earlier = learned_earlier(store, job.account_id, job.schema, job.learned_by)
+    plan = job.plan
     before = math.fsum(one.delta for one in earlier)
     too_large = (plan.budget.delta + before) * plan.n >= 1.0
     if earlier and plan.budget.private and too_large and not job.resume:

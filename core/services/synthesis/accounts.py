@@ -9,11 +9,13 @@ import pandas as pd
 from core.privacy.discovery.open_domain import planned_schema
 from core.privacy.plan import Plan
 from core.runs.accounts import people
+from core.runs.accounts.learned_earlier import learned_earlier
 from core.runs.accounts.record_linkage import LinkedAccount
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema
 from core.services.synthesis.options import RefusedError, SynthesisOptions
+from core.services.synthesis.saved_runs import earlier_run
 
 
 def account_for(options: SynthesisOptions, store: RunStore, frame: pd.DataFrame) -> str:
@@ -54,6 +56,7 @@ def foresee(
         linked = people.linked_accounts(store, frame)
         account = options.people or (linked[0].account_id if linked else people.NEW)
         _say(options, people.AccountChoice(account, linked, f"--people {options.people}"))
+        learned_earlier(store, account, schema, earlier_run(options.learned_by))
         hidden = store.ledger.objection(account, plan, planned.domain())
         mixed = store.ledger.unit_objection(account, plan)
     return [

@@ -29,6 +29,7 @@ class SynthesisOptions(BaseModel):
       declared: whether a schema was given, so that nothing is proposed from the rows.
       learn: columns whose domain the run learns although it was declared.
       references: whether domains that are public by a column's name are used before learning.
+      learned_by: a run that learned what this one need not learn, see `saved_runs.earlier_run`.
       people: an account's name, "new", or None for the account whose rows these share.
       save: a new folder for the trained model and its certificate.
     """
@@ -47,6 +48,7 @@ class SynthesisOptions(BaseModel):
     sensitive: Texts = ()
     learn: Texts = ()
     references: bool = False
+    learned_by: str | Path | None = None
     people: str | None = None
     save: Path | None = None
 

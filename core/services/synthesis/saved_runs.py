@@ -14,6 +14,7 @@ from core.export.page_html import page
 from core.privacy.plan import Plan
 from core.quality.report.outside import outside_report
 from core.quality.report.types import ReleasedHistograms
+from core.runs.accounts.learned_earlier import learned_columns
 from core.runs.events import State
 from core.runs.execution.job import Job
 from core.runs.execution.paid_release import ReviewHistograms
@@ -21,7 +22,7 @@ from core.runs.execution.pipeline import Outcome
 from core.runs.storage.artefacts import MODEL, load_json
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace, private_folder
-from core.schema.column import SchemaColumn
+from core.schema.column import DomainColumn, SchemaColumn
 from core.schema.form import Delimiter
 from core.schema.schema import Domain, Schema
 from core.services.export import certificate_text
@@ -37,11 +38,13 @@ class SavedRun(BaseModel, frozen=True):
     Attributes:
       private: whether any differential privacy is claimed.
       delimiter: of the table's text file.
+      learned: see `learned_columns`.
     """
 
     model: str
     private: bool
     delimiter: Delimiter = ","
+    learned: tuple[DomainColumn, ...] = ()
 
 
 class TrainedModel(SavedRun, frozen=True):
@@ -91,7 +94,10 @@ def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, An
     shutil.copytree(job.artefacts.local(MODEL), folder / MODEL)
     (folder / CERTIFICATE).write_text(certificate_text(certificate), encoding="utf-8")
     told = SavedRun(
-        model=job.plan.model, private=job.plan.budget.private, delimiter=job.schema.delimiter
+        model=job.plan.model,
+        private=job.plan.budget.private,
+        delimiter=job.schema.delimiter,
+        learned=learned_columns(outcome.schema, certificate["ledger_entry"]),
     )
     (folder / FILE).write_text(told.model_dump_json(), encoding="utf-8")
     released = load_json(job.artefacts, ReviewHistograms.artefact, ReleasedHistograms)
@@ -127,6 +133,19 @@ def trained_model(run: str) -> TrainedModel:
         )
     with RunStore(Workspace(home)) as store:
         return _stored(store, folder.resolve().name if in_workspace else run)
+
+
+def earlier_run(run: str | Path | None) -> tuple[DomainColumn, ...]:
+    """What a finished run learned, named as for `trained_model`; nothing for None."""
+    if run is None:
+        return ()
+    if (Path(run) / FILE).is_file():
+        return _saved(Path(run)).learned
+    with RunStore(Workspace.default()) as store:
+        found = store.run(Path(run).name)
+    if found.state is not State.DONE:
+        raise RefusedError(f"run {run} is {found.state.value}; it can be used once it is done")
+    return learned_columns(found.schema, found.debit)
 
 
 def _saved(folder: Path) -> TrainedModel:

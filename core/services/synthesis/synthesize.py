@@ -19,6 +19,7 @@ from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
+from core.runs.accounts.learned_earlier import with_learned
 from core.runs.accounts.spending import left_words
 from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import ScoreCounts, count_synthetic
@@ -35,7 +36,7 @@ from core.services.public_domains import with_references
 from core.services.reviews import inside_view_words
 from core.services.synthesis.accounts import account_for
 from core.services.synthesis.options import RefusedError, SynthesisOptions
-from core.services.synthesis.saved_runs import check_save, save_run
+from core.services.synthesis.saved_runs import check_save, earlier_run, save_run
 from core.services.synthesis.schema_options import say_dangers
 from core.services.synthesis.table_files import require_consent
 
@@ -120,6 +121,7 @@ def synthesize(
                 account_id=account_id,
                 debit_key=f"cli-{secrets.token_hex(8)}",
                 inferred=options.declare_public and not options.declared,
+                learned_by=earlier_run(options.learned_by),
             )
             outcome = execute(job, FrameRows(trained), store=store, on_event=on_event)
             synthesis = Synthesis(
@@ -141,16 +143,19 @@ def to_learn(options: SynthesisOptions, schema: Schema) -> Schema:
     """The schema whose domains the run learns: all that nobody declared, or the named ones.
 
     Raises:
-      RefusedError: no column has such a name.
+      RefusedError: no column has such a name, or the earlier run learned nothing of what is open.
     """
     if unknown := sorted(set(options.learn) - set(schema.names)):
         raise RefusedError(f"no column is called '{unknown[0]}' (--learn)")
     if options.learn:
         schema = as_learned(schema, options.learn)
-    if options.declared or options.declare_public:
-        return schema
-    schema = as_learned(schema)
-    return with_references(schema) if options.references else schema
+    if not (options.declared or options.declare_public):
+        schema = as_learned(schema)
+        schema = with_references(schema) if options.references else schema
+    known = with_learned(schema, earlier_run(options.learned_by))
+    if options.learned_by is not None and known == schema:
+        raise RefusedError(f"run {options.learned_by} learned nothing that is still to be learned")
+    return known
 
 
 def foreseen(options: SynthesisOptions, frame: pd.DataFrame, schema: Schema) -> tuple[Schema, Plan]:

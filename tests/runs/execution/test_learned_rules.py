@@ -16,7 +16,7 @@ from core.privacy.discovery.planning import LISTS, Levels
 from core.privacy.discovery.thresholds import label_threshold
 from core.privacy.ledger.admission import OverBudgetError
 from core.privacy.plan import Budget, Plan
-from core.runs.accounts.learned_earlier import with_learned
+from core.runs.accounts.learned_earlier import learned_columns, with_learned
 from core.runs.events import State
 from core.runs.execution.job import Job
 from core.runs.execution.pipeline import execute
@@ -133,7 +133,7 @@ def test_columns_that_say_whose_a_row_is_are_not_learned(store) -> None:
 
 def test_delta_of_both_runs_stays_below_one_over_n(store, table, tmp_path: Path) -> None:
     run = work(store, queued(store, table, learning_plan(table, 8.0)).id)
-    schema = with_learned(table.schema, run)
+    schema = with_learned(table.schema, learned_columns(run.schema, run.debit))
     request = RunRequest(model="pearl", epsilon=1.0, delta=0.9999 / table.training_n)
     job = Job(
         table="t",

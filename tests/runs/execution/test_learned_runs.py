@@ -10,7 +10,7 @@ from core.privacy.discovery import release
 from core.privacy.discovery.open_domain import open_domain, reopened, stand_in
 from core.privacy.discovery.planning import LISTS, PHASES, second_look_helps
 from core.privacy.plan import Budget, Guarantee, Plan
-from core.runs.accounts.learned_earlier import learned_earlier, with_learned
+from core.runs.accounts.learned_earlier import learned_columns, learned_earlier, with_learned
 from core.runs.accounts.spending import with_earlier_added
 from core.runs.errors import RunStoreError
 from core.runs.events import State
@@ -174,7 +174,7 @@ def test_a_new_start_learns_anew(store, table) -> None:
 
 def test_a_later_run_adds_what_its_domain_was_learned_for(store, table) -> None:
     run = work(store, queued(store, table, learning_plan(table)).id)
-    schema = with_learned(table.schema, run)
+    schema = with_learned(table.schema, learned_columns(run.schema, run.debit))
     assert open_domain(schema).names == () and schema.domain()
     (earlier,) = learned_earlier(store, table.account_id, schema)
     assert earlier.entry == run.debit and earlier.epsilon > 0.0

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from core.message import Message
+from core.models.card import Chart
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 
 CRITIC = "critic"  # name of a GAN's private phase, and of its critic among networks
+CLIPPED = Chart(
+    title="Records whose influence was limited",
+    caption="Share of the real records in a batch whose gradients were clipped. The share is "
+    "released with noise. High values, up to 100 %, are normal.",
+    unit="% of records",
+    series=("records clipped, %",),
+)
 
 
 def gradient_phase(
