@@ -154,9 +154,12 @@ def with_made_up_rest(labels: pd.Series[Any], column: Column) -> pd.Series[Any]:
     learned = getattr(column, "learned", None)
     coded, others = bool(levels(column)), 0 if learned is None else learned.placeholders
     beginnings = [label for label in column.categories or () if coded and label.endswith(REST)]
+    many = [*beginnings, *([column.other] if others and column.other else [])]
+    if not many:
+        return labels
     random = np.random.default_rng(_key(column))
     made_up = labels.to_numpy(dtype=object, copy=True)
-    for label in [*beginnings, *([column.other] if others and column.other else [])]:
+    for label in many:
         rows = np.flatnonzero(labels == label)
         if coded:
             start = "" if label == column.other else label.removesuffix(REST)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.message import Message
-from core.privacy.discovery.grids import PublicGrid, grid_of
+from core.privacy.discovery.grids import PublicGrid, grid_of, year_grid
 from core.privacy.discovery.open_domain import known_labels
 from core.privacy.discovery.planning import BOUNDS, LISTS, Levels, complete
 from core.privacy.discovery.raw_rows import Keys
@@ -25,6 +25,8 @@ OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
 LOOK_AHEAD = 3  # bins that bounds may reach at once: a power of ten
+SURE = 2.0  # standard deviations that years' counts are taken to be too low by
+EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
 BEYOND_NOISE = 3.0  # standard errors from which on a list is taken to lack some labels
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 Counts = NDArray[np.float64]
@@ -64,8 +66,10 @@ class FirstLook:
     outside: tuple[float, float]
 
 
-def first_look(column: Column, counts: Counts, levels: Levels, n: int) -> FirstLook:
-    """Read the noisy counts of a column's grid.
+def first_look(
+    column: Column, counts: Counts, levels: Levels, n: int, *, years: Counts | None = None
+) -> FirstLook:
+    """Read the noisy counts of a column's grid, and of a date those by year.
 
     Bins above `levels.cell` are found, and from the outermost ones on their neighbours above
     `levels.neighbour`; whatever lies between two found ones is inside. Where noise hides all bins,
@@ -90,6 +94,8 @@ def first_look(column: Column, counts: Counts, levels: Levels, n: int) -> FirstL
     )
     apart = not len(seeds) and (first, last) == (min(around), max(around))
     ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1]))]
+    if years is not None:
+        ends = list(_without_empty_years(min(ends), max(ends), years, levels.std[BOUNDS]))
     missing = bool(counts[-1] > levels.missing[BOUNDS])
     inside = [*bins[first : last + 1], *atom_counts, *([counts[-1]] if missing else [])]
     return FirstLook(
@@ -101,6 +107,34 @@ def first_look(column: Column, counts: Counts, levels: Levels, n: int) -> FirstL
         heavy=_heavy(grid, bins, first, last, found=found, atom_counts=atom_counts),
         outside=_rest(inside, levels.std[BOUNDS], n),
     )
+
+
+def _without_empty_years(
+    low: float, high: float, counts: Counts, std: float
+) -> tuple[float, float]:
+    """The ends of a date's range without years that surely hold next to nothing.
+
+    Their count, with two standard deviations of its noise, is less than `EMPTY` of what as many of
+    the other years hold.
+    """
+    grid = year_grid()
+    edges = np.array(grid.edges)
+    if low < edges[0] or high > edges[-1]:
+        return low, high
+    first, end = (int(i) for i in np.searchsorted(edges, (low, high)))
+    years = counts[1 : grid.bins + 1]
+    before = -1
+    while before != end - first:
+        before = end - first
+        for step in (1, -1):
+            own = years[first:end][::step]
+            cut = np.arange(1, len(own))
+            held = np.cumsum(own)[:-1]
+            others = (own.sum() - held) / (len(own) - cut)
+            empty = held + SURE * std * np.sqrt(cut) <= EMPTY * cut * others
+            gone = int(cut[empty][-1]) if empty.any() else 0
+            first, end = (first + gone, end) if step > 0 else (first, end - gone)
+    return float(edges[first]), float(edges[end])
 
 
 def _bin_of(grid: PublicGrid, value: float) -> int:

@@ -46,11 +46,20 @@ class PublicGrid:
 
 
 @cache
+def year_grid() -> PublicGrid:
+    """The second grid of dates: the years from 1900 to 2100."""
+    return PublicGrid(tuple(map(_new_year, range(1900, 2102))))
+
+
+def _new_year(year: int) -> float:
+    return float(np.datetime64(f"{year:04}-01-01", "s").astype(np.int64))
+
+
+@cache
 def _grid(kind: Kind) -> PublicGrid:
     atoms = (0.0, *sorted(map(float, SENTINELS)))
     if kind is Kind.DATETIME:
-        starts = [float(np.datetime64(f"{y:04}-01-01", "s").astype(np.int64)) for y in _YEARS]
-        return PublicGrid((FIRST_SECOND, *starts, LAST_SECOND + 1.0))
+        return PublicGrid((FIRST_SECOND, *map(_new_year, _YEARS), LAST_SECOND + 1.0))
     integers = kind is Kind.INTEGER
     powers = range(0 if integers else _SMALLEST, _LARGEST_INTEGER if integers else 150)
     sizes = {float(f"{digit}e{power}") for power in powers for digit in DIGITS}
@@ -64,7 +73,7 @@ def grid_of(column: Column) -> PublicGrid:
 
     Numbers: zero, and the rungs 1, 2, 5 × 10ᵏ on either side, so that bounds come out round; zero
     and the usual codes for "unknown" have cells of their own. Dates: decades from 1880 to 2100,
-    wider beyond.
+    wider beyond; `year_grid` says which of their years are empty.
     """
     return _grid(column.kind)
 

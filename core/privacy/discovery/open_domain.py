@@ -46,6 +46,11 @@ class OpenDomain:
     rules: tuple[Determines | Combinations, ...] = ()
 
     @property
+    def dated(self) -> tuple[SchemaColumn, ...]:
+        """The dates among the numeric columns, which are counted by year, too."""
+        return tuple(column for column in self.numeric if column.kind is Kind.DATETIME)
+
+    @property
     def beginnings(self) -> tuple[tuple[SchemaColumn, int], ...]:
         """Listed columns of codes, once with each length of a beginning that is counted too."""
         return tuple((column, length) for column in self.listed for length in levels(column))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.message import Message
 from core.privacy.accounting.split import noise_for_share
-from core.privacy.discovery.grids import FINE_BINS, grid_of
+from core.privacy.discovery.grids import FINE_BINS, grid_of, year_grid
 from core.privacy.discovery.open_domain import OpenDomain, known_labels
 from core.privacy.discovery.thresholds import cell_threshold, label_threshold
 from core.privacy.mechanisms.noise import grid_and_scale
@@ -19,6 +19,7 @@ FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them
 TOLERATED = 0.0025  # of the records, that a second look may cut off at either end
 # shares of one column: a label needs more than a range does, which is found between round numbers
 _WEIGHTS = {BOUNDS: 0.5, LISTS: 1.5, FINE: 0.25}
+MISSING_DOUBT = 0.01  # chance that missing cells are seen anywhere where there are none
 NEIGHBOUR_DOUBT = 0.01  # chance that bounds reach one cell too far at either end
 _SURE = 2.0  # standard deviations that a second look leaves room for
 
@@ -49,13 +50,16 @@ class Levels:
         multiplier = {phase.name: phase.noise_multiplier for phase in plan.phases}
         keys = most_keys(wanted, plan.n, plan.most_rows) + 1
         cells = [grid_of(column).size for column in wanted.numeric]
+        cells += [year_grid().size for _ in wanted.dated]
         cells_each = {BOUNDS: max(cells, default=1), LISTS: keys, FINE: FINE_BINS + 3}
         std = {
             name: _std(multiplier.get(name, 0.0), counts[name], cells_each[name], plan.n)
             for name in _WEIGHTS
         }
         columns = len(wanted.numeric) + len(wanted.listed) + len(wanted.made_up)
-        missing = {name: cell_threshold(std[name], columns) for name in (BOUNDS, LISTS)}
+        missing = {
+            name: cell_threshold(std[name], columns, MISSING_DOUBT) for name in (BOUNDS, LISTS)
+        }
         label = math.inf
         if LISTS in multiplier and _open_lists(wanted):
             # rows that nobody can put together count one each, so of one person's all weights and
@@ -119,9 +123,10 @@ def _columns(wanted: OpenDomain) -> dict[str, int]:
 
 
 def _histograms(wanted: OpenDomain) -> dict[str, int]:
-    """How many histograms a phase releases: one for each column, and for beginnings of codes."""
+    """How many histograms a phase releases: some for years and beginnings of codes, too."""
     columns = _columns(wanted)
-    return columns | {LISTS: columns[LISTS] + len(wanted.beginnings)}
+    lists, bounds = columns[LISTS] + len(wanted.beginnings), columns[BOUNDS] + len(wanted.dated)
+    return columns | {LISTS: lists, BOUNDS: bounds}
 
 
 def discovery_phases(

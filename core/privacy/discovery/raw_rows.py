@@ -26,7 +26,8 @@ class RawRows:
     """Rows before encoding: NumPy arrays, or torch tensors after `to`.
 
     Attributes:
-      numbers: float64 [n, P], one column each; NaN where a cell is missing. Dates are seconds.
+      numbers: float64 [n, P], one column each, dates once more at the end; NaN where a cell is
+        missing. Dates are seconds.
       key_indices: int64 [n, H], the row's key in each of H lists; a list's length for missing.
     """
 
@@ -61,7 +62,8 @@ def read_raw(rows: pd.DataFrame, wanted: OpenDomain) -> tuple[RawRows, tuple[Key
     counted whether cells are there, then rules; of each the keys that are known without rows, then
     all others in the order they occur.
     """
-    numbers = [to_numbers(rows[column.name], column) for column in wanted.numeric]
+    numeric = (*wanted.numeric, *wanted.dated)
+    numbers = [to_numbers(rows[column.name], column) for column in numeric]
     lists = [
         _key_indices([rows[column.name]], tuple((label,) for label in known_labels(column)))
         for column in wanted.listed

@@ -21,7 +21,7 @@ from core.privacy.discovery.choosing import (
     settled_rule,
     with_absent,
 )
-from core.privacy.discovery.grids import PublicGrid, grid_of, linear_grid
+from core.privacy.discovery.grids import PublicGrid, grid_of, linear_grid, year_grid
 from core.privacy.discovery.open_domain import OpenDomain, needed_as_they_are
 from core.privacy.discovery.planning import BOUNDS, FINE, LISTS, Levels, most_keys
 from core.privacy.discovery.raw_rows import Keys, read_raw
@@ -118,12 +118,13 @@ def _counts(table: PrivateTable, phase: str, mechanism: Mechanism) -> Counts:
 
 
 def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> tuple[SchemaColumn, ...]:
-    grids = tuple(grid_of(column) for column in wanted.numeric)
+    grids = (*map(grid_of, wanted.numeric), *(year_grid() for _ in wanted.dated))
     counts = _counts(table, BOUNDS, CellCounts(grids))
     parts = np.split(counts, np.cumsum([grid.size for grid in grids])[:-1])
+    years = dict(zip((c.name for c in wanted.dated), parts[len(wanted.numeric) :], strict=True))
     looks = [
-        first_look(column, part, levels, table.n)
-        for column, part in zip(wanted.numeric, parts, strict=True)
+        first_look(column, part, levels, table.n, years=years.get(column.name))
+        for column, part in zip(wanted.numeric, parts, strict=False)
     ]
     fine = _second_look(table, looks) if levels.std[FINE] else [None] * len(looks)
     return tuple(

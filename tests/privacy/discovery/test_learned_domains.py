@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
+from core.privacy.discovery.grids import grid_of
 from core.privacy.discovery.open_domain import (
     as_learned,
     open_domain,
     stand_in,
     without_proposals,
 )
-from core.privacy.discovery.planning import FINE, Levels, forecasts
+from core.privacy.discovery.planning import BOUNDS, FINE, Levels, forecasts
 from core.proposing.propose import infer_schema
 from core.schema.column import DomainSource, Kind, SchemaError, UndeclaredDomainError
 from core.schema.labels import to_numbers
@@ -58,13 +60,30 @@ def test_bounds_are_round_and_hold_nearly_all_rows(values, within, inside):
 
 
 def test_dates_end_with_whole_years():
-    frame, column = column_of(dates("1931-05-05", 25_000))
+    frame, column = column_of(dates("1931-05-05", 25_000))  # to October 1999
     seconds = to_numbers(frame["x"], column)
     assert ((seconds >= column.low) & (seconds <= column.high)).all()
     assert (column.low, column.high + DAY) == (
-        pd.Timestamp("1930-01-01").timestamp(),
+        pd.Timestamp("1931-01-01").timestamp(),
         pd.Timestamp("2000-01-01").timestamp(),
     )
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_years_are_left_out_only_where_they_surely_hold_nothing(epsilon):
+    column = column_of(dates("2022-01-01", 730), epsilon)[1]
+    assert column.low == pd.Timestamp("2022-01-01").timestamp()
+    assert column.high + DAY == pd.Timestamp("2024-01-01").timestamp()
+    spread, column = column_of(dates("1931-01-01", 28_854), epsilon)  # sixty or so a year
+    seconds = to_numbers(spread["x"], column)
+    assert ((seconds < column.low) | (seconds > column.high)).mean() < 0.02
+
+
+def test_noise_alone_finds_no_cell():
+    """A bound where nobody is would ruin its column: less than once in ten thousand runs."""
+    wanted, plan = planned(schema_for(pd.DataFrame({"x": [1.0]})), N, 1.0)
+    levels, bins = Levels.of(plan, wanted), grid_of(wanted.numeric[0]).size
+    assert bins * norm.sf(levels.cell / levels.std[BOUNDS]) < 1e-4
 
 
 def test_a_second_look_narrows_bounds_where_noise_allows():

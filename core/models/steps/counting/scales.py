@@ -26,12 +26,13 @@ from core.privacy.mechanisms.additive import Mechanism
 Floats = NDArray[np.float64]
 FEWEST_CELLS, MOST_CELLS = 16, 1024  # of a long or continuous scale
 SHORT_GRID = 128  # values of a step grid that get a fine cell each, whatever the noise
-KEPT_GRID = 40  # values of a step grid that keep a cell each
+KEPT_GRID = 40  # fine cells that keep a cell each, but for empty ones at the ends
 COARSE = 16  # fine cells in a coarse one
 CELLS_WIDE, WIDE = 16, 300  # cells of a column in tables of more columns than WIDE
 FEWEST_WITH_TAILS = 4  # cells a column has at least where the outermost count as tails
 TAIL = 1.01  # times its mean density that a cell has at its inner edge to count as a tail
 FLOOR = 1e-6  # of the edge's density that a tail keeps: running sums must tell its cells apart
+EMPTY = 0.125  # of the density beside it, below which a run of fine cells at a bound is empty
 STEEPEST = 1.5  # most that density changes from the middle of a cell to its edge
 CELL_SNR_THRESHOLD = 3.0  # standard deviations that a cell stands above the noise
 SPIKE_SNR_THRESHOLD = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
@@ -136,6 +137,14 @@ class ColumnScale:
           counts: float64 [fine cells + atoms], released.
         """
         on_line = _merged(counts[: grid.cells], noise, most)
+        if grid.cells <= KEPT_GRID:
+            first, end = _seen(counts[: grid.cells], on_line, noise)
+            on_line = np.arange(grid.cells)
+            if grid.width:
+                on_line = np.clip(on_line, first, end - 1) - first
+            else:  # each cell is a value
+                counts = counts.copy()
+                counts[:first] = counts[end : grid.cells] = 0.0
         line = int(on_line[-1]) + 1 if grid.cells else 0
         cell_of = np.concatenate([on_line, line + np.arange(grid.atoms)])
         variance = np.bincount(cell_of).astype(np.float64)
@@ -188,8 +197,6 @@ def scales_of(
 def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
     """Ascending cells of counts: each of a fair share and clear of noise, spikes alone."""
     fine = len(counts)
-    if fine <= KEPT_GRID:
-        return np.arange(fine)
     fair = max(counts.sum(), 1.0) / most
     around = np.array([np.median(counts[max(0, i - 3) : i + 4]) for i in range(fine)])
     above = counts - np.maximum(around, 0.0)
@@ -226,32 +233,51 @@ def _keys(counts: Floats, cells: NDArray[np.int64], noise: float) -> Floats:
     start = np.concatenate([[0], np.cumsum(size)]).tolist()
     along = (np.arange(len(counts)) - np.array(start)[cells] + 0.5) / size[cells]
     line = edges[cells] * (1.0 - along) + edges[cells + 1] * along + 1e-9
+    first, end = _seen(counts, cells, noise)
     if len(size) >= FEWEST_WITH_TAILS:
-        line[: size[0]] = _tail(density[:3], size[0], line[: size[0]][::-1])[::-1]
-        line[start[-2] :] = _tail(density[:-4:-1], size[-1], line[start[-2] :])
+        held = mass[[0, -1]] / (size[0] - first, end - start[-2])  # densities without empty cells
+        low, high = slice(first, size[0]), slice(start[-2], end)
+        line[low] = _tail([held[0], *density[1:3]], line[low][::-1])[::-1]
+        line[high] = _tail([held[1], *density[-2:-4:-1]], line[high])
     before, seen = (np.concatenate([[0.0], np.cumsum(x)]) for x in (line, counts))
     weight = np.zeros(len(counts))
     for cell in range(len(size)):
-        first = start[cell] + (_unseen(counts[: size[0]]) if cell == 0 else 0)
-        end = start[cell + 1]
-        end -= _unseen(counts[: start[cell] - 1 : -1]) if cell == len(size) - 1 else 0
-        _spread(weight, before, seen, first, max(end, first + 1), mass[cell], noise)
+        inside = max(start[cell], first), min(start[cell + 1], end)
+        _spread(weight, before, seen, *inside, mass[cell], noise)
     within = np.cumsum(weight)
     within -= np.concatenate([[0.0], within])[np.array(start[:-1])][cells]
     return np.asarray(cells + within / mass[cells])
 
 
-def _unseen(counts: Floats) -> int:
-    """How many of the fine cells from a bound inwards hold nothing together, by their counts.
+def _seen(counts: Floats, cells: NDArray[np.int64], noise: float) -> tuple[int, int]:
+    """The fine cells first … end - 1 without those at the bounds that seem to hold nothing.
 
     Bounds are round, and where they reach too far the table has no values: none are made up there.
-    The last one is never among them.
     """
-    quiet = np.flatnonzero(np.cumsum(counts[:-1]) <= 0.0)
-    return int(quiet[-1]) + 1 if len(quiet) else 0
+    size = np.bincount(cells)
+    if len(size) < 2:
+        return 0, len(counts)
+    mass = np.maximum(np.bincount(cells, counts), 0.0)
+    further_in = slice(1, 3), slice(-3, -1) if len(size) > 2 else slice(0, 1)
+    low, high = (float(mass[two].sum() / size[two].sum()) for two in further_in)
+    above = _unseen(counts[: len(counts) - size[-1] - 1 : -1], high, noise)
+    return _unseen(counts[: size[0]], low, noise), len(counts) - above
 
 
-def _tail(density: Floats, size: int, line: Floats) -> Floats:
+def _unseen(counts: Floats, density: float, noise: float) -> int:
+    """How many of the fine cells from a bound inwards hold next to nothing, by their counts.
+
+    The most likely end of a run of cells of less than `EMPTY` of the density further in, or of less
+    than noise lets one see: where a density rises at once, that is where most has been lacking of
+    half of it. The last cell is never part of the run.
+    """
+    least = min(0.5 * density, max(EMPTY * density, 0.5 * noise))
+    sums = np.cumsum(counts[:-1] - least)
+    end = int(np.argmin(sums)) + 1 if len(sums) else 0
+    return end if end and sums[end - 1] < 0.0 else 0
+
+
+def _tail(density: Sequence[float], line: Floats) -> Floats:
     """Densities of an outermost cell's fine cells, from the inside out.
 
     Quantile cells make the last one wide where a column thins out. The density of most entropy with
@@ -259,16 +285,16 @@ def _tail(density: Floats, size: int, line: Floats) -> Floats:
     cut off at the bound; `line` where that would not fall.
 
     Args:
-      density: float64 [3], of the cell and of the next two inwards.
+      density: of the cell and of the next two inwards.
       line: float64 [size], what is returned where the cell is no tail.
     """
-    own, near, far = density.tolist()
+    own, near, far = density
     edge = near * min(STEEPEST, max(1.0 / STEEPEST, math.sqrt(near / far)))
     if edge <= TAIL * own:
         return line
     # mean density is own = edge (1 - exp(-r)) / r, over a cell of length 1
     rate = brentq(lambda r: edge * -math.expm1(-r) - own * r, 1e-9, edge / own + 1.0)
-    fall = np.exp(-rate * (np.arange(size) + 0.5) / size)
+    fall = np.exp(-rate * (np.arange(len(line)) + 0.5) / len(line))
     return np.asarray(edge * (fall + FLOOR))
 
 
