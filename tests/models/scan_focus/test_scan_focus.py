@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy.special import ndtr
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
@@ -21,7 +20,6 @@ from core.models.scan_focus.fitted import _stratified
 from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.releases import unlearned_columns
 from core.models.step import FitContext
-from core.models.steps.counting import scales
 from core.models.steps.counting.counts import (
     PairTarget,
     Query,
@@ -37,7 +35,6 @@ from core.models.steps.counting.scales import (
     SHORT_GRID,
     ColumnScale,
     FineHistograms,
-    _tail,
     fine_grids,
     scales_of,
 )
@@ -303,46 +300,6 @@ def test_separate_column_counts_serve_a_pair_without_signal():
         for known in ({}, within)
     ]
     assert gaps[1] < 0.5 * gaps[0]
-
-
-def test_the_end_of_a_column_thins_out_towards_its_bound():
-    """Half a normal in a cell 64 fine cells wide: as the tail, not as the line between cells."""
-    edges = np.linspace(1.0, 5.0, 65)
-    true = np.diff(ndtr(edges))
-    inner = np.array([ndtr(1.0) - ndtr(0.8), ndtr(0.8) - ndtr(0.6)]) / (0.2 / (edges[1] - edges[0]))
-    density = np.array([true.mean(), *inner])
-    line = np.linspace(true.mean(), 0.0, 64)
-    tail = _tail(density.tolist(), line)
-    wrong = [np.abs(one / one.sum() - true / true.sum()).sum() for one in (tail, line)]
-    assert (np.diff(tail) < 0).all() and wrong[0] < 0.2 * wrong[1]
-    steep = _tail([1e-3, 1e4, 2e4], line)
-    assert (np.diff(1e8 + np.cumsum(steep)) > 0).all()  # also after a hundred million records
-    flat = np.ones(64)
-    assert _tail([1.0, 1.0, 1.0], flat) is flat  # nothing falls there
-
-
-def made_up_outside(width: float) -> float:
-    """Mean share of the records placed where half of what lies between the bounds is empty."""
-    (block,) = Codec(Domain(columns=(Column(name="x", kind=Kind.NUMBER, low=0, high=32),))).blocks
-    grid = ColumnBins(block, (np.arange(32) + 0.5) / 32, width)
-    true, noise, outside = np.zeros(32), 40.0, []
-    true[10:26] = 4500.0 * np.hanning(18)[1:-1] / np.hanning(18).sum()
-    for seed in range(40):
-        counts = true + np.random.default_rng(seed).normal(0.0, noise, 32)
-        scale = ColumnScale.of(grid, counts, noise, 32)
-        shares = scale.shares(scale.counts)
-        before = np.concatenate([[0.0], np.cumsum(shares)])
-        up_to = before[scale.cell_of] + shares[scale.cell_of] * (scale.keys - scale.cell_of)
-        placed = np.diff(np.concatenate([[0.0], up_to]))
-        outside.append(placed[:10].sum() + placed[26:].sum())
-    return float(np.mean(outside))
-
-
-@pytest.mark.parametrize("width", [0.0, 1.0 / 32], ids=["values", "intervals"])
-def test_bounds_that_reach_too_far_get_no_records(width, monkeypatch):
-    kept = made_up_outside(width)
-    monkeypatch.setattr(scales, "_seen", lambda counts, cells, noise: (0, len(counts)))
-    assert kept < 0.2 * made_up_outside(width)
 
 
 def test_columns_of_a_pair_that_a_draft_did_not_learn_are_named(monkeypatch):
