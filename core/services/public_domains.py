@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from core.privacy.discovery.open_domain import bare, open_domain
+from core.proposing.kinds import infer_tally
 from core.proposing.public_reference import PublicReference, public_reference
+from core.reading.typed_cells import typed_tally
 from core.runs.accounts import learned_earlier as earlier
 from core.runs.events import State
 from core.runs.records import RunRecord, TableRecord
@@ -79,8 +81,9 @@ def learn_anew(store: RunStore, table: TableRecord, names: set[str] | None = Non
     taken = [c for c in earlier.taken_columns(table.schema) if names is None or c.name in names]
     cells, schema = tallies(store, table, [column.name for column in taken]), table.schema
     for column in taken:
-        tally = cells[column.name]
-        plain = column.model_copy(update={"absent": 0.0, "missing": tally.absent > 0})
-        plain = as_kind(tally, plain, column.kind)
-        schema = schema.replace(whole_bounds(store, table, tally, plain))
+        tally, plain = cells[column.name], column.model_copy(update={"absent": 0.0})
+        anew = infer_tally(typed_tally(tally, plain)[0], column.name, column.form)
+        anew = anew if anew.kind is column.kind else as_kind(tally, plain, column.kind)
+        anew = anew.model_copy(update={"source": DomainSource.LEARNED})
+        schema = schema.replace(whole_bounds(store, table, tally, anew))
     return recounted(store, table, schema)

@@ -143,8 +143,8 @@ def _learned_before(table: TableRecord) -> None:
     taken = taken_columns(table.schema)
     if taken:
         words = say(
-            "**Columns used as an earlier run learned them: {n}.** The claim for this table also "
-            "counts the ε = {epsilon} that was spent on learning them.",
+            "**Columns taken from an earlier run: {n}.** The claim for this table also counts the "
+            "ε = {epsilon} that was spent on learning them.",
             n=len(taken),
             epsilon=_spent(table.schema),
         )
@@ -215,7 +215,8 @@ def _plan(table: TableRecord) -> None:
 
 def declared_public(table: TableRecord) -> None:
     """Each column's declared domain with its origin, folded; nothing where all is learned."""
-    public = [DomainColumn.of(column) for column in table.schema.columns]
+    taken = taken_columns(table.schema)
+    public = [DomainColumn.of(column) for column in table.schema.columns if column not in taken]
     known = [column for column in public if column.modelled and column.declared]
     if not known:
         return

@@ -48,7 +48,7 @@ def test_one_press_uses_what_an_earlier_run_learned(store, learning, show):
     assert f"ledger entry {run.debit}" in grid.loc["ward", "origin"]
     assert USE not in buttons(at) and "Declare all public" not in buttons(at)
     said = words(at)
-    assert f"Columns used as an earlier run learned them: {len(taken_columns(used.schema))}" in said
+    assert f"Columns taken from an earlier run: {len(taken_columns(used.schema))}" in said
     assert spent in said and not button(at, "Plan a synthetic table").disabled
 
 
@@ -59,6 +59,7 @@ def test_the_plan_page_counts_what_was_learned_before(store, learning, show):
     claimed = next(float(one.value) for one in at.metric if one.label == "ε")
     own = math.fsum(one.epsilon for one in noted_earlier(store.table(learning.id).schema))
     assert claimed > own > 0.0
+    assert "ε does not protect the following" not in words(at)
 
 
 def test_columns_are_learned_anew_one_by_one_or_all(store, learning, show):
