@@ -86,5 +86,5 @@ def misfit_words(column: Column, cells: int, unreadable: int = 0) -> str:
                 become=Message(become, label=column.other or ""),
             )
         )
-        sentences.append(Message("Widen the declaration to keep such cells as they are."))
+        sentences.append(Message("To keep such cells, widen the declaration or choose “learn”."))
     return joined(sentences) if sentences else ""

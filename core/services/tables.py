@@ -73,7 +73,7 @@ def change_grid(
     schema = _with_roles(schema_of(grid, table.schema))
     if schema == table.schema:
         return table
-    coded = [c.name for c in schema.columns if c.codes != table.schema[c.name].codes]
+    coded = [c.name for c in schema.columns if _read_anew(table.schema[c.name], c)]
     if coded:
         cells = tallies(store, table, coded)
         for name in coded:
@@ -93,9 +93,17 @@ def _as_before(before: SchemaColumn, now: SchemaColumn) -> SchemaColumn:
     return before.model_copy(update=since)
 
 
+def _read_anew(before: SchemaColumn, column: SchemaColumn) -> bool:
+    """Whether other cells are missing now, or a run is to learn what was looked up."""
+    looked_up = before.provenance is Provenance.REFERENCE
+    return column.codes != before.codes or (looked_up and column.source is DomainSource.LEARNED)
+
+
 def _recoded(tally: Tally, column: SchemaColumn, before: SchemaColumn) -> SchemaColumn:
-    """A column whose codes for "missing" changed; bounds that were proposed are proposed anew."""
+    """A column to be read anew; bounds that were proposed or looked up are proposed anew."""
     proposed = as_kind(tally, column, column.kind)
+    if before.provenance is Provenance.REFERENCE and column.source is DomainSource.LEARNED:
+        return proposed
     if before.provenance is not Provenance.PROPOSED:  # what was a code may read as nothing now
         return column.model_copy(update={"missing": proposed.missing})
     anew = infer_tally(typed_tally(tally, column)[0], column.name, column.form)

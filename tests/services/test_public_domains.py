@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from core.privacy.discovery.open_domain import open_domain
+from core.proposing.remarks import Urgency
 from core.runs.execution.privacy_certificate import conditions
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -12,6 +13,7 @@ from core.schema.column import DomainSource, Provenance
 from core.schema.schema import Schema
 from core.services import imports, tables
 from core.services.public_domains import references, use_references, with_references
+from core.services.schema_grid import grid_of
 
 N = 300
 
@@ -56,6 +58,18 @@ def test_what_does_not_fit_a_reference_is_counted(store: RunStore) -> None:
     frame.loc[:4, "age"] = 999
     table = use_references(store, imported(store, frame))
     assert "5 cells" in tables.misfit_doubts(table)["age"]
+
+
+def test_a_column_can_be_learned_after_all(store: RunStore) -> None:
+    first = imported(store, people(age=999))
+    table = use_references(store, first)
+    (remark,) = [one for one in tables.remarks(table) if one.columns == ("age",)]
+    assert remark.urgency is Urgency.DECIDE and "choose “learn”" in remark.words
+    grid = grid_of(table.schema).set_index("column", drop=False)
+    grid.loc["age", "keep"] = "learn"
+    age = tables.change_grid(store, table, grid.reset_index(drop=True)).schema["age"]
+    assert (age.low, age.high) == (first.schema["age"].low, first.schema["age"].high)
+    assert age.source is DomainSource.LEARNED and age.provenance is Provenance.PROPOSED
 
 
 @pytest.mark.parametrize("change", [{"high": 100.0}, {"source": DomainSource.LEARNED}])
