@@ -193,6 +193,8 @@ def _numbers(table: TableRecord, plan: Plan) -> None:
     one, two = st.columns(2)
     one.metric("ε", number(spending.epsilon_text(claim)), help=glossary.entry("ε", "zero-out"))
     two.metric("δ", f"{round_up(claim.delta, '.3g'):.3g}", help=glossary.entry("δ"))
+    for sentence in claim.conditions:  # before a run, what of it was spent on learning earlier
+        st.caption(plain(said(sentence)))
     if plan.unit is not None:
         st.caption(
             f":material/person: {say('The guarantee holds {unit!t}.', unit=plan.unit.words)}"

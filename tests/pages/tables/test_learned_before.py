@@ -58,7 +58,7 @@ def test_the_plan_page_counts_what_was_learned_before(store, learning, show):
     at = whole(show("plan", table=learning.id))
     claimed = next(float(one.value) for one in at.metric if one.label == "ε")
     own = math.fsum(one.epsilon for one in noted_earlier(store.table(learning.id).schema))
-    assert claimed > own > 0.0
+    assert claimed > own > 0.0 and "that an earlier run learned (ledger entry" in words(at)
     assert "ε does not protect the following" not in words(at)
 
 
