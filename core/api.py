@@ -129,7 +129,7 @@ def read_table(
     rows, known = read_file(location(str(path)), query=query, schema=declared)
     frame = typed_frame(rows, known)
     if declared is not None:
-        say_misfits(rows, declared)
+        say_misfits(rows, declared.columns)
     _mark(frame, known, declared=declared is not None)
     return frame
 

@@ -56,8 +56,8 @@ def lmdp_words(lmdp: dict[str, Any] | None) -> list[str]:
 
 def claim_of(guarantee: Guarantee) -> dict[str, Any]:
     """The claim for the JSON line; an infinite ε is the text "Infinity"."""
-    numbers = {"epsilon", "epsilon_replace", "delta", "method"}
-    return guarantee.model_dump(mode="json", include=numbers) | {"private": guarantee.private}
+    numbers = guarantee.model_dump(mode="json", include={"epsilon", "epsilon_replace", "delta"})
+    return numbers | {"method": str(guarantee.method), "private": guarantee.private}
 
 
 def claim_words(claim: dict[str, Any]) -> str:

@@ -57,7 +57,7 @@ def schema(options: argparse.Namespace) -> int:
     with replacing(out) as file:
         file.write(proposed.model_dump_json(indent=1).encode())
     say_dangers(frame, proposed)
-    say_misfits(rows, proposed)
+    say_misfits(rows, proposed.columns)
     say_violations(frame, proposed)
     for rule in suggest_rules(proposed):
         print(f"suggestion: --rule '{rule.text}'", file=sys.stderr)

@@ -107,7 +107,13 @@ def test_a_later_run_uses_what_a_saved_one_learned(command, table, tmp_path, cap
     assert planned["learned"] == [] and 1.0 < planned["epsilon"] < 1.0 + first["epsilon"]
     assert f"used as run {saved} learned it" in planned["domain"]
     assert f"(ledger entry {entry['seq']}-" in planned["conditions"][-1]
-    assert planned["conditions"][-1] in spoken and "added to what was learned earlier" in spoken
+    assert planned["conditions"][-1] in spoken
+    assert planned["method"].endswith(", added to what was learned earlier")
+    gaps, holes = tmp_path / "gaps.csv", pd.read_csv(table, dtype=str)
+    holes.loc[holes.index % 5 == 0, "age"] = None  # of which the earlier run found none
+    holes.to_csv(gaps, index=False)
+    assert main([planning[0], str(gaps), *planning[2:]]) == 0
+    assert f"note: 'age': {ROWS // 5} cells do" in capsys.readouterr().err
     made = ["synth", *command[1:], *later]
     made[made.index("4")] = "1"
     assert main(made) == 0

@@ -50,7 +50,7 @@ def with_schema(
     of_tags = {"alpha", "shift", "certificate"} & options.request.model_fields_set
     if of_tags and not schema.sensitive:
         raise RefusedError("--alpha, --shift and --certificate need tagged columns: --sensitive")
-    say_misfits(rows, schema)
+    say_misfits(rows, schema.columns)
     say_violations(frame, schema)
     return frame, schema
 

@@ -19,7 +19,7 @@ from core.privacy.ledger.filters import opening
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.quality.metrics.noisy import NoisyCells, NoisyScore, score
-from core.runs.accounts.learned_earlier import with_learned
+from core.runs.accounts.learned_earlier import taken_columns, with_learned
 from core.runs.accounts.spending import left_words
 from core.runs.execution.job import Job
 from core.runs.execution.noisy_scores import ScoreCounts, count_synthetic
@@ -38,7 +38,7 @@ from core.services.synthesis.accounts import account_for
 from core.services.synthesis.options import RefusedError, SynthesisOptions
 from core.services.synthesis.saved_runs import check_save, earlier_run, save_run
 from core.services.synthesis.schema_options import say_dangers
-from core.services.synthesis.table_files import require_consent
+from core.services.synthesis.table_files import require_consent, say_misfits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def synthesize(
     Raises:
       RefusedError, SchemaError, LedgerError, RunStoreError: one plain line.
     """
-    schema = to_learn(options, schema)
+    schema = to_learn(options, frame, schema)
     trained, n = _trained_on(frame, schema)
     plan = _plan_for(schema, n, options.request)
     if options.save is not None:
@@ -139,7 +139,7 @@ def synthesize(
         return synthesis
 
 
-def to_learn(options: SynthesisOptions, schema: Schema) -> Schema:
+def to_learn(options: SynthesisOptions, frame: pd.DataFrame, schema: Schema) -> Schema:
     """The schema whose domains the run learns: all that nobody declared, or the named ones.
 
     Raises:
@@ -155,6 +155,7 @@ def to_learn(options: SynthesisOptions, schema: Schema) -> Schema:
     known = with_learned(schema, earlier_run(options.learned_by))
     if options.learned_by is not None and known == schema:
         raise RefusedError(f"run {options.learned_by} learned nothing that is still to be learned")
+    say_misfits(frame, (c for c in taken_columns(known) if c not in schema.columns))
     return known
 
 
@@ -168,7 +169,7 @@ def foreseen(options: SynthesisOptions, frame: pd.DataFrame, schema: Schema) -> 
     Returns:
       The schema with what the run would learn still open, and the plan.
     """
-    schema = to_learn(options, schema)
+    schema = to_learn(options, frame, schema)
     _, n = _trained_on(frame, schema)
     return schema, _plan_for(schema, n, options.request)
 

@@ -80,9 +80,9 @@ def typed_frame(rows: pa.Table, schema: Schema) -> pd.DataFrame:
     return typed_rows(rows, all_columns(rows.column_names, schema))
 
 
-def say_misfits(rows: pa.Table | pd.DataFrame, schema: Schema) -> None:
+def say_misfits(rows: pa.Table | pd.DataFrame, columns: Iterable[Column]) -> None:
     """Count on stderr the cells that the declaration cannot hold, those that do not read too."""
-    for column in schema.columns:
+    for column in columns:
         if isinstance(rows, pd.DataFrame):
             typed = Tally.of(rows[column.name])
             unreadable = rows.attrs.get(UNREAD, {}).get(column.name, 0)
