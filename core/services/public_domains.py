@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.privacy.discovery.open_domain import bare, open_domain
 from core.proposing.kinds import infer_tally
 from core.proposing.public_reference import PublicReference, public_reference
@@ -76,11 +78,13 @@ def use_learned(store: RunStore, table: TableRecord, schema: Schema) -> TableRec
     return recounted(store, table, schema)
 
 
-def learn_anew(store: RunStore, table: TableRecord, names: set[str] | None = None) -> TableRecord:
-    """Leave to the run what an earlier one learned, of some columns or all; rows propose again."""
-    taken = [c for c in earlier.taken_columns(table.schema) if names is None or c.name in names]
-    cells, schema = tallies(store, table, [column.name for column in taken]), table.schema
-    for column in taken:
+def learn_anew(
+    store: RunStore, table: TableRecord, names: Sequence[str] | None = None
+) -> TableRecord:
+    """Leave columns to the run, by default all of an earlier run; the rows propose them again."""
+    taken = [column.name for column in earlier.taken_columns(table.schema)]
+    schema, cells = table.schema, tallies(store, table, taken if names is None else names)
+    for column in (schema[name] for name in cells):
         tally, plain = cells[column.name], column.model_copy(update={"absent": 0.0})
         anew = infer_tally(typed_tally(tally, plain)[0], column.name, column.form)
         anew = anew if anew.kind is column.kind else as_kind(tally, plain, column.kind)

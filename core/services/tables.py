@@ -20,7 +20,6 @@ from core.proposing.rare import count_labels, danger, merged_below
 from core.proposing.remarks import MOST_MISFITS, Remark, Urgency, note_remarks
 from core.reading.tally import Tally
 from core.reading.typed_cells import typed_tally
-from core.runs.accounts.learned_earlier import taken_columns
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import DomainSource, Kind, Provenance, SchemaColumn, SchemaError, changed
@@ -67,13 +66,14 @@ def change_grid(
                 else _as_before(before, column)
             )
         return confirm_schema(store, table.id, _with_roles(schema))
-    again = {column.name for column in taken_columns(table.schema)}
-    if again := again & set(grid.loc[grid["keep"] == "learn", "column"]):
+    known = (Provenance.LEARNED, Provenance.REFERENCE)
+    open_now = list(grid.loc[grid["keep"] == "learn", "column"])
+    if again := [name for name in open_now if table.schema[name].provenance in known]:
         return learn_anew(store, table, again)
     schema = _with_roles(schema_of(grid, table.schema))
     if schema == table.schema:
         return table
-    coded = [c.name for c in schema.columns if _read_anew(table.schema[c.name], c)]
+    coded = [c.name for c in schema.columns if c.codes != table.schema[c.name].codes]
     if coded:
         cells = tallies(store, table, coded)
         for name in coded:
@@ -93,17 +93,9 @@ def _as_before(before: SchemaColumn, now: SchemaColumn) -> SchemaColumn:
     return before.model_copy(update=since)
 
 
-def _read_anew(before: SchemaColumn, column: SchemaColumn) -> bool:
-    """Whether other cells are missing now, or a run is to learn what was looked up."""
-    looked_up = before.provenance is Provenance.REFERENCE
-    return column.codes != before.codes or (looked_up and column.source is DomainSource.LEARNED)
-
-
 def _recoded(tally: Tally, column: SchemaColumn, before: SchemaColumn) -> SchemaColumn:
-    """A column to be read anew; bounds that were proposed or looked up are proposed anew."""
+    """A column whose codes for "missing" changed; bounds that were proposed are proposed anew."""
     proposed = as_kind(tally, column, column.kind)
-    if before.provenance is Provenance.REFERENCE and column.source is DomainSource.LEARNED:
-        return proposed
     if before.provenance is not Provenance.PROPOSED:  # what was a code may read as nothing now
         return column.model_copy(update={"missing": proposed.missing})
     anew = infer_tally(typed_tally(tally, column)[0], column.name, column.form)
