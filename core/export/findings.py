@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from core.export.attack_sentences import Grade, exposure
 from core.message import Message, from_json, joined, plural
+from core.schema.coverage import ALL_KEPT, ONE_KEPT
 
 Report = Mapping[str, Any]
 Kind = Literal["kept", "lost", "counted", "hidden", "unknown", "unseen"] | Grade
@@ -60,9 +61,9 @@ def findings(report: Report) -> list[Finding]:
 
 
 def _coverage(report: Report) -> Iterator[Finding]:
-    kind: Kind = "kept" if report["covered"] else "lost"
-    for sentence in report["coverage"]:
-        yield Finding(kind, from_json(sentence), "columns")
+    for sentence in map(from_json, report["coverage"]):
+        kept = report["covered"] or getattr(sentence, "template", sentence) in (ONE_KEPT, ALL_KEPT)
+        yield Finding("kept" if kept else "lost", sentence, "columns")
 
 
 def _impossible(report: Report) -> Iterator[Finding]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from core.message import Message, plural
+from core.message import Message, plural, to_say
 from core.schema.column import DomainSource, SchemaColumn
 from core.schema.labels import REST, levels
 from core.schema.schema import Schema
 
+ONE_KEPT = to_say("The only column is in the synthetic table.")
+ALL_KEPT = to_say("All {n} columns are in the synthetic table.")
 NOTED_SHARE = 0.005  # of the records outside a learned domain, from which on a column is named
 
 
@@ -91,13 +93,7 @@ class Coverage:
     @property
     def sentences(self) -> tuple[Message, ...]:
         """On columns, on all lists together, then on each column that is noted."""
-        found = [
-            plural(
-                self.kept,
-                "The only column is in the synthetic table.",
-                "All {n} columns are in the synthetic table.",
-            )
-        ]
+        found = [plural(self.kept, ONE_KEPT, ALL_KEPT)]
         if self.dropped:
             found = [
                 Message(
@@ -116,7 +112,7 @@ class Coverage:
                 )
             )
         merged = [c.outside for c in self.columns if c.merged]
-        if merged:
+        if len(merged) > 1:  # of one list its own sentence says it
             found.append(
                 Message(
                     "In the {n} lists that were learned with noise, about {share:.1%} of the cells "

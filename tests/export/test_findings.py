@@ -14,10 +14,12 @@ from core.export.findings import findings
 from core.export.page_html import page
 from core.figures.associations import association_figure
 from core.figures.tradeoff import tradeoff_figure, tradeoff_words
+from core.message import to_json
 from core.quality.aligned_tables import Features
 from core.quality.metrics.association import associations, independence_threshold
 from core.quality.report import types
 from core.schema.column import Column, Kind
+from core.schema.coverage import ColumnCoverage, Coverage
 from core.schema.schema import Schema
 from tests.pages.screen import small_report
 from tests.quality.conftest import shared_reports
@@ -56,6 +58,15 @@ def test_a_good_table_kept_everything_and_exposes_nobody(reports):
     assert said(reports["fresh"], "lost") == ""
     assert "strong relationships between columns were kept" in said(reports["fresh"], "kept")
     assert "None of 5 attacks" in said(reports["fresh"], "safe")
+
+
+def test_columns_that_are_there_are_never_called_lost(reports):
+    merged = ColumnCoverage(name="code", merged=True, outside=0.2, error=0.01)
+    found = Coverage(kept=3, made_up=(), dropped=(), columns=(merged,))
+    part = {"coverage": [to_json(one) for one in found.sentences], "covered": found.complete}
+    report = reports["fresh"] | part
+    assert "All 3 columns are in the synthetic table." in said(report, "kept")
+    assert said(report, "lost") == merged.words  # once, not for all lists too
 
 
 def test_a_shuffle_keeps_shares_and_loses_relationships(reports):
