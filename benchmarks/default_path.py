@@ -42,7 +42,13 @@ from core.api import Synthetic, synthesize
 from core.models.registry import cards, synthesizer
 from core.reading.typed_cells import frame_as_declared
 from core.schema.column import Column
-from core.schema.labels import is_absent, to_labels, to_numbers
+from core.schema.labels import (
+    category_indices,
+    is_absent,
+    listed_labels,
+    to_labels,
+    to_numbers,
+)
 from core.schema.schema import Schema
 from core.services.synthesis.options import settings_of
 
@@ -54,8 +60,9 @@ OWN = {
     "labels_kept": "labels kept",
     "labels_there": "labels in the rows",
     "labels_share": "labels kept of those in the rows",
-    "other_rows": "cells under OTHER, training rows",
-    "other_made": "cells under OTHER, synthetic rows",
+    "other_cells": "cells under OTHER, of all modelled cells that are not missing",
+    "other_rows": "cells under OTHER, training rows, mean over lists",
+    "other_made": "cells under OTHER, synthetic rows, mean over lists",
     "outside": "numeric cells outside the bounds",
     "seconds": "seconds",
     "epsilon_claimed": "ε claimed",
@@ -126,19 +133,25 @@ def domain_figures(table: NamedTable, schema: Schema, made: pd.DataFrame) -> Val
     """What a run's domains hold of the training rows.
 
     Shares of cells are means over the run's own modelled columns, each of the cells that are not
-    missing. Labels are those of the columns that are lists in the table's inferred schema; one is
-    lost with its column, and none is where the run reads the column as numbers.
+    missing. A code of which the list holds the beginning is not under OTHER, a placeholder is.
+    Labels are those of the columns that are lists in the table's inferred schema; one is lost with
+    its column, and none is where the run reads the column as numbers.
     """
     columns = [column for column in schema.columns if column.modelled]
     names = {column.name for column in columns}
     rows = frame_as_declared(table.train, columns)
     found: dict[str, list[float]] = {"other_rows": [], "other_made": [], "outside": []}
+    merged = present = 0
     for column in columns:
         cells = _present(rows[column.name], column)
+        present += len(cells)
         if column.kind.listed:
-            found["other_rows"].append(1.0 - float(to_labels(cells).isin(_labels(column)).mean()))
+            other = (column.categories or ()).index(column.other) if column.other else -1
+            unlisted = np.isin(category_indices(cells, column), (-1, other))
+            found["other_rows"].append(float(unlisted.mean()))
+            merged += int(unlisted.sum())
             drawn = _present(made[column.name], column) if column.name in made else cells[:0]
-            found["other_made"].append(float((to_labels(drawn) == column.other).mean()))
+            found["other_made"].append(float((listed_labels(drawn, column) == column.other).mean()))
         elif column.low is not None and column.high is not None:
             x = to_numbers(cells, column)
             found["outside"].append(
@@ -147,6 +160,7 @@ def domain_figures(table: NamedTable, schema: Schema, made: pd.DataFrame) -> Val
     kept, there = _labels_kept(table, schema)
     shares = {key: float(np.nanmean(some)) if some else None for key, some in found.items()}
     return shares | {
+        "other_cells": merged / present if present else None,
         "columns_gone": float(sum(name not in made for name in table.train.columns)),
         "columns_made_up": float(sum(name in made and name not in names for name in schema.names)),
         "labels_kept": float(kept),

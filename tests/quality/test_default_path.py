@@ -34,6 +34,7 @@ def test_domains_are_measured_on_training_rows():
     learned = schema(listed("a", "x", "OTHER", other="OTHER"), bounded(2, 10))
     made = pd.DataFrame({"a": ["x", "OTHER", "OTHER", "OTHER"], "b": [2, 3, 4, 5]})
     assert default_path.domain_figures(table, learned, made) == {
+        "other_cells": 0.25,
         "other_rows": 0.5,
         "other_made": 0.75,
         "outside": 0.5,

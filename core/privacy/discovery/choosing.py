@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from core.message import Message
 from core.privacy.discovery.grids import PublicGrid, grid_of, year_grid
 from core.privacy.discovery.open_domain import known_labels
-from core.privacy.discovery.planning import BOUNDS, LISTS, Levels, complete
+from core.privacy.discovery.planning import BOUNDS, LISTS, NEIGHBOUR_DOUBT, Levels, complete
 from core.privacy.discovery.raw_rows import Keys
+from core.privacy.discovery.thresholds import cell_threshold
 from core.proposing.kinds import scale_order
 from core.proposing.rare import OTHER
 from core.schema.column import MAX_CATEGORIES, Column, Kind, Learned, SchemaColumn
@@ -24,7 +25,7 @@ from core.schema.rules.rules import Combinations, Determines
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
-LOOK_AHEAD = 3  # bins that bounds may reach at once: a power of ten
+LOOK_AHEAD = 6  # bins that bounds may reach at once: two powers of ten
 SURE = 2.0  # standard deviations that years' counts are taken to be too low by
 EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
 BEYOND_NOISE = 3.0  # standard errors from which on a list is taken to lack some labels
@@ -71,9 +72,9 @@ def first_look(
 ) -> FirstLook:
     """Read the noisy counts of a column's grid, and of a date those by year.
 
-    Bins above `levels.cell` are found, and from the outermost ones on their neighbours above
-    `levels.neighbour`; whatever lies between two found ones is inside. Where noise hides all bins,
-    the largest one is taken, so that no column is lost.
+    Bins above `levels.cell` are found, and from the outermost ones on what `_reach` adds; whatever
+    lies between two found ones is inside. Where noise hides all bins, the largest one is taken, so
+    that no column is lost.
     """
     grid = grid_of(column)
     bins, atom_counts = counts[1 : grid.bins + 1], counts[grid.bins + 2 : -1]
@@ -88,10 +89,9 @@ def first_look(
         found = [] if largest < len(bins) else [grid.atoms[largest - len(bins)]]
     around = [*seeds.tolist(), *(_bin_of(grid, atom) for atom in found)]
     zero = _bin_of(grid, 0.0) if grid.atoms else -1  # dates have no sign
-    first = _reach(bins, min(around), zero if min(around) >= zero else 0, levels.neighbour)
-    last = _reach(
-        bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, levels.neighbour
-    )
+    std = levels.std[BOUNDS]
+    first = _reach(bins, min(around), zero if min(around) >= zero else 0, std)
+    last = _reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)
     apart = not len(seeds) and (first, last) == (min(around), max(around))
     ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1]))]
     if years is not None:
@@ -143,18 +143,21 @@ def _bin_of(grid: PublicGrid, value: float) -> int:
     return min(max(place, 0), grid.bins - 1)
 
 
-def _reach(bins: Counts, start: int, end: int, neighbour: float) -> int:
+def _reach(bins: Counts, start: int, end: int, std: float) -> int:
     """The last bin from `start` towards `end` that records seem to lie in.
 
-    A bin beside what was found counts at `neighbour`, and so do two or three together, at as many
-    standard deviations of their sum. Bounds do not reach across zero so: amounts seldom change
-    their sign, and where they do, enough records say it.
+    A bin beside what was found counts above what noise passes with `NEIGHBOUR_DOUBT`, and so do k
+    bins together, with that over k⁴: the further a bound is too far, the more it harms. Bounds do
+    not reach across zero so: amounts seldom change their sign, and where they do, enough records
+    say it.
     """
     at, step = start, 1 if end > start else -1
+    counted = range(1, LOOK_AHEAD + 1)
+    needed = np.array([cell_threshold(std, k**4, NEIGHBOUR_DOUBT) * math.sqrt(k) for k in counted])
     while at != end:
         ahead = [at + step * i for i in range(1, min(LOOK_AHEAD, abs(end - at)) + 1)]
         sums = np.cumsum(bins[ahead])
-        beyond = np.flatnonzero(sums > neighbour * np.sqrt(1.0 + np.arange(len(sums))))
+        beyond = np.flatnonzero(sums > needed[: len(sums)])
         if not len(beyond):
             break
         at = ahead[int(beyond[-1])]
