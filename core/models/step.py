@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from core.models.events import OnEvent
 from core.models.saved_model import SavedModel
-from core.privacy.discovery.choosing import ListCounts
+from core.privacy.discovery.lists import ListCounts
 from core.privacy.plan import Phase, Plan
 from core.schema.schema import Domain
 

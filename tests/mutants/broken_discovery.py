@@ -21,6 +21,14 @@ class CellsStateOne(CellCounts):
         return 1.0
 
 
+class CellsForgetGridsBeside(CellCounts):
+    """Broken: forgets that years and steps are counted beside the cells."""
+
+    @property
+    def sensitivity(self) -> float:
+        return float(sum(scale == 1.0 for scale in self.scales)) ** 0.5
+
+
 class LabelsStateOne(LabelCounts):
     """Broken: the same of lists."""
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.proposing.sentinels import SENTINELS
 from core.schema.column import Column, Kind
+from core.schema.labels import snap
 from core.schema.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
 from core.schema.round_bounds import DIGITS
 
@@ -20,6 +22,27 @@ _YEARS = (
     *(1000, 1500, 1600, 1700, 1750, 1800, 1850, 1870),
     *range(1880, 2110, 10),
     *(2150, 2200, 2300, 2500, 3000),
+)
+
+
+_ATOMS = (0.0, *sorted(map(float, SENTINELS)))
+# each is a factor of the next
+STEPS = (
+    1e-4,
+    1e-3,
+    0.01,
+    0.1,
+    1,
+    5,
+    10,
+    50,
+    100,
+    500,
+    1000,
+    5000,
+    1e4,
+    1e5,
+    1e6,
 )
 
 
@@ -46,6 +69,23 @@ class PublicGrid:
 
 
 @cache
+def step_grid() -> PublicGrid:
+    """The grid of `coarsest_steps`: no step, then each of `STEPS`."""
+    return PublicGrid(tuple(i - 0.5 for i in range(len(STEPS) + 2)))
+
+
+def coarsest_steps(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How many of `STEPS` each number is a multiple of, float64 [n].
+
+    NaN where that tells nothing: of zero and codes for "unknown", and where there is no number.
+    """
+    found = np.zeros(len(x))
+    for step in STEPS:
+        found += np.isclose(snap(x, step), x, rtol=1e-12, atol=0.0)
+    return np.where(np.isnan(x) | np.isin(x, _ATOMS), np.nan, found)
+
+
+@cache
 def year_grid() -> PublicGrid:
     """The second grid of dates: the years from 1900 to 2100."""
     return PublicGrid(tuple(map(_new_year, range(1900, 2102))))
@@ -57,7 +97,6 @@ def _new_year(year: int) -> float:
 
 @cache
 def _grid(kind: Kind) -> PublicGrid:
-    atoms = (0.0, *sorted(map(float, SENTINELS)))
     if kind is Kind.DATETIME:
         return PublicGrid((FIRST_SECOND, *map(_new_year, _YEARS), LAST_SECOND + 1.0))
     integers = kind is Kind.INTEGER
@@ -65,7 +104,7 @@ def _grid(kind: Kind) -> PublicGrid:
     sizes = {float(f"{digit}e{power}") for power in powers for digit in DIGITS}
     sizes |= {*_CENTURIES, float(f"1e{_LARGEST_INTEGER}")} if integers else {LARGEST}
     positive = sorted(sizes)
-    return PublicGrid((*(-x for x in reversed(positive)), 0.0, *positive), atoms)
+    return PublicGrid((*(-x for x in reversed(positive)), 0.0, *positive), _ATOMS)
 
 
 def grid_of(column: Column) -> PublicGrid:

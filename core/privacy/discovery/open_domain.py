@@ -51,6 +51,11 @@ class OpenDomain:
         return tuple(column for column in self.numeric if column.kind is Kind.DATETIME)
 
     @property
+    def stepped(self) -> tuple[SchemaColumn, ...]:
+        """The numbers among the numeric columns, of which steps are counted, too."""
+        return tuple(column for column in self.numeric if column.kind is not Kind.DATETIME)
+
+    @property
     def beginnings(self) -> tuple[tuple[SchemaColumn, int], ...]:
         """Listed columns of codes, once with each length of a beginning that is counted too."""
         return tuple((column, length) for column in self.listed for length in levels(column))
@@ -68,8 +73,8 @@ def as_learned(schema: Schema, names: Collection[str] | None = None) -> Schema:
 
     Columns that say whose a row is are made up anew, so nothing of them is learned, and nothing of
     tagged columns, which a histogram would show. The proposals stay for eyes inside; where a
-    run learns, `open_domain` forgets them, and the step becomes the kind's public one (1 for
-    integers, a day or a second for dates, none for numbers).
+    run learns, `open_domain` forgets them, and until it has learned a coarser step, that is the
+    kind's public one (1 for integers, a day or a second for dates, none for numbers).
 
     Args:
       names: of the columns to learn, whoever set their domains; None for all whose domain was

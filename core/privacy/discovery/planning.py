@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.message import Message
 from core.privacy.accounting.split import noise_for_share
-from core.privacy.discovery.grids import FINE_BINS, grid_of, year_grid
+from core.privacy.discovery.grids import FINE_BINS, grid_of, step_grid, year_grid
 from core.privacy.discovery.open_domain import OpenDomain, known_labels
 from core.privacy.discovery.thresholds import cell_threshold, label_threshold
 from core.privacy.mechanisms.noise import grid_and_scale
@@ -19,6 +19,7 @@ FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them
 TOLERATED = 0.0025  # of the records, that a second look may cut off at either end
 # shares of one column: a label needs more than a range does, which is found between round numbers
 _WEIGHTS = {BOUNDS: 0.5, LISTS: 1.5, FINE: 0.25}
+BESIDE = 0.5  # what counts by year and by step, which need not be as exact, are multiplied by
 MISSING_DOUBT = 0.01  # chance that missing cells are seen anywhere where there are none
 NEIGHBOUR_DOUBT = 0.01  # chance that bounds reach one cell too far at either end
 _SURE = 2.0  # standard deviations that a second look leaves room for
@@ -46,14 +47,16 @@ class Levels:
     @classmethod
     def of(cls, plan: Plan, wanted: OpenDomain) -> Levels:
         """The levels of a plan that holds `discovery_phases` of what is wanted."""
-        counts = _histograms(wanted)
+        norms = _squared_sensitivities(wanted)
         multiplier = {phase.name: phase.noise_multiplier for phase in plan.phases}
         keys = most_keys(wanted, plan.n, plan.most_rows) + 1
         cells = [grid_of(column).size for column in wanted.numeric]
-        cells += [year_grid().size for _ in wanted.dated]
+        cells += [year_grid().size for _ in wanted.dated] + [
+            step_grid().size for _ in wanted.stepped
+        ]
         cells_each = {BOUNDS: max(cells, default=1), LISTS: keys, FINE: FINE_BINS + 3}
         std = {
-            name: _std(multiplier.get(name, 0.0), counts[name], cells_each[name], plan.n)
+            name: _std(multiplier.get(name, 0.0), norms[name], cells_each[name], plan.n)
             for name in _WEIGHTS
         }
         columns = len(wanted.numeric) + len(wanted.listed) + len(wanted.made_up)
@@ -93,15 +96,15 @@ def most_keys(wanted: OpenDomain, n: int, rows: int) -> int:
     return n * rows + max((len(column.categories or ()) for column in wanted.listed), default=0)
 
 
-def _std(multiplier: float, histograms: int, entries: int, n: int) -> float:
+def _std(multiplier: float, norm: float, entries: int, n: int) -> float:
     if not multiplier:
         return 0.0
     return grid_and_scale(
         "gaussian",
         noise_multiplier=multiplier,
-        sensitivity=math.sqrt(histograms),
+        sensitivity=math.sqrt(norm),
         records=n,
-        entries=histograms * entries,
+        entries=math.ceil(norm) * entries,
     )[1]
 
 
@@ -122,11 +125,18 @@ def _columns(wanted: OpenDomain) -> dict[str, int]:
     return {BOUNDS: numeric, LISTS: lists, FINE: numeric}
 
 
-def _histograms(wanted: OpenDomain) -> dict[str, int]:
-    """How many histograms a phase releases: some for years and beginnings of codes, too."""
+def _squared_sensitivities(wanted: OpenDomain) -> dict[str, float]:
+    """Of each phase's release: every column counts as one, and levels of codes do.
+
+    Counts by year and by step are scaled down, so they count as `BESIDE` squared.
+    """
     columns = _columns(wanted)
-    lists, bounds = columns[LISTS] + len(wanted.beginnings), columns[BOUNDS] + len(wanted.dated)
-    return columns | {LISTS: lists, BOUNDS: bounds}
+    beside = len(wanted.dated) + len(wanted.stepped)
+    return {
+        BOUNDS: columns[BOUNDS] + BESIDE**2 * beside,
+        LISTS: columns[LISTS] + len(wanted.beginnings),
+        FINE: columns[FINE],
+    }
 
 
 def discovery_phases(

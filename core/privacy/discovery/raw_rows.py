@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.privacy.discovery.grids import coarsest_steps
 from core.privacy.discovery.open_domain import OpenDomain, known_labels
 from core.schema.labels import to_labels, to_numbers
 
@@ -26,8 +27,8 @@ class RawRows:
     """Rows before encoding: NumPy arrays, or torch tensors after `to`.
 
     Attributes:
-      numbers: float64 [n, P], one column each, dates once more at the end; NaN where a cell is
-        missing. Dates are seconds.
+      numbers: float64 [n, ·], one numeric column each, then dates once more, then of numbers
+        `coarsest_steps`; NaN where a cell is missing. Dates are seconds.
       key_indices: int64 [n, H], the row's key in each of H lists; a list's length for missing.
     """
 
@@ -64,6 +65,7 @@ def read_raw(rows: pd.DataFrame, wanted: OpenDomain) -> tuple[RawRows, tuple[Key
     """
     numeric = (*wanted.numeric, *wanted.dated)
     numbers = [to_numbers(rows[column.name], column) for column in numeric]
+    numbers += [coarsest_steps(to_numbers(rows[one.name], one)) for one in wanted.stepped]
     lists = [
         _key_indices([rows[column.name]], tuple((label,) for label in known_labels(column)))
         for column in wanted.listed

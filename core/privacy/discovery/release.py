@@ -9,21 +9,18 @@ import numpy as np
 import pandas as pd
 
 from core.encoding.person_rows import PersonRows, kept_rows, number_people
-from core.privacy.discovery.choosing import (
+from core.privacy.discovery.grids import PublicGrid, grid_of, linear_grid, step_grid, year_grid
+from core.privacy.discovery.lists import (
     Beginnings,
-    Counts,
-    FirstLook,
     ListCounts,
-    bounded,
-    first_look,
     listed,
     made_up,
     settled_rule,
     with_absent,
 )
-from core.privacy.discovery.grids import PublicGrid, grid_of, linear_grid, year_grid
 from core.privacy.discovery.open_domain import OpenDomain, needed_as_they_are
-from core.privacy.discovery.planning import BOUNDS, FINE, LISTS, Levels, most_keys
+from core.privacy.discovery.planning import BESIDE, BOUNDS, FINE, LISTS, Levels, most_keys
+from core.privacy.discovery.ranges import Counts, FirstLook, bounded, first_look, learned_step
 from core.privacy.discovery.raw_rows import Keys, read_raw
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
@@ -32,7 +29,7 @@ from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.proposing.rare import OTHER
-from core.schema.column import SchemaColumn
+from core.schema.column import Kind, SchemaColumn
 from core.schema.labels import to_labels
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines
@@ -118,18 +115,32 @@ def _counts(table: PrivateTable, phase: str, mechanism: Mechanism) -> Counts:
 
 
 def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> tuple[SchemaColumn, ...]:
-    grids = (*map(grid_of, wanted.numeric), *(year_grid() for _ in wanted.dated))
-    counts = _counts(table, BOUNDS, CellCounts(grids))
-    parts = np.split(counts, np.cumsum([grid.size for grid in grids])[:-1])
-    years = dict(zip((c.name for c in wanted.dated), parts[len(wanted.numeric) :], strict=True))
+    beside = (*(year_grid() for _ in wanted.dated), *(step_grid() for _ in wanted.stepped))
+    grids = (*map(grid_of, wanted.numeric), *beside)
+    counted = CellCounts(grids, (*[1.0] * len(wanted.numeric), *[BESIDE] * len(beside)))
+    parts = counted.split(_counts(table, BOUNDS, counted))
+    names = (column.name for column in (*wanted.dated, *wanted.stepped))
+    more = dict(zip(names, parts[len(wanted.numeric) :], strict=True))
+    columns = [
+        column
+        if column.kind is Kind.DATETIME
+        else column.model_copy(update={"step": learned_step(column, more[column.name], levels)})
+        for column in wanted.numeric
+    ]
     looks = [
-        first_look(column, part, levels, table.n, years=years.get(column.name))
-        for column, part in zip(wanted.numeric, parts, strict=False)
+        first_look(
+            column,
+            part,
+            levels,
+            table.n,
+            years=more[column.name] if column.kind is Kind.DATETIME else None,
+        )
+        for column, part in zip(columns, parts, strict=False)
     ]
     fine = _second_look(table, looks) if levels.std[FINE] else [None] * len(looks)
     return tuple(
         bounded(column, look, again, levels, table.n)
-        for column, look, again in zip(wanted.numeric, looks, fine, strict=True)
+        for column, look, again in zip(columns, looks, fine, strict=True)
     )
 
 
@@ -138,8 +149,8 @@ def _second_look(table: PrivateTable, looks: list[FirstLook]) -> list[Counts | N
     grids = tuple(
         linear_grid(look.low, look.high) if look.low < look.high else _NOWHERE for look in looks
     )
-    counts = _counts(table, FINE, CellCounts(grids))
-    parts = np.split(counts, np.cumsum([grid.size for grid in grids])[:-1])
+    counted = CellCounts(grids, (1.0,) * len(grids))
+    parts = counted.split(_counts(table, FINE, counted))
     return [
         None if grid is _NOWHERE else part[1 : grid.bins + 1]
         for grid, part in zip(grids, parts, strict=True)

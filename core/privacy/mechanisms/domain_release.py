@@ -1,7 +1,8 @@
 """What bounds and lists are learned from: counts of raw rows, in public cells and under labels.
 
 A unit's rows lie in one cell of each histogram and their weights sum to at most one, so leaving a
-unit out moves each histogram by at most one in the L2 norm, and h of them by √h. One Gaussian
+unit out moves each histogram by at most one in the L2 norm, and h of them by √h; one whose counts
+are multiplied by s, by s. One Gaussian
 covers all that are released together. That a label occurs at all is known from the rows, so the
 noisy counts of labels stay inside until `core.privacy.discovery.thresholds` lets them pass.
 """
@@ -12,7 +13,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from core.privacy.discovery.grids import PublicGrid
@@ -21,15 +24,20 @@ from core.privacy.mechanisms.additive import Mechanism
 
 @dataclass(frozen=True)
 class CellCounts(Mechanism):
-    """Counts of the cells of numeric columns, one grid a column of `RawRows.numbers`."""
+    """Counts of the cells of numeric columns, one grid a column of `RawRows.numbers`.
+
+    `scales` are what the counts of each grid are multiplied by, ≥ 0: less than one makes them
+    noisier, to the good of the others.
+    """
 
     grids: tuple[PublicGrid, ...]
+    scales: tuple[float, ...]
     noise: Literal["gaussian"] = "gaussian"
 
     @property
     def sensitivity(self) -> float:
-        """Δ₂ = √P under zero-out, for P columns."""
-        return math.sqrt(len(self.grids))
+        """Δ₂ under zero-out: the root of the sum of squared scales."""
+        return math.hypot(*self.scales)
 
     def statistic(self, rows: Any, mask: Tensor) -> Tensor:
         """Float64 [sum of sizes]: weights by cell of the first column, then of the second."""
@@ -37,10 +45,15 @@ class CellCounts(Mechanism):
         weights = mask.to(torch.float64)
         return torch.cat(
             [
-                torch.bincount(_cell(grid, numbers[:, i]), weights, minlength=grid.size)
-                for i, grid in enumerate(self.grids)
+                torch.bincount(_cell(grid, numbers[:, i]), scale * weights, minlength=grid.size)
+                for i, (grid, scale) in enumerate(zip(self.grids, self.scales, strict=True))
             ]
         )
+
+    def split(self, release: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """A release → counts by grid, each in records."""
+        parts = np.split(release, np.cumsum([grid.size for grid in self.grids])[:-1])
+        return [part / scale for part, scale in zip(parts, self.scales, strict=True)]
 
 
 def _cell(grid: PublicGrid, x: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from core.models.registry import load_fitted
 from core.models.saved_model import SavedModel
 from core.models.step import FitContext, State, Step, planned_phases
 from core.models.synthesizer import Synthesizer
-from core.privacy.discovery.choosing import ListCounts
+from core.privacy.discovery.lists import ListCounts
 from core.privacy.guarded import PrivateTable
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.plan import Phase, Plan, Protection

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from core.message import Message
 from core.models.events import OnEvent, PhaseStarted
 from core.privacy.accounting.accountant import guarantee
-from core.privacy.discovery.choosing import ListCounts
+from core.privacy.discovery.lists import ListCounts
 from core.privacy.discovery.open_domain import open_domain, reopened, without_proposals
 from core.privacy.discovery.planning import PHASES
 from core.privacy.meter import Meter, UnplannedReleaseError

@@ -21,7 +21,7 @@ from core.models.events import Emitter, OnEvent, Signal
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
-from core.privacy.discovery.choosing import ListCounts
+from core.privacy.discovery.lists import ListCounts
 from core.privacy.discovery.open_domain import planned_schema, reopened
 from core.privacy.ledger.entries import Entry
 from core.privacy.meter import Meter

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from core.privacy.accounting.accountant import epsilon, guarantee
-from core.privacy.discovery.grids import grid_of, linear_grid
+from core.privacy.discovery.grids import grid_of, linear_grid, step_grid, year_grid
 from core.privacy.discovery.open_domain import OpenDomain, open_domain
-from core.privacy.discovery.planning import LISTS, Levels, most_keys
+from core.privacy.discovery.planning import BESIDE, BOUNDS, LISTS, Levels, most_keys
 from core.privacy.discovery.raw_rows import read_raw
 from core.privacy.discovery.release import release_domain
 from core.privacy.discovery.thresholds import label_threshold
@@ -24,8 +24,9 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
 from core.privacy.mechanisms.noise import gaussian
 from core.privacy.meter import Meter, UnplannedReleaseError
+from core.privacy.plan import Plan
 from core.schema.rules.rules import Combinations
-from core.schema.schema import Domain
+from core.schema.schema import Domain, Schema
 from tests.mutants import broken_discovery as broken
 from tests.privacy import toys
 from tests.privacy.harness import Caught
@@ -62,6 +63,21 @@ def cell_moves(mechanism: CellCounts, frame: pd.DataFrame, wanted, owner, weight
     return moved
 
 
+def bounds_counts(wanted: OpenDomain) -> CellCounts:
+    """What the first look releases: grids of all columns, years of dates and steps of numbers."""
+    beside = [year_grid()] * len(wanted.dated) + [step_grid()] * len(wanted.stepped)
+    scales = [1.0] * len(wanted.numeric) + [BESIDE] * len(beside)
+    mechanism = CellCounts((*map(grid_of, wanted.numeric), *beside), tuple(scales))
+    stated = Levels.of(planned_for(wanted), wanted).std[BOUNDS]
+    multiplier = planned_for(wanted).phase(BOUNDS).noise_multiplier
+    assert stated >= multiplier * mechanism.sensitivity * (1.0 - 1e-9)
+    return mechanism
+
+
+def planned_for(wanted: OpenDomain) -> Plan:
+    return planned(Schema(columns=wanted.numeric), 1000, 1.0)[1]
+
+
 def label_moves(frame: pd.DataFrame, wanted, owner, weights, mechanism=LabelCounts) -> list[float]:
     """The same of labels, whose lists are made anew from the rows that are left."""
     lists = len(wanted.listed) + len(wanted.rules)
@@ -89,9 +105,8 @@ def test_no_unit_moves_counts_beyond_their_sensitivity(seed, most):
     owner, weights = units(12, most, seed)
     frame, schema = numbers(12, seed)
     wanted = open_domain(schema)
-    grids = tuple(grid_of(column) for column in wanted.numeric)
     fine = (linear_grid(-5.0, 5.0), linear_grid(0.0, 2000.0), linear_grid(0.0, 1e9))
-    for mechanism in (CellCounts(grids), CellCounts(fine)):
+    for mechanism in (bounds_counts(wanted), CellCounts(fine, (1.0,) * 3)):
         assert max(cell_moves(mechanism, frame, wanted, owner, weights)) <= SLACK
     frame, schema = labelled(12, seed)
     assert max(label_moves(frame, open_domain(schema), owner, weights)) <= SLACK
@@ -103,11 +118,13 @@ def test_sensitivity_is_reached_and_broken_twins_are_caught(most):
     frame, schema = numbers(1, 0)
     frame = pd.concat([frame] * (most + 1), ignore_index=True)
     wanted = open_domain(schema)
-    for make in (lambda column: grid_of(column), lambda column: linear_grid(-1.0, 1.0)):
-        mechanism = CellCounts(tuple(make(column) for column in wanted.numeric))
+    fine = CellCounts((linear_grid(-1.0, 1.0),) * 3, (1.0,) * 3)
+    for mechanism in (bounds_counts(wanted), fine):
         assert max(cell_moves(mechanism, frame, wanted, owner, weights)) >= 0.95
-        twin = broken.CellsStateOne(mechanism.grids)
-        assert max(cell_moves(twin, frame, wanted, owner, weights)) > SLACK
+        for twin in (broken.CellsStateOne, broken.CellsForgetGridsBeside):
+            if twin is broken.CellsStateOne or mechanism is not fine:
+                wrong = twin(mechanism.grids, mechanism.scales)
+                assert max(cell_moves(wrong, frame, wanted, owner, weights)) > SLACK
     frame, schema = labelled(1, 1)
     frame = pd.concat([frame] * (most + 1), ignore_index=True).fillna("a")
     wanted = open_domain(schema)
@@ -141,7 +158,7 @@ def test_every_number_lies_in_one_cell():
     wanted = open_domain(schema_for(pd.DataFrame({"x": values})))
     raw = read_raw(pd.DataFrame({"x": values}), wanted)[0].to("cpu")
     grid = grid_of(wanted.numeric[0])
-    counts = CellCounts((grid,)).statistic(raw, torch.ones(len(values)))
+    counts = CellCounts((grid,), (1.0,)).statistic(raw, torch.ones(len(values)))
     assert counts.sum() == len(values) and len(counts) == grid.size
     assert counts[-1] == 1 and counts[grid.bins + 2] == 2  # missing, and zero
 

@@ -47,7 +47,7 @@ from core.models.steps.counting.scales import (
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
 from core.models.steps.training.training_loop import Checkpoint
-from core.privacy.discovery.choosing import ListCounts
+from core.privacy.discovery.lists import ListCounts
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.plan import Plan

@@ -1,50 +1,30 @@
-"""From noisy counts to domains: everything here looks at released numbers and public ones alone."""
+"""From noisy counts to bounds, atoms, steps and scales, by released and public numbers alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.message import Message
-from core.privacy.discovery.grids import PublicGrid, grid_of, year_grid
-from core.privacy.discovery.open_domain import known_labels
-from core.privacy.discovery.planning import BOUNDS, LISTS, NEIGHBOUR_DOUBT, Levels, complete
-from core.privacy.discovery.raw_rows import Keys
+from core.privacy.discovery.grids import STEPS, PublicGrid, grid_of, step_grid, year_grid
+from core.privacy.discovery.planning import BESIDE, BOUNDS, NEIGHBOUR_DOUBT, Levels
 from core.privacy.discovery.thresholds import cell_threshold
-from core.proposing.kinds import scale_order
-from core.proposing.rare import OTHER
-from core.schema.column import MAX_CATEGORIES, Column, Kind, Learned, SchemaColumn
-from core.schema.labels import REST
+from core.schema.column import Column, Kind, Learned, SchemaColumn
 from core.schema.round_bounds import round_bounds, rung, whole_years
-from core.schema.rules.rules import Combinations, Determines
 
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
 LOOK_AHEAD = 6  # bins that bounds may reach at once: two powers of ten
-SURE = 2.0  # standard deviations that years' counts are taken to be too low by
+SURE = 2.0  # standard deviations of noise that counts by year and by step leave room for
 EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
-BEYOND_NOISE = 3.0  # standard errors from which on a list is taken to lack some labels
+UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 Counts = NDArray[np.float64]
-Beginnings = tuple[int, Keys, Counts]  # of codes, all of one length
-
-
-@dataclass(frozen=True)
-class ListCounts:
-    """Noisy counts of a listed column's states, which the model needs too.
-
-    Attributes:
-      counts: float64 [states]: of each label, then of missing cells where there may be any.
-      std: float64 [states], standard deviations of the counts.
-    """
-
-    counts: Counts
-    std: Counts
 
 
 @dataclass(frozen=True)
@@ -95,7 +75,7 @@ def first_look(
     apart = not len(seeds) and (first, last) == (min(around), max(around))
     ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1]))]
     if years is not None:
-        ends = list(_without_empty_years(min(ends), max(ends), years, levels.std[BOUNDS]))
+        ends = list(_without_empty_years(min(ends), max(ends), years, std / BESIDE))
     missing = bool(counts[-1] > levels.missing[BOUNDS])
     inside = [*bins[first : last + 1], *atom_counts, *([counts[-1]] if missing else [])]
     return FirstLook(
@@ -105,8 +85,22 @@ def first_look(
         often=tuple(often),
         missing=missing,
         heavy=_heavy(grid, bins, first, last, found=found, atom_counts=atom_counts),
-        outside=_rest(inside, levels.std[BOUNDS], n),
+        outside=rest_of(inside, levels.std[BOUNDS], n),
     )
+
+
+def learned_step(column: Column, counts: Counts, levels: Levels) -> float:
+    """The coarsest step of which nearly all numbers are multiples; the kind's own without one.
+
+    Args:
+      counts: of `step_grid`, noisy.
+    """
+    classes = counts[1 : step_grid().bins + 1]
+    finer = np.cumsum(classes)[:-1]  # numbers that are no multiples, by step
+    noise = levels.std[BOUNDS] / BESIDE * np.sqrt(1.0 + np.arange(len(classes)))
+    there = float(classes.sum() - 2.0 * SURE * noise[-1])
+    sure = np.flatnonzero(finer + noise[:-1] <= UNEVEN * there)
+    return max(column.step, STEPS[int(sure[-1])]) if len(sure) else column.step
 
 
 def _without_empty_years(
@@ -162,12 +156,6 @@ def _reach(bins: Counts, start: int, end: int, std: float) -> int:
             break
         at = ahead[int(beyond[-1])]
     return at
-
-
-def _rest(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:
-    """The share of n records that noisy counts leave, and its standard error."""
-    share = 1.0 - math.fsum(inside) / n
-    return min(1.0, max(0.0, share)), std * math.sqrt(len(inside)) / n
 
 
 def _heavy(
@@ -226,7 +214,7 @@ def bounded(
             "note": note,
         }
     )
-    return _as_learned(found, share, error)
+    return marked_learned(found, share, error)
 
 
 def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, float]:
@@ -248,111 +236,13 @@ def _narrowed(look: FirstLook, fine: Counts, levels: Levels, *, step: float) -> 
     return min([low, *look.atoms]), max([high, *look.atoms])
 
 
-def listed(
-    column: SchemaColumn,
-    keys: Keys,
-    counts: Counts,
-    levels: Levels,
-    n: int,
-    beginnings: Sequence[Beginnings] = (),
-) -> tuple[SchemaColumn, ListCounts]:
-    """The column with its list, sorted, and the counts of its states.
-
-    `keys` are every label that occurs, the known ones first; the last count is of missing cells.
-    Where no label was found or known, all become OTHER: the column keeps its missing cells.
-    """
-    known = len(known_labels(column))
-    missing = bool(counts[-1] > levels.missing[LISTS])
-    passed = [i for i in range(known, len(keys)) if counts[i] > levels.label]
-    if complete(column):
-        passed = []
-    passed = sorted(passed, key=lambda i: -counts[i])[: MAX_CATEGORIES // 2 - known]
-    found = {keys[i][0]: float(counts[i]) for i in (*range(known), *passed)}
-    found = {label: count for label, count in found.items() if label != OTHER}
-    own, inside = _with_beginnings(found, beginnings, levels)
-    inside += [counts[-1]] if missing else []
-    share, error = _rest(inside, levels.std[LISTS], n)
-    labels, kind = _ordered(list(own), column.kind)
-    closed = complete(column) or (bool(labels) and share <= BEYOND_NOISE * error)
-    each = [own[label][0] for label in labels] + ([] if closed else [n - math.fsum(inside)])
-    terms = [own[label][1] for label in labels] + ([] if closed else [max(1, len(inside))])
-    std = [levels.std[LISTS] * math.sqrt(term) for term in terms]
-    if closed:
-        rest = Message("they get another value")
-    else:
-        labels, rest = (*labels, OTHER), Message("they become {other}", other=OTHER)
-    if kind is Kind.BOOLEAN and not complete(column):
-        kind = Kind.CATEGORY
-    note = Message(
-        "About {share:.1%} (± {error:.1%}) of the records have no listed value: {rest}.",
-        share=share,
-        error=1.96 * error,
-        rest=rest,
-    )
-    learned = column.model_copy(
-        update={
-            "kind": kind,
-            "categories": labels,
-            "other": None if closed else OTHER,
-            "missing": missing,
-            "note": note,
-        }
-    )
-    if missing:
-        each, std = [*each, float(counts[-1])], [*std, levels.std[LISTS]]
-    states = ListCounts(np.array(each), np.array(std))
-    made_up = 0 if closed or not own else _placeholders(share * n, levels)
-    made_up = max(made_up, 1) if beginnings and own and not closed else made_up
-    return _as_learned(learned, share, error, known=known, placeholders=made_up), states
+def rest_of(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:
+    """The share of n records that noisy counts leave, and its standard error."""
+    share = 1.0 - math.fsum(inside) / n
+    return min(1.0, max(0.0, share)), std * math.sqrt(len(inside)) / n
 
 
-def _placeholders(records: float, levels: Levels) -> int:
-    """For how many labels `OTHER` stands, if each has half of what one needs to be listed."""
-    count = round(2.0 * records / levels.label)
-    return count if count > 1 else 0
-
-
-def _with_beginnings(
-    found: Mapping[str, float], beginnings: Sequence[Beginnings], levels: Levels
-) -> tuple[dict[str, tuple[float, int]], list[float]]:
-    """Labels and beginnings of codes with the counts that are theirs alone, and counts of all.
-
-    A beginning is kept where enough records hold it, and more of them than the noise could make
-    hold none of the labels and longer beginnings that are kept.
-
-    Returns:
-      by label, its count and how many noisy counts that is made of; counts that add up to all.
-    """
-    own = {label: (count, 1) for label, count in found.items()}
-    whole = dict(found)
-    for length, keys, counts in sorted(beginnings, key=lambda one: -one[0]):
-        for (start,), count in zip(keys, counts.tolist(), strict=False):
-            if count <= levels.label or len(start) < length:
-                continue
-            within = [label for label in whole if label.startswith(start)]
-            rest = count - math.fsum(whole[label] for label in within)
-            if rest > BEYOND_NOISE * levels.std[LISTS] * math.sqrt(1 + len(within)):
-                own[start + REST] = (rest, 1 + len(within))
-                whole = {label: whole[label] for label in whole if label not in within}
-                whole[start + REST] = count
-    return own, list(whole.values())
-
-
-def with_absent(column: SchemaColumn, missing: float, levels: Levels, n: int) -> SchemaColumn:
-    """A made-up column with its share of missing cells, by a noisy count of them."""
-    share = min(1.0, missing / n) if missing > levels.missing[LISTS] else 0.0
-    change = {"missing": share > 0.0, "absent": share}
-    found = column.model_copy(update=change)
-    return found.model_copy(update={"learned": Learned(domain=found.domain_digest)})
-
-
-def made_up(column: SchemaColumn, absent: float) -> SchemaColumn:
-    """A list in which no label was found, with made-up values instead."""
-    change = {"kind": Kind.TEXT, "categories": None, "other": None, "absent": absent}
-    return column.model_copy(update=change)
-
-
-def _as_learned(
+def marked_learned(
     column: SchemaColumn, outside: float, error: float, *, known: int = 0, placeholders: int = 0
 ) -> SchemaColumn:
     """The column, with its domain recorded as learned in this run."""
@@ -364,31 +254,3 @@ def _as_learned(
         placeholders=placeholders,
     )
     return column.model_copy(update={"learned": learned})
-
-
-def _ordered(labels: list[str], kind: Kind) -> tuple[tuple[str, ...], Kind]:
-    """Labels in the order of the numbers or of the known scale they are, else by alphabet."""
-    try:
-        return tuple(sorted(labels, key=float)), kind
-    except ValueError:
-        pass
-    scale = scale_order(labels) if kind is Kind.ORDERED else None
-    if scale is not None:
-        return tuple(scale), kind
-    return tuple(sorted(labels)), Kind.CATEGORY if kind is Kind.ORDERED else kind
-
-
-def settled_rule(
-    rule: Determines | Combinations, keys: Keys, counts: Counts, levels: Levels
-) -> Determines | Combinations:
-    """The rule with the mapping or the combinations that enough records hold.
-
-    `keys` are every combination that occurs, labels in the order of the rule's columns.
-    """
-    passed = [i for i in range(len(keys)) if counts[i] > levels.label]
-    if isinstance(rule, Combinations):
-        allowed = tuple(sorted(keys[i] for i in passed))
-        return rule.model_copy(update={"allowed": allowed, "learned": True})
-    ascending = sorted(passed, key=lambda i: counts[i])
-    mapping = {keys[i][0]: keys[i][1] for i in ascending}  # the largest count comes last
-    return rule.model_copy(update={"mapping": dict(sorted(mapping.items())), "learned": True})

@@ -1,0 +1,168 @@
+"""From noisy counts to lists of labels and rules, by released numbers and public ones alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.message import Message
+from core.privacy.discovery.open_domain import known_labels
+from core.privacy.discovery.planning import LISTS, Levels, complete
+from core.privacy.discovery.ranges import Counts, marked_learned, rest_of
+from core.privacy.discovery.raw_rows import Keys
+from core.proposing.kinds import scale_order
+from core.proposing.rare import OTHER
+from core.schema.column import MAX_CATEGORIES, Kind, Learned, SchemaColumn
+from core.schema.labels import REST
+from core.schema.rules.rules import Combinations, Determines
+
+BEYOND_NOISE = 3.0  # standard errors from which on a list is taken to lack some labels
+Beginnings = tuple[int, Keys, Counts]  # of codes, all of one length
+
+
+@dataclass(frozen=True)
+class ListCounts:
+    """Noisy counts of a listed column's states, which the model needs too.
+
+    Attributes:
+      counts: float64 [states]: of each label, then of missing cells where there may be any.
+      std: float64 [states], standard deviations of the counts.
+    """
+
+    counts: Counts
+    std: Counts
+
+
+def listed(
+    column: SchemaColumn,
+    keys: Keys,
+    counts: Counts,
+    levels: Levels,
+    n: int,
+    beginnings: Sequence[Beginnings] = (),
+) -> tuple[SchemaColumn, ListCounts]:
+    """The column with its list, sorted, and the counts of its states.
+
+    `keys` are every label that occurs, the known ones first; the last count is of missing cells.
+    Where no label was found or known, all become OTHER: the column keeps its missing cells.
+    """
+    known = len(known_labels(column))
+    missing = bool(counts[-1] > levels.missing[LISTS])
+    passed = [i for i in range(known, len(keys)) if counts[i] > levels.label]
+    if complete(column):
+        passed = []
+    passed = sorted(passed, key=lambda i: -counts[i])[: MAX_CATEGORIES // 2 - known]
+    found = {keys[i][0]: float(counts[i]) for i in (*range(known), *passed)}
+    found = {label: count for label, count in found.items() if label != OTHER}
+    own, inside = _with_beginnings(found, beginnings, levels)
+    inside += [counts[-1]] if missing else []
+    share, error = rest_of(inside, levels.std[LISTS], n)
+    labels, kind = _ordered(list(own), column.kind)
+    closed = complete(column) or (bool(labels) and share <= BEYOND_NOISE * error)
+    each = [own[label][0] for label in labels] + ([] if closed else [n - math.fsum(inside)])
+    terms = [own[label][1] for label in labels] + ([] if closed else [max(1, len(inside))])
+    std = [levels.std[LISTS] * math.sqrt(term) for term in terms]
+    if closed:
+        rest = Message("they get another value")
+    else:
+        labels, rest = (*labels, OTHER), Message("they become {other}", other=OTHER)
+    if kind is Kind.BOOLEAN and not complete(column):
+        kind = Kind.CATEGORY
+    note = Message(
+        "About {share:.1%} (± {error:.1%}) of the records have no listed value: {rest}.",
+        share=share,
+        error=1.96 * error,
+        rest=rest,
+    )
+    learned = column.model_copy(
+        update={
+            "kind": kind,
+            "categories": labels,
+            "other": None if closed else OTHER,
+            "missing": missing,
+            "note": note,
+        }
+    )
+    if missing:
+        each, std = [*each, float(counts[-1])], [*std, levels.std[LISTS]]
+    states = ListCounts(np.array(each), np.array(std))
+    made_up = 0 if closed or not own else _placeholders(share * n, levels)
+    made_up = max(made_up, 1) if beginnings and own and not closed else made_up
+    return marked_learned(learned, share, error, known=known, placeholders=made_up), states
+
+
+def _placeholders(records: float, levels: Levels) -> int:
+    """For how many labels `OTHER` stands, if each has half of what one needs to be listed."""
+    count = round(2.0 * records / levels.label)
+    return count if count > 1 else 0
+
+
+def _with_beginnings(
+    found: Mapping[str, float], beginnings: Sequence[Beginnings], levels: Levels
+) -> tuple[dict[str, tuple[float, int]], list[float]]:
+    """Labels and beginnings of codes with the counts that are theirs alone, and counts of all.
+
+    A beginning is kept where enough records hold it, and more of them than the noise could make
+    hold none of the labels and longer beginnings that are kept.
+
+    Returns:
+      by label, its count and how many noisy counts that is made of; counts that add up to all.
+    """
+    own = {label: (count, 1) for label, count in found.items()}
+    whole = dict(found)
+    for length, keys, counts in sorted(beginnings, key=lambda one: -one[0]):
+        for (start,), count in zip(keys, counts.tolist(), strict=False):
+            if count <= levels.label or len(start) < length:
+                continue
+            within = [label for label in whole if label.startswith(start)]
+            rest = count - math.fsum(whole[label] for label in within)
+            if rest > BEYOND_NOISE * levels.std[LISTS] * math.sqrt(1 + len(within)):
+                own[start + REST] = (rest, 1 + len(within))
+                whole = {label: whole[label] for label in whole if label not in within}
+                whole[start + REST] = count
+    return own, list(whole.values())
+
+
+def with_absent(column: SchemaColumn, missing: float, levels: Levels, n: int) -> SchemaColumn:
+    """A made-up column with its share of missing cells, by a noisy count of them."""
+    share = min(1.0, missing / n) if missing > levels.missing[LISTS] else 0.0
+    change = {"missing": share > 0.0, "absent": share}
+    found = column.model_copy(update=change)
+    return found.model_copy(update={"learned": Learned(domain=found.domain_digest)})
+
+
+def made_up(column: SchemaColumn, absent: float) -> SchemaColumn:
+    """A list in which no label was found, with made-up values instead."""
+    change = {"kind": Kind.TEXT, "categories": None, "other": None, "absent": absent}
+    return column.model_copy(update=change)
+
+
+def _ordered(labels: list[str], kind: Kind) -> tuple[tuple[str, ...], Kind]:
+    """Labels in the order of the numbers or of the known scale they are, else by alphabet."""
+    try:
+        return tuple(sorted(labels, key=float)), kind
+    except ValueError:
+        pass
+    scale = scale_order(labels) if kind is Kind.ORDERED else None
+    if scale is not None:
+        return tuple(scale), kind
+    return tuple(sorted(labels)), Kind.CATEGORY if kind is Kind.ORDERED else kind
+
+
+def settled_rule(
+    rule: Determines | Combinations, keys: Keys, counts: Counts, levels: Levels
+) -> Determines | Combinations:
+    """The rule with the mapping or the combinations that enough records hold.
+
+    `keys` are every combination that occurs, labels in the order of the rule's columns.
+    """
+    passed = [i for i in range(len(keys)) if counts[i] > levels.label]
+    if isinstance(rule, Combinations):
+        allowed = tuple(sorted(keys[i] for i in passed))
+        return rule.model_copy(update={"allowed": allowed, "learned": True})
+    ascending = sorted(passed, key=lambda i: counts[i])
+    mapping = {keys[i][0]: keys[i][1] for i in ascending}  # the largest count comes last
+    return rule.model_copy(update={"mapping": dict(sorted(mapping.items())), "learned": True})
