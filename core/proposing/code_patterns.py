@@ -36,7 +36,7 @@ def code_pattern(name: str, values: Sequence[str] | pd.Series[Any]) -> str | Non
     """The pattern of a column's codes; None where its name or its values are of none.
 
     >>> code_pattern("diagnosis_1", ["E11.9", "I10", "J45.0"]), code_pattern("plz", ["10115"])
-    ("@|#|#|.#", "#|#|###")
+    ('@|#|#|.#', '#|#|###')
     """
     words = set(words_of(name))
     for phrases, patterns in CODES:

@@ -19,7 +19,7 @@ FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them
 TOLERATED = 0.0025  # of the records, that a second look may cut off at either end
 # shares of one column: a label needs more than a range does, which is found between round numbers
 _WEIGHTS = {BOUNDS: 0.5, LISTS: 1.5, FINE: 0.25}
-BESIDE = 0.5  # what counts by year and by step, which need not be as exact, are multiplied by
+BESIDE = 0.7  # what counts by year and by step, which need not be as exact, are multiplied by
 MISSING_DOUBT = 0.01  # chance that missing cells are seen anywhere where there are none
 NEIGHBOUR_DOUBT = 0.01  # chance that bounds reach one cell too far at either end
 _SURE = 2.0  # standard deviations that a second look leaves room for

@@ -20,7 +20,8 @@ OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
 LOOK_AHEAD = 6  # bins that bounds may reach at once: two powers of ten
-SURE = 2.0  # standard deviations of noise that counts by year and by step leave room for
+SURE = 1.5  # standard deviations of noise that counts of empty years leave room for
+MANY = 4.0  # … that all counts by step must exceed to be believed
 EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
 UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
@@ -98,7 +99,7 @@ def learned_step(column: Column, counts: Counts, levels: Levels) -> float:
     classes = counts[1 : step_grid().bins + 1]
     finer = np.cumsum(classes)[:-1]  # numbers that are no multiples, by step
     noise = levels.std[BOUNDS] / BESIDE * np.sqrt(1.0 + np.arange(len(classes)))
-    there = float(classes.sum() - 2.0 * SURE * noise[-1])
+    there = float(classes.sum() - MANY * noise[-1])
     sure = np.flatnonzero(finer + noise[:-1] <= UNEVEN * there)
     return max(column.step, STEPS[int(sure[-1])]) if len(sure) else column.step
 
@@ -108,8 +109,8 @@ def _without_empty_years(
 ) -> tuple[float, float]:
     """The ends of a date's range without years that surely hold next to nothing.
 
-    Their count, with two standard deviations of its noise, is less than `EMPTY` of what as many of
-    the other years hold.
+    Their count, with `SURE` standard deviations of its noise, is less than `EMPTY` of what as many
+    of the other years hold.
     """
     grid = year_grid()
     edges = np.array(grid.edges)
