@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from core.message import Message
 from core.schema.column import DomainColumn, Kind, SchemaError
 from core.schema.date_text import offset_seconds, parse_dates
-from core.schema.labels import is_absent, to_labels, to_numbers
+from core.schema.labels import is_absent, listed_labels, to_numbers
 from core.schema.schema import Domain
 
 NEAR = 1e-9  # relative: decimals differ in their last digit
@@ -56,7 +56,7 @@ class Condition:
         if self.missing:
             return is_absent(cells, self.column)
         if self.labels is not None:
-            return np.asarray(to_labels(cells).isin(self.labels))
+            return np.asarray(listed_labels(cells, self.column).isin(self.labels))
         values = to_numbers(cells, self.column)
         dates = self.column.kind is Kind.DATETIME
         slack = MOMENT if dates else NEAR * np.maximum(np.abs(values), 1.0)

@@ -14,6 +14,7 @@ from core.privacy.discovery.planning import LISTS, Levels, forecasts
 from core.privacy.mechanisms.domain_release import LabelCounts
 from core.proposing.propose import infer_schema
 from core.schema.column import Kind, SchemaColumn
+from core.schema.conditions import parse_conditions
 from core.schema.labels import category_indices, listed_labels
 from core.schema.rules.rules import Determines
 from core.schema.schema import Schema
@@ -138,6 +139,15 @@ def test_made_up_endings_read_as_what_they_stand_for() -> None:
     assert not table["icd"].str.contains("…").any() and not table["icd"].str.contains("OTHER").any()
     assert table["icd"].str.fullmatch(r"[A-Z]\d\d\.\d").all()
     assert set(listed_labels(table["icd"], column)) >= {"E11.9", "E11…", "J…"}
+
+
+def test_rows_of_a_beginning_can_be_asked_for() -> None:
+    _, column, _ = learned()
+    _, states, table = drawn(column)
+    domain = Schema(columns=(column,)).domain()
+    (condition,) = parse_conditions(["icd=E11…"], domain)
+    wanted = states == column.categories.index("E11…")
+    assert wanted.any() and (condition.keeps(table) == wanted).mean() > 0.999
 
 
 def test_numbers_stay_numbers() -> None:
