@@ -20,7 +20,8 @@ class ColumnCoverage:
     """How much of a column a learned domain leaves out.
 
     Attributes:
-      merged: whether these cells become OTHER; else they move to the nearest bound or label.
+      merged: whether these cells become OTHER; else they move to the nearest bound, or get another
+        label where the column is `listed`.
       placeholders: how many made-up labels stand for them instead; 0 for OTHER alone.
       shortened: whether some codes keep only their beginning, and their ending is made up.
       outside: estimated share of the records, in [0, 1]; `error`, half of a 95 % interval.
@@ -30,6 +31,7 @@ class ColumnCoverage:
     merged: bool
     outside: float
     error: float
+    listed: bool = False
     placeholders: int = 0
     shortened: bool = False
 
@@ -55,6 +57,12 @@ class ColumnCoverage:
             return Message(
                 "'{column}': about {share:.1%} (± {error:.1%}) of the records have a value that "
                 "too few people share to be learned. It becomes OTHER.",
+                **known,
+            )
+        if self.listed:
+            return Message(
+                "'{column}': about {share:.1%} (± {error:.1%}) of the records have a value that "
+                "too few people share to be learned. They get another one.",
                 **known,
             )
         return Message(
@@ -153,6 +161,7 @@ def _covered(column: SchemaColumn) -> ColumnCoverage:
         merged=column.other is not None,
         outside=learned.outside,
         error=1.96 * learned.error,
+        listed=column.kind.listed,
         placeholders=learned.placeholders,
         shortened=bool(levels(column)) and any(c.endswith(REST) for c in column.categories or ()),
     )
