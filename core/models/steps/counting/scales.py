@@ -33,6 +33,7 @@ FEWEST_WITH_TAILS = 4  # cells a column has at least where the outermost count a
 TAIL = 1.01  # times its mean density that a cell has at its inner edge to count as a tail
 FLOOR = 1e-6  # of the edge's density that a tail keeps: running sums must tell its cells apart
 EMPTY = 0.125  # of the density beside it, below which a run of fine cells at a bound is empty
+TAPER = 1.5  # between a density that ends at once (1) and one that falls evenly to nothing (2)
 STEEPEST = 1.5  # most that density changes from the middle of a cell to its edge
 CELL_SNR_THRESHOLD = 3.0  # standard deviations that a cell stands above the noise
 SPIKE_SNR_THRESHOLD = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
@@ -269,12 +270,16 @@ def _unseen(counts: Floats, density: float, noise: float) -> int:
 
     The most likely end of a run of cells of less than `EMPTY` of the density further in, or of less
     than noise lets one see: where a density rises at once, that is where most has been lacking of
-    half of it. The last cell is never part of the run.
+    half of it. What is left is long enough for the records: `TAPER` times as long as they would be
+    at the density further in, so that cutting piles up none.
     """
     least = min(0.5 * density, max(EMPTY * density, 0.5 * noise))
-    sums = np.cumsum(counts[:-1] - least)
-    end = int(np.argmin(sums)) + 1 if len(sums) else 0
-    return end if end and sums[end - 1] < 0.0 else 0
+    lacking = np.cumsum(counts[:-1] - least)
+    end = int(np.argmin(lacking)) + 1 if len(lacking) else 0
+    if density <= 0.0 or not end or lacking[end - 1] >= 0.0:
+        return 0
+    needed = max(1, math.ceil(TAPER * max(0.0, float(counts.sum())) / density))
+    return min(end, max(0, len(counts) - needed))
 
 
 def _tail(density: Sequence[float], line: Floats) -> Floats:
