@@ -80,8 +80,10 @@ def coarsest_steps(x: NDArray[np.float64]) -> NDArray[np.float64]:
     NaN where that tells nothing: of zero and codes for "unknown", and where there is no number.
     """
     found = np.zeros(len(x))
-    for step in STEPS:
-        found += np.isclose(snap(x, step), x, rtol=1e-12, atol=0.0)
+    rows = np.flatnonzero(~np.isnan(x) & ~np.isin(x, _ATOMS))
+    for i, step in enumerate(STEPS):  # what is no multiple of one is none of the next
+        rows = rows[np.isclose(snap(x[rows], step), x[rows], rtol=1e-12, atol=0.0)]
+        found[rows] = i + 1
     return np.where(np.isnan(x) | np.isin(x, _ATOMS), np.nan, found)
 
 
