@@ -20,7 +20,7 @@ _BESIDE = frozenset(
     "code,codes,main,primary,secondary,principal,admission,discharge,patient,home,company,sector,"
     "customer,delivery,billing,shipping,haupt,neben,rev,gm,cm,1,2,3,4,5,6,7,8,9,10".split(",")
 )
-_DIAGNOSES = ("@|#|#|.#", "@|#|#|#", "*|##|.#", "*|##|##")  # ICD-10, then ICD-9
+_DIAGNOSES = ("@|#|#|.#", "a|#|#|.#", "@|#|#|#", "*|##|.#", "*|##|##")  # ICD-10, then ICD-9
 CODES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("icd,icd9,icd10,diag,diagnosis,diagnose,dx,hauptdiagnose,nebendiagnose", _DIAGNOSES),
     ("ops", ("#|-##|*", "#|##|*")),  # operations in German hospitals

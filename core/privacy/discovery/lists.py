@@ -62,7 +62,7 @@ def listed(
     share, error = rest_of(inside, levels.std[LISTS], n)
     labels, kind = _ordered(list(own), column.kind)
     # made-up codes for a rest that is none harm nobody, another label that is none does
-    least = error if beginnings else BEYOND_NOISE * error
+    least = (2.0 if beginnings else BEYOND_NOISE) * error
     closed = complete(column) or (bool(labels) and share <= least)
     each = [own[label][0] for label in labels] + ([] if closed else [n - math.fsum(inside)])
     terms = [own[label][1] for label in labels] + ([] if closed else [max(1, len(inside))])

@@ -18,6 +18,7 @@ from core.schema.round_bounds import round_bounds, rung, whole_years
 
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
+USUAL = (1e-3, 1e6)  # magnitudes among which the largest bin is taken where noise hides all
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
 LOOK_AHEAD = 6  # bins that bounds may reach at once: two powers of ten
 SURE = 1.5  # standard deviations of noise that counts of empty years leave room for
@@ -54,8 +55,8 @@ def first_look(
     """Read the noisy counts of a column's grid, and of a date those by year.
 
     Bins above `levels.cell` are found, and from the outermost ones on what `_reach` adds; whatever
-    lies between two found ones is inside. Where noise hides all bins, the largest one is taken, so
-    that no column is lost.
+    lies between two found ones is inside. Where noise hides all bins, the largest one of a usual
+    magnitude is taken, so that no column is lost.
     """
     grid = grid_of(column)
     bins, atom_counts = counts[1 : grid.bins + 1], counts[grid.bins + 2 : -1]
@@ -65,7 +66,9 @@ def first_look(
     ]
     seeds = np.flatnonzero(bins > levels.cell)
     if not len(seeds) and not found:
-        largest = int(np.argmax([*bins, *atom_counts]))
+        usual = np.array([USUAL[0] <= abs(x) <= USUAL[1] for x in grid.edges[:-1]])
+        counted = np.where(usual if grid.atoms else True, bins, -np.inf)
+        largest = int(np.argmax([*counted, *atom_counts]))
         seeds = np.array([largest] if largest < len(bins) else [], dtype=np.int64)
         found = [] if largest < len(bins) else [grid.atoms[largest - len(bins)]]
     around = [*seeds.tolist(), *(_bin_of(grid, atom) for atom in found)]

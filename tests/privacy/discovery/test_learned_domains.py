@@ -140,6 +140,13 @@ def test_a_column_that_noise_hides_keeps_its_place(values):
     assert column.missing == bool(np.isnan(values).all())
 
 
+def test_a_range_that_noise_hides_is_of_a_usual_magnitude():
+    frame = pd.DataFrame({"x": OWN.normal(100.0, 50.0, 30)})
+    for seed in range(20):
+        column = by_name(learn(frame, schema_for(frame), 0.05, seed))["x"]
+        assert 1e-3 <= max(abs(column.low), abs(column.high)) <= 1e8
+
+
 def test_a_list_of_rare_labels_keeps_its_missing_share():
     labels = [None if i % 3 else f"own {i}" for i in range(N)]
     frame = pd.DataFrame({"text": labels}).astype("str")
