@@ -7,7 +7,7 @@ from typing import Any
 
 from core.message import Message, plural, to_say
 from core.schema.column import DomainSource, SchemaColumn
-from core.schema.labels import REST, levels
+from core.schema.labels import beginnings
 from core.schema.schema import Schema
 
 ONE_KEPT = to_say("The only column is in the synthetic table.")
@@ -163,7 +163,7 @@ def _covered(column: SchemaColumn) -> ColumnCoverage:
         error=1.96 * learned.error,
         listed=column.kind.listed,
         placeholders=learned.placeholders,
-        shortened=bool(levels(column)) and any(c.endswith(REST) for c in column.categories or ()),
+        shortened=bool(beginnings(column)),
     )
 
 

@@ -60,26 +60,32 @@ def to_labels(series: Series) -> Series:
     return pd.Series(labels[codes], index=series.index, name=series.name, dtype="str")
 
 
-def levels(column: Column) -> tuple[int, ...]:
+def code_levels(column: Column) -> tuple[int, ...]:
     """Lengths of the beginnings of codes that mean something, ascending; often none.
 
     A list may hold a beginning and `REST`, for all codes that begin so and are not listed.
 
-    >>> levels(Column(name="icd", kind=Kind.CATEGORY, pattern="@|##|.#"))
+    >>> code_levels(Column(name="icd", kind=Kind.CATEGORY, pattern="@|##|.#"))
     (1, 3)
     """
     parts = (column.pattern or "").split("|")[:-1] if column.kind.listed else []
     return tuple(int(length) for length in np.cumsum([len(part) for part in parts]) if length)
 
 
+def beginnings(column: Column) -> tuple[str, ...]:
+    """The labels in a column's list that stand for all codes that begin so and are not listed."""
+    listed = column.categories or () if code_levels(column) else ()
+    return tuple(label for label in listed if label.endswith(REST))
+
+
 def category_indices(cells: Series, column: Column) -> npt.NDArray[np.intp]:
     """Each cell's index in the column's list, intp [n]; -1 for what is not in it.
 
-    That of a code which is not listed is its longest listed beginning's, see `levels`.
+    That of a code which is not listed is its longest listed beginning's, see `code_levels`.
     """
     listed, labels = pd.Index(column.categories or (), dtype="str"), to_labels(cells)
     found = listed.get_indexer(pd.Index(labels))
-    for length in reversed(levels(column)):
+    for length in reversed(code_levels(column)):
         unknown = np.flatnonzero(found < 0)
         found[unknown] = listed.get_indexer(pd.Index(labels.iloc[unknown].str[:length] + REST))
     return found
@@ -91,7 +97,7 @@ def listed_labels(cells: Series, column: Column) -> Series:
     Other labels that are not listed stay as they are.
     """
     labels = to_labels(cells)
-    if levels(column):
+    if code_levels(column):
         found = category_indices(cells, column)
         listed = np.array([*(column.categories or ()), None], dtype=object)[found]
         labels = labels.mask(found >= 0, pd.Series(listed, index=labels.index, dtype="str"))

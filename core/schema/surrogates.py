@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.schema.column import Column, Kind, SchemaError, is_whole
-from core.schema.labels import REST, category_indices, from_labels, levels
+from core.schema.labels import REST, beginnings, category_indices, code_levels, from_labels
 
 SLOTS = {
     "#": string.digits,
@@ -152,9 +152,8 @@ def with_made_up_rest(labels: pd.Series[Any], column: Column) -> pd.Series[Any]:
     `other` stand as many placeholders as were learned, or codes that begin like none in the list.
     """
     learned = getattr(column, "learned", None)
-    coded, others = bool(levels(column)), 0 if learned is None else learned.placeholders
-    beginnings = [label for label in column.categories or () if coded and label.endswith(REST)]
-    many = [*beginnings, *([column.other] if others and column.other else [])]
+    coded, others = bool(code_levels(column)), 0 if learned is None else learned.placeholders
+    many = [*beginnings(column), *([column.other] if others and column.other else [])]
     if not many:
         return labels
     random = np.random.default_rng(_key(column))

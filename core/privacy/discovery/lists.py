@@ -54,7 +54,7 @@ def listed(
     passed = [i for i in range(known, len(keys)) if counts[i] > levels.label]
     if complete(column):
         passed = []
-    passed = sorted(passed, key=lambda i: -counts[i])[: MAX_CATEGORIES // 2 - known]
+    passed = sorted(passed, key=lambda i: -counts[i])[: max(0, MAX_CATEGORIES - 1 - known)]
     found = {keys[i][0]: float(counts[i]) for i in (*range(known), *passed)}
     found = {label: count for label, count in found.items() if label != OTHER}
     own, inside = _with_beginnings(found, beginnings, levels)
@@ -116,9 +116,11 @@ def _with_beginnings(
     own = {label: (count, 1) for label, count in found.items()}
     whole = dict(found)
     for length, keys, counts in sorted(beginnings, key=lambda one: -one[0]):
-        for (start,), count in zip(keys, counts.tolist(), strict=False):
-            if count <= levels.label or len(start) < length:
-                continue
+        counted = zip(counts.tolist(), (start for (start,) in keys), strict=False)
+        passed = [one for one in counted if one[0] > levels.label and len(one[1]) == length]
+        for count, start in sorted(passed, reverse=True):
+            if len(own) >= MAX_CATEGORIES - 1:
+                break
             within = [label for label in whole if label.startswith(start)]
             rest = count - math.fsum(whole[label] for label in within)
             if rest > BEYOND_NOISE * levels.std[LISTS] * math.sqrt(1 + len(within)):

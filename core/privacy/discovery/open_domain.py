@@ -20,7 +20,7 @@ from core.schema.column import (
     SchemaError,
     is_open,
 )
-from core.schema.labels import levels
+from core.schema.labels import code_levels
 from core.schema.rules.rules import AnyRule, Combinations, Determines
 from core.schema.schema import Schema
 
@@ -58,7 +58,7 @@ class OpenDomain:
     @property
     def beginnings(self) -> tuple[tuple[SchemaColumn, int], ...]:
         """Listed columns of codes, once with each length of a beginning that is counted too."""
-        return tuple((column, length) for column in self.listed for length in levels(column))
+        return tuple((column, length) for column in self.listed for length in code_levels(column))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -63,9 +63,9 @@ def read_raw(rows: pd.DataFrame, wanted: OpenDomain) -> tuple[RawRows, tuple[Key
     counted whether cells are there, then rules; of each the keys that are known without rows, then
     all others in the order they occur.
     """
-    numeric = (*wanted.numeric, *wanted.dated)
-    numbers = [to_numbers(rows[column.name], column) for column in numeric]
-    numbers += [coarsest_steps(to_numbers(rows[one.name], one)) for one in wanted.stepped]
+    values = {column.name: to_numbers(rows[column.name], column) for column in wanted.numeric}
+    numbers = [*values.values(), *(values[column.name] for column in wanted.dated)]
+    numbers += [coarsest_steps(values[column.name]) for column in wanted.stepped]
     lists = [
         _key_indices([rows[column.name]], tuple((label,) for label in known_labels(column)))
         for column in wanted.listed

@@ -23,7 +23,7 @@ from core.schema.column import (
     Provenance,
     origin_words,
 )
-from core.schema.labels import REST, levels
+from core.schema.labels import REST, beginnings
 from core.schema.person import Person
 from core.schema.rounding_up import round_up
 from core.schema.rules.rules import Combinations, Determines
@@ -115,7 +115,7 @@ def _values(column: Column) -> Iterator[Message]:
     if column.kind.listed:
         labels = column.categories or ()
         yield Message(", one of {n}: {categories}", n=len(labels), categories=", ".join(labels))
-        if levels(column) and any(label.endswith(REST) for label in labels):
+        if beginnings(column):
             yield Message(" (after {rest} the ending of a code is made up)", rest=REST)
         if column.other:
             yield Message(" ({other} stands for all others)", other=column.other)

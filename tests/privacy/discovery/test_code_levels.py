@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from core.encoding.codec import Codec
+from core.privacy.discovery import lists
 from core.privacy.discovery.open_domain import open_domain
 from core.privacy.discovery.planning import LISTS, Levels, forecasts
 from core.privacy.mechanisms.domain_release import LabelCounts
@@ -96,6 +97,11 @@ def test_the_level_that_noise_allows_is_kept() -> None:
         at = column.categories.index(label)
         assert counts[at] == pytest.approx(there[at], abs=400)
     assert column.learned.outside == pytest.approx((code < 0).mean(), abs=0.06)
+
+
+def test_a_list_has_room_for_its_commonest_codes(monkeypatch) -> None:
+    monkeypatch.setattr(lists, "MAX_CATEGORIES", 4)
+    assert learned()[1].categories == ("E11.9", "E11…", "J…", "OTHER")
 
 
 def test_labels_that_look_like_beginnings_break_nothing() -> None:
