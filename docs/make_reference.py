@@ -184,7 +184,9 @@ def options(
         if not action.option_strings:
             form = "|".join(action.choices or (action.dest,))
         else:
-            values = "|".join(action.choices or ()) or action.metavar or action.dest.upper()
+            values = (
+                "|".join(map(str, action.choices or ())) or action.metavar or action.dest.upper()
+            )
             form = f"{action.option_strings[-1]}{'' if action.nargs == 0 else f' {values}'}"
         if not action.required:
             form = f"[{form}]"

@@ -198,6 +198,18 @@ def _review_options(command: argparse.ArgumentParser) -> None:
         choices=("inside", "outside"),
         help="outside: figures of the synthetic table alone, in the schema's bins",
     )
+    command.add_argument(
+        "--group",
+        metavar="COLUMN",
+        help="compare columns within its values for NIST's k-marginal score",
+    )
+    command.add_argument(
+        "--columns-at-a-time",
+        type=int,
+        default=2,
+        choices=(1, 2, 3, 4),
+        help="for NIST's k-marginal score; 2 when left out",
+    )
     command.add_argument("--out", type=Path, required=True, help="a .html file")
 
 

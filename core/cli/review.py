@@ -55,7 +55,16 @@ def review(options: argparse.Namespace) -> int:
     if options.view == "outside":
         report = outside_report(synthetic, schema)
     else:
-        report = build_report(real, synthetic, schema, test=test, on_progress=on_progress)
+        if options.group not in (None, *schema.names):
+            raise RefusedError(f"--group {options.group} is no column of the table")
+        report = build_report(
+            real,
+            synthetic,
+            schema,
+            test=test,
+            on_progress=on_progress,
+            grouping=(options.group, options.columns_at_a_time),
+        )
     title = options.synthetic.name
     if options.view == "inside":
         title += f" against {options.real.name}"
@@ -87,4 +96,4 @@ def _require_declaration(*, declared: bool) -> None:
 
 def _score_line(score: Score) -> str:
     value = "not measured" if score.value is None else f"{score.value:.4g} {score.unit}".rstrip()
-    return f"{score.title}: {value} ({score.goal} is closer)"
+    return f"{score.title}: {value} ({score.goal} is closer) {score.note}".rstrip()

@@ -309,9 +309,16 @@ def test_review_writes_one_file_that_needs_no_network(
     found = last_line(capsys.readouterr().out)["report"]
     assert found["view"] == "outside" and found["columns"]["age"]["real"] == []  # type: ignore[index]
     assert "MAY BE SHOWN OUTSIDE" in out.read_text(encoding="utf-8")
-    assert main([*command, "--keep-out", "0.2", "--json"]) == 0
-    found = last_line(capsys.readouterr().out)["report"]
+    grouped = ["--keep-out", "0.2", "--group", "sex", "--columns-at-a-time", "1"]
+    assert main([*command, *grouped, "--json"]) == 0
+    spoken = capsys.readouterr().out
+    found = last_line(spoken)["report"]
     assert found["rows_real"] == 160 and found["attacks"]  # type: ignore[index]
+    first = found["yardsticks"][0]  # type: ignore[index]
+    assert (first["group"], first["columns_at_a_time"]) == ("sex", 1)
+    assert f"sex: {first['groups'][0][0]}." in spoken
+    assert main([*command, "--group", "nobody"]) == 2
+    assert "--group nobody is no column" in capsys.readouterr().err
     assert main([*command, "--keep-out", "0.7"]) == 2
     assert "--keep-out must lie in 0 to 0.5" in capsys.readouterr().err
     kept = ["--keep-out", "0.25", "--model", "pearl", "--epsilon", "1"]

@@ -22,6 +22,9 @@ KEYS = {
     "tvd_2way",
     "tvd_3way",
     "nist",
+    "k_marginal",
+    "real_subsample",
+    "worst_group",
     "range_error",
     "association_gap",
     "pca_3way",
@@ -202,7 +205,12 @@ def test_no_target_no_utility(schema, tables):
     bare = schema.model_copy(update={"target": None})
     report = build_report(tables["real"].head(60), tables["fresh"].head(60), bare)
     assert report.utility is None and report.target is None
-    assert {score.key for score in report.scores} == KEYS - {"tstr_auroc", "tstr_auprc", "tstr_ten"}
+    assert {score.key for score in report.scores} == KEYS - {
+        "tstr_auroc",
+        "tstr_auprc",
+        "tstr_ten",
+        "worst_group",
+    }
 
 
 def test_a_numeric_target(schema, tables):

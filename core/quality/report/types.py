@@ -243,6 +243,26 @@ class BrokenRule(_Value):
     rows: int
 
 
+class Yardstick(_Value):
+    """NIST's k-marginal score beside real subsamples; see `core.quality.metrics.yardstick`.
+
+    Attributes:
+      group: the column within whose values columns are compared; None for all rows together.
+      score, real: of the synthetic table, and of as many rows drawn from the real one, in points.
+      scale: shares of the real rows, ascending, and the score of a random part of that size.
+      as_close_as: the share whose part has the same score.
+      groups: names and scores, the lowest first.
+    """
+
+    group: str | None
+    columns_at_a_time: int
+    score: float
+    real: float
+    scale: list[tuple[float, float]]
+    as_close_as: float
+    groups: list[tuple[str, float]] = []
+
+
 class SignificantSet(_Value):
     """Columns that went together in a private scan; `core.models.events.Interaction`, as stored."""
 
@@ -279,4 +299,5 @@ class Report(_Value):
     associations: AssociationTable | None = None
     broken_rules: list[BrokenRule] = Field(default_factory=list)
     significant_sets: list[SignificantSet] = Field(default_factory=list)  # of the fit
+    yardsticks: list[Yardstick] = Field(default_factory=list)
     notes: list[Text] = Field(default_factory=list)
