@@ -219,7 +219,7 @@ def groupings(tables: Comparison, columns: Mapping[str, Coded]) -> list[str | No
     few = [name for name in columns if 2 <= len(np.unique(values[name])) <= MOST_GROUPS]
     wanted = tables.grouping[0] or (tables.target if tables.target in few else None)
     sets = min(math.comb(len(columns), 2), MOST_SETS)
-    room = SET_WORK // (tables.real.n * sets)  # as many more as take some seconds
+    room = SET_WORK // max(1, tables.real.n * sets)  # as many more as take some seconds
     more = [name for name in few if name != wanted][: min(room, MOST_GROUPINGS)]
     every = dict.fromkeys([wanted, None, *more])
     return [name for name in every if name is None or (name in columns and len(columns) > 1)]
