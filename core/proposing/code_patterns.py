@@ -1,4 +1,4 @@
-"""Patterns of codes whose beginnings mean something: by a column's name, where its cells fit.
+"""Codes: patterns whose beginnings mean something, and numbers that are no quantities.
 
 A bar ends a part that means something by itself, see `Column.pattern`. Which classification it is
 says the name alone; how it is written, with or without a dot, nine in ten values.
@@ -10,11 +10,22 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from core.proposing.public_reference import words_of
+from core.proposing.rare import FEW_ROWS
+from core.reading.tally import Tally
+from core.schema.column import Column, is_whole
 from core.schema.surrogates import SLOTS
 
+REPEATS = 4  # how often each is seen on average before few numbers are taken as steps
+MOST_CODES, MOST_APART = 20, 64  # numbers that are listed beside a word, or where far apart
+OFTEN = 200  # … each seen so often, on average beside a word: a run learns no label of fewer
+EMPTY = 8  # values of the grid for each that occurs, where numbers lie far apart
+CLEARLY = 10  # how many times as common both sides are of a rare number between common ones
+ROUNDED = 0.3  # of amounts are multiples of fifty steps, of codes fewer
 FITTING = 0.9  # share of the values that begin as the pattern does
 _BESIDE = frozenset(
     "code,codes,main,primary,secondary,principal,admission,discharge,patient,home,company,sector,"
@@ -57,3 +68,41 @@ def _regex(pattern: str) -> str:
 
 def _letters(part: str) -> str:
     return "".join(f"[{re.escape(SLOTS[x])}]" if x in SLOTS else re.escape(x) for x in part)
+
+
+def few_and_far(numbers: Tally, step: float) -> bool:
+    """Whether there are few numbers for so many rows, far apart on the grid of their step."""
+    often = numbers.rows.min() >= OFTEN
+    return bool(often and numbers.distinct <= MOST_APART and _far_apart(numbers, step))
+
+
+def _far_apart(numbers: Tally, step: float) -> bool:
+    ends = numbers.values.to_numpy(np.float64)[[0, -1]]
+    return bool(ends[1] - ends[0] >= EMPTY * step * numbers.distinct)
+
+
+def rare_between(counts: NDArray[np.int64]) -> bool:
+    """Whether a number of few rows lies between common ones: a count thins out, codes do not.
+
+    >>> rare_between(np.array([900, 500, 2, 97])), rare_between(np.array([900, 500, 97, 2]))
+    (True, False)
+    """
+    before, after = np.maximum.accumulate(counts), np.maximum.accumulate(counts[::-1])[::-1]
+    return bool(((np.minimum(before, after) >= CLEARLY * counts) & (counts < FEW_ROWS)).any())
+
+
+def are_codes(numbers: Tally, column: Column) -> bool:
+    """Whether ascending numbers beside a word such as N are codes: few, or long and far apart.
+
+    Long ones have three digits or more, all nearly as many. So have amounts seldom, and many of
+    these are round.
+    """
+    x, rows = numbers.values.to_numpy(np.float64), numbers.weights
+    if not is_whole(column.dtype) or x[0] < 0 or numbers.known < REPEATS * numbers.distinct:
+        return False
+    if numbers.distinct <= MOST_CODES and numbers.known >= OFTEN * numbers.distinct:
+        return True
+    step = float(np.gcd.reduce(x.astype(np.int64)))
+    round_ones = rows[x % (50 * step) == 0].sum() / numbers.known
+    alike = x[0] >= max(100.0, x[-1] / 100.0) and round_ones < ROUNDED
+    return alike and _far_apart(numbers, step)

@@ -3,8 +3,7 @@
 Bounds and category lists are read from the rows, so the schema is only *proposed*: the steward, who
 may see the rows, attests that they are public or changes them; until then no model uses them. A
 proposal never names one row's value where it can help it: bounds are rounded outward, spikes are
-zero, a bound or a usual code for "unknown", and values that fewer than ten rows hold are merged
-into "OTHER".
+values of many rows, and those that fewer than ten rows hold are merged into "OTHER" or left out.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from core.message import Message, joined, plural, to_say
-from core.proposing.code_patterns import code_pattern
+from core.message import Message, plural, to_say
+from core.proposing.code_patterns import REPEATS, code_pattern, few_and_far, rare_between
 from core.proposing.date_formats import DateGuess, date_form, guess_date_format
 from core.proposing.rare import FEW_ROWS, MANY_MERGED, ONE_MERGED, OTHER, common_labels, noted
-from core.proposing.sentinels import SENTINELS, code_note, sentinel_note, without_code
+from core.proposing.sentinels import code_note, sentinel_note, without_code
 from core.reading.tally import Tally, quantile
 from core.schema.column import BOOLEAN_PAIRS, MAX_CATEGORIES, Kind, SchemaColumn
 from core.schema.form import Form
@@ -33,7 +32,6 @@ Series: TypeAlias = "pd.Series[Any]"
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
 FEW_NUMBERS = 12  # so many distinct numbers, each seen several times, are steps of a scale
-REPEATS = 4  # how often each is seen on average before they are taken as steps
 UNIQUE_SHARE = 0.5  # text with more distinct values than this share of rows names single records
 UNIQUE_ROWS = 20  # ... but a handful of rows proves nothing
 LONG_TEXT = 40  # characters; longer on average is prose
@@ -85,18 +83,18 @@ LOOKS_LIKE_TEXT = to_say(
 EMPTY = to_say("Every value is missing.")
 ALWAYS_ONE = to_say("Always the same value.")
 MANY_LABELS = to_say("{n:,} different values; rare ones are learned poorly.")
-ATOM = to_say(
-    "Often exactly {values}. To keep that peak, list the value under “spikes” in a schema file, if "
-    "it may be public."
+STEPS = (
+    "Few different numbers, so they were taken as steps of a scale. The synthetic table has no "
+    "others."
 )
-STEPS = "Few different numbers, so they were taken as steps of a scale."
 ORDERED = "Taken as ordered; check the order."
 CODED = "Codes with levels: of a code that few records hold, a run learns the beginning."
 MOSTLY_RARE = (
     "Most rows hold values that fewer than ten rows share. If they are categories after all, "
     "change the kind."
 )
-RANGE_LABEL = re.compile(r"^\D{0,3}(\d+(?:\.\d+)?)\s*(?:-|–|to|\+|<|>|$)")
+PLAIN_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+RANGE_LABEL = re.compile(r"^\W{0,3}(\d+(?:\.\d+)?)\s*(?:-|–|to|\+|<|>|$)")
 
 
 def infer_tally(tally: Tally, name: str, form: Form | None = None) -> SchemaColumn:
@@ -175,27 +173,30 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         if pattern is not None and numbers.distinct <= MAX_CATEGORIES:
             return _coded_list(base, tally, pattern)
     few = len(distinct) <= FEW_NUMBERS and numbers.known >= REPEATS * len(distinct)
-    if few and counts.min() >= FEW_ROWS:  # else a list would name what single rows hold
+    if few or few_and_far(numbers, step):
         labels = to_labels(tally.values)
-        ordered = labels.iloc[np.argsort(labels.astype(float).to_numpy())]
-        return _listed(base, Kind.ORDERED, list(ordered), STEPS)
+        ordered = list(labels.iloc[np.argsort(labels.astype(float).to_numpy())])
+        common = [label for label in ordered if label in (common_labels(tally.labels()) or ())]
+        if common == ordered and len(common) > 2:  # 1 and 2 are seldom less and more
+            return _listed(base, Kind.ORDERED, ordered, STEPS)
+        if common == ordered or rare_between(counts):  # a list never names what single rows hold
+            return _listed(base, Kind.CATEGORY, common)
     code, distinct, counts = without_code(distinct, counts)
     if code:
         numbers = numbers.where(numbers.values.to_numpy() >= distinct[0])
     low, high = round_bounds(float(distinct[0]), float(distinct[-1]), step=step, dtype=base.dtype)
-    atoms = _spikes(numbers, step)
-    public = {0.0, low, high, *map(float, SENTINELS)}
-    spikes = tuple(spike for spike in atoms if spike in public)
-    atom_note = _atom_note([atom for atom in atoms if atom not in public])
+    spikes = _spikes(numbers, step)
+    low = float(distinct[0]) if distinct[0] in spikes else low  # where values are cut off
+    high = float(distinct[-1]) if distinct[-1] in spikes else high
     return base.model_copy(
         update={
             "kind": Kind.INTEGER if integer else Kind.NUMBER,
             "low": low,
             "high": high,
             "step": step,
-            "scale": "log" if _heavy(numbers, atoms) else "linear",
+            "scale": "log" if _heavy(numbers, spikes) else "linear",
             "spikes": spikes,
-            "note": noted(code_note(code), sentinel_note(distinct, counts), atom_note),
+            "note": noted(code_note(code), sentinel_note(distinct, counts)),
             "form": Form(codes=(code,)) if code else None,
         }
     )
@@ -258,16 +259,6 @@ def _heavy(numbers: Tally, spikes: tuple[float, ...]) -> bool:
     return bool(upper > TAIL_RATIO * lower or high - q50 > REACH_RATIO * upper)
 
 
-def _atom_note(atoms: list[float]) -> str:
-    """What to do about frequent values that are not proposed, because they are no round ones."""
-    if not atoms:
-        return ""
-    return Message(
-        ATOM,
-        values=joined((Message("{atom:.15g}", atom=atom) for atom in atoms), ", "),
-    )
-
-
 def _dates(
     values: Series, base: SchemaColumn, guess: DateGuess, step: float | None = None
 ) -> SchemaColumn:
@@ -305,7 +296,7 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     if long and distinct > MANY_CATEGORIES and common_labels(counts) is None:
         text = _identifier(base, Kind.TEXT, distinct, n)
         return text.model_copy(update={"note": noted(text.note, MOSTLY_RARE)})
-    note = guess.note if guess is not None else _number_note(labels)
+    note = guess.note if guess is not None else ""
     if distinct > MANY_CATEGORIES:
         poor = Message(MANY_LABELS, n=distinct)
         note = noted(note, poor)
@@ -322,7 +313,7 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         codes = sample.str.fullmatch(r"[A-Za-z]{0,3}[-_]?\d+").mean() > 0.9  # such as P0117
         text = _identifier(base, Kind.IDENTIFIER if codes else Kind.TEXT, distinct, n)
         return text.model_copy(update={"note": noted(text.note, MOSTLY_RARE, note)})
-    return _categories(base, sorted(labels), common, note)
+    return _categories(base, sorted(labels, key=numbers_first), common, note)
 
 
 def _coded_list(base: SchemaColumn, tally: Tally, pattern: str) -> SchemaColumn:
@@ -339,16 +330,18 @@ def _categories(
     if common is None or len(common) == len(labels):
         return _listed(base, Kind.CATEGORY, labels, note)
     merged = plural(len(labels) - len(common), ONE_MERGED, MANY_MERGED, label=OTHER)
-    named = [*sorted(set(common) - {OTHER}), OTHER]
+    named = [*sorted(set(common) - {OTHER}, key=numbers_first), OTHER]
     column = _listed(base, Kind.CATEGORY, named, noted(note, merged))
     return column.model_copy(update={"other": OTHER})
 
 
-def _number_note(labels: Series) -> str:
-    share = pd.to_numeric(labels, errors="coerce").notna().mean()
-    if 0.5 < share < 1:
-        return Message("Mostly numbers, but some values are not, so it was taken as categories.")
-    return ""
+def numbers_first(label: str) -> tuple[float, str]:
+    """A key that sorts labels which are numbers as these, and all others by alphabet after them.
+
+    >>> sorted(["N", "10", "9"], key=numbers_first)
+    ['9', '10', 'N']
+    """
+    return float(label) if PLAIN_NUMBER.fullmatch(label) else float("inf"), label
 
 
 def scale_order(labels: list[str]) -> list[str] | None:

@@ -17,10 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.message import Message, to_say
+from core.proposing.code_patterns import are_codes
 from core.proposing.kinds import infer_tally
 from core.proposing.profile import PREVIEW_ROWS, ColumnProfile, Picture, Profile, preview
-from core.proposing.proposed_form import written_columns
+from core.proposing.proposed_form import code_word, written_columns
 from core.proposing.rare import noted
+from core.proposing.sentinels import code_note
 from core.reading.cells import cells_counted
 from core.reading.native_cells import MICROSECOND, native_values
 from core.reading.raw_cells import is_written, raw_frame
@@ -111,7 +113,8 @@ def propose(
             doubts += more
     for name, tally in tallies.items():
         columns[name], unreadable = _proposed(tally, reading[name], counts.scales.get(name))
-        columns[name] = _with_hint(tally, columns[name])
+        if not code_word(reading[name].form):  # or that was weighed already
+            columns[name] = _with_hint(tally, columns[name])
         if unreadable:
             doubts.append(_unreadable_doubt(name, tally, unreadable))
     extents = _extents(tallies, columns.values(), reread)
@@ -183,11 +186,16 @@ def _proposed(
         ordered = pd.Categorical(typed.values, categories=scale, ordered=True)
         typed = replace(typed, values=pd.Series(ordered))
     column = infer_tally(typed, reading.name, reading.form)
-    words = typed.dtype == "str" or unreadable  # codes or infinities among the numbers
-    if tally.written and reading.kind is Kind.NUMBER and words and not column.kind.numeric:
-        gaps = (reading.form or Form()).model_dump(include={"absent", "codes"})
-        change = {"kind": Kind.TEXT, "dtype": "str", "form": Form(**gaps)}
+    form, word = reading.form or Form(), code_word(reading.form)
+    labels = not column.kind.numeric or (word and are_codes(typed.numbers(column), column))
+    words = typed.dtype == "str" or unreadable or word  # codes or infinities among the numbers
+    if tally.written and reading.kind.numeric and words and labels:
+        usual = [one for one in (form.absent, *form.codes) if one != word] or [""]
+        form = Form(absent=usual[0], codes=tuple(usual[1:]))
+        change = {"kind": Kind.TEXT, "dtype": "str", "form": form if form != Form() else None}
         return _proposed(tally, reading.model_copy(update=change))  # labels as they are written
+    if word:
+        column = column.model_copy(update={"note": noted(code_note(word), column.note)})
     if reading.categories and column.kind.surrogate:  # words such as NA that are values
         form = column.form or Form()
         form = form.model_copy(update={"codes": (*form.codes, *reading.categories)})

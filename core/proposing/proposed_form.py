@@ -35,6 +35,13 @@ DOT_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"  # 1.234 where a comma is the d
 GROUPED_OR_PLAIN = rf"^[+-]?[1-9]\d{{0,2}}(,\d{{3}})+(\.\d+)?$|{FLOAT}"
 LONG = r"^[+-]?[0.]*[1-9](\.?\d){17,}([eE][+-]?\d+)?$"  # more digits than a float gives back
 NOT_ZERO = r"^[^eE]*[1-9]"
+# beside single letters and signs, without spaces; who knows no row could name them
+USUAL_WORDS = frozenset(
+    "niu,nil,nd,nr,dk,ref,unk,n.a.,--,---,unknown,missing,blank,refused,inapplicable,noanswer,"
+    "notapplicable,notavailable,notknown,notstated,don'tknow,k.a.,entfällt,unbekannt,fehlt,"
+    "keineangabe,weißnicht,trifftnichtzu,nichtzutreffend".split(",")
+).union(MISSING_MARKERS)
+CODE_WORD = re.compile(r"-+|\.+|\*+|[^\W\d][^\d\r\n\t\0]{0,31}")  # for "not applicable"
 NAME_MARKERS = ("Na", "Nan", "Null")  # people's names in this spelling; no program writes it so
 SPACES = " \u00a0\u202f"
 AFFIXED = re.compile(
@@ -87,6 +94,18 @@ class _Text:
     def without(self, pattern: str, other: str = "") -> _Text:
         return replace(self, values=pc.replace_substring_regex(self.values, pattern, other))
 
+    def without_word(self) -> _Text:
+        """Without the one word of ten rows or more among cells with digits, which is then a gap."""
+        digits = pc.match_substring_regex(self.values, r"\d")
+        found, words = np.asarray(digits), self.values.filter(pc.invert(digits)).to_pylist()
+        if len(words) != 1 or not found.any() or not CODE_WORD.fullmatch(words[0]):
+            return self
+        rows = int(self.rows[~found][0])
+        if rows < FEW_ROWS or self.any(INFINITE):
+            return self
+        gaps = {**self.gaps, words[0]: rows}
+        return replace(self, values=self.values.filter(digits), rows=self.rows[found], gaps=gaps)
+
 
 def _values_after_all(text: pa.Array, others: pa.Array) -> pa.Array:
     """Which markers are values: Namibia among two-letter codes, Ms Null among names; bool [k]."""
@@ -102,10 +121,13 @@ def written_columns(tallies: Mapping[str, Tally]) -> tuple[dict[str, SchemaColum
     """How to read columns of text, and what was decided in doubt, a sentence each.
 
     Where a column says in several ways that a value is absent, the commonest is its form's
-    `absent`, and the others (of ten rows or more) its codes. The columns have no domain.
+    `absent`, and the others (of ten rows or more) its codes. A word among numbers counts as one.
+    The columns have no domain.
     """
     texts = {name: _Text.of(tally) for name, tally in tallies.items()}
-    plain = {name: _without_groups(*_without_units(text)) for name, text in texts.items()}
+    plain = {
+        name: _without_groups(*_without_units(text.without_word())) for name, text in texts.items()
+    }
     decimal, doubts = _decimal_mark({name: text for name, (text, _) in plain.items()})
     doubts += _marker_doubts({name: text.gaps for name, text in texts.items()})
     columns = {}
@@ -121,14 +143,14 @@ def _written_column(
     """One column as it is to be read; `plain` is its text without what `form` puts back."""
     own = form.decimal if form.thousands else decimal
     dtype, doubts = _dtype(plain, name, own)
-    if dtype == "str" and form != Form():
+    if dtype in ("str", "bool") and plain is not text:
         dtype, doubts = _dtype(text, name, decimal)
         plain, form = text, Form()
     number = dtype in ("int64", "float64")
     form = _number_form(plain, form, own, fractions=dtype == "float64") if number else Form()
     kinds = {"str": Kind.TEXT, "bool": Kind.BOOLEAN, "datetime64[us]": Kind.DATETIME}
     kind = kinds.get(dtype, Kind.NUMBER)
-    form = _with_gaps(form, text.gaps)
+    form = _with_gaps(form, plain.gaps)
     column = SchemaColumn(name=name, kind=kind, dtype=dtype, form=form if form != Form() else None)
     if text.kept:  # declared as values, they are no gaps
         column = column.model_copy(update={"kind": Kind.CATEGORY, "categories": text.kept})
@@ -139,10 +161,19 @@ def _with_gaps(form: Form, gaps: Mapping[str, int]) -> Form:
     spelled = sorted(gaps, key=lambda word: (-gaps[word], word))
     if not spelled:
         return form
+    usual = len(spelled[0]) < 2 or spelled[0].lower().replace(" ", "") in USUAL_WORDS
+    spelled = spelled if usual else ["", *filter(None, spelled)]  # a code, which runs do not learn
     absent, codes = spelled[0], [w for w in spelled[1:] if w and gaps[w] >= FEW_ROWS]
     if "" in spelled[1:] and gaps[""] >= FEW_ROWS:  # an empty cell is no code
         absent, codes = "", [absent, *codes]
     return form.model_copy(update={"absent": absent, "codes": tuple(codes[:MOST_CODES])})
+
+
+def code_word(form: Form | None) -> str:
+    """The word among numbers that says there is none, where it is not a usual one; else ""."""
+    words = () if form is None else (form.absent, *form.codes)
+    own = (word for word in words if word.lower() not in MISSING_MARKERS)
+    return next((word for word in own if CODE_WORD.fullmatch(word)), "")
 
 
 def _without_units(text: _Text) -> tuple[_Text, Form]:

@@ -14,7 +14,7 @@ from core.proposing.profile import ColumnProfile
 from core.schema.column import Kind, SchemaColumn
 
 INFORMATION = (
-    *(kinds.EMPTY, kinds.ALWAYS_ONE, kinds.MANY_LABELS, kinds.ATOM, kinds.CODED),
+    *(kinds.EMPTY, kinds.ALWAYS_ONE, kinds.MANY_LABELS, kinds.CODED),
     *rare.MERGED,
 )
 GUESSED = (kinds.LOOKS_LIKE_KEY, kinds.LOOKS_LIKE_TEXT)

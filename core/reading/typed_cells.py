@@ -7,6 +7,7 @@ of them text there; labels and numbers of a cell, and so its codes, never do.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from itertools import product
@@ -47,6 +48,7 @@ _SPELLINGS = frozenset(
     for letters in product(*({letter, letter.upper()} for letter in marker))
 )
 _TEXT = pa.large_string()
+_WHOLE = re.compile(r"^(-?[0-9]+)(\.0+)?$")
 _NUMBERS = (Kind.NUMBER, Kind.INTEGER)
 _PROBE = 2_048  # cells looked at to tell whether most differ, so that each may as well be read
 
@@ -158,6 +160,8 @@ def _from_digits(raw: pa.Array, column: Column, *, written: bool) -> Series | No
 
 def _from_text(text: pa.Array, column: Column, *, written: bool) -> Series:
     text, form, dtype = _present(text, column, written=written), column.form or Form(), column.dtype
+    if column.kind.listed:
+        text = _as_listed(text, column)
     own = np.array(pc.is_in(text, value_set=pa.array(_own(column), _TEXT)))
     if column.kind in _NUMBERS:
         plain = plain_numbers(text, form)
@@ -179,12 +183,11 @@ def _from_text(text: pa.Array, column: Column, *, written: bool) -> Series:
     elif _holds_numbers(dtype):
         values = exact_as(plain_numbers(text, form), dtype)
     else:
-        return text_series(text if written else _as_listed(text, own, column))
+        return text_series(text)
     stays = values.isna().to_numpy() & np.asarray(pc.is_valid(text))
-    if written:  # labels are declared as they are written; values of a type have one spelling
-        listed = np.flatnonzero(own & ~stays)
-        labels = to_labels(values.iloc[listed]).to_numpy(dtype=object)
-        stays[listed] = labels != text.take(pa.array(listed)).to_numpy(zero_copy_only=False)
+    listed = np.flatnonzero(own & ~stays)  # labels are kept as they are declared
+    labels = to_labels(values.iloc[listed]).to_numpy(dtype=object)
+    stays[listed] = labels != text.take(pa.array(listed)).to_numpy(zero_copy_only=False)
     return _with_text(values, text, stays)
 
 
@@ -196,7 +199,7 @@ def _from_values(values: Series, column: Column) -> Series:
     elif pd.api.types.is_datetime64_any_dtype(values.dtype):
         if dtype.startswith("datetime64"):
             return stamps_as(values, dtype)
-    elif str(values.dtype).lower() == dtype.lower():
+    elif str(values.dtype).lower() == dtype.lower() and not _spelled_otherwise(column):
         return values
     labels = to_labels(values)
     if pd.api.types.is_float_dtype(values.dtype):
@@ -204,14 +207,21 @@ def _from_values(values: Series, column: Column) -> Series:
     return typed_column(pa.array(labels, _TEXT, from_pandas=True), column, written=False)
 
 
-def _as_listed(text: pa.Array, own: Mask, column: Column) -> pa.Array:
-    """Whole numbers of a source with types as the labels that they are declared as: 1 as 1.0."""
-    labels = [label for label in _own(column) if label.endswith(".0")]
+def _as_listed(text: pa.Array, column: Column) -> pa.Array:
+    """Whole numbers as the labels that they are declared as: 1 as 1.0, and 1.0 as 1."""
+    labels = [label for label in _own(column) if _WHOLE.fullmatch(label)]
     if not labels:
         return text
-    dotted = pc.binary_join_element_wise(text, pa.scalar(".0", _TEXT), pa.scalar("", _TEXT))
-    fractions = pc.is_in(dotted, value_set=pa.array(labels, _TEXT))
-    return pc.if_else(pc.and_not(fractions, pa.array(own)), dotted, text)
+    plain = pa.array([_WHOLE.sub(r"\1", label) for label in labels], _TEXT)
+    cells = pc.replace_substring_regex(text, _WHOLE.pattern, r"\1")
+    same = pc.index_in(pc.if_else(pc.is_in(text, pa.array(_own(column), _TEXT)), "", cells), plain)
+    return pc.coalesce(pa.array(labels, _TEXT).take(same), text)
+
+
+def _spelled_otherwise(column: Column) -> bool:
+    """Whether labels of a list are whole numbers as the column's dtype does not spell them."""
+    labels = [label for label in _own(column) if _WHOLE.fullmatch(label)]
+    return any(label.endswith(".0") is is_whole(column.dtype) for label in labels)
 
 
 def _in_format(text: pa.Array, own: Mask, column: Column) -> pa.Array:

@@ -204,7 +204,7 @@ def test_only_a_lonely_negative_code_of_many_rows_is_proposed() -> None:
 def test_editing_codes_proposes_new_bounds() -> None:
     series = pd.Series([*range(18, 90), *[999] * 12] * 2, name="age")
     schema = Schema(columns=(infer_tally(Tally.of(series), "age"),))
-    assert schema["age"].high == 1000.0
+    assert schema["age"].high == 999.0
     grid = grid_of(schema)
     grid.loc[0, ["absent", "codes"]] = ["n.a.", "999, 888"]
     column = schema_of(grid, schema)["age"]

@@ -13,7 +13,7 @@ from core.privacy.discovery.open_domain import known_labels
 from core.privacy.discovery.planning import LISTS, Levels, complete
 from core.privacy.discovery.ranges import Counts, marked_learned, rest_of
 from core.privacy.discovery.raw_rows import Keys
-from core.proposing.kinds import scale_order
+from core.proposing.kinds import numbers_first, scale_order
 from core.proposing.rare import OTHER
 from core.schema.column import MAX_CATEGORIES, Kind, Learned, SchemaColumn
 from core.schema.labels import REST
@@ -153,7 +153,7 @@ def _ordered(labels: list[str], kind: Kind) -> tuple[tuple[str, ...], Kind]:
     scale = scale_order(labels) if kind is Kind.ORDERED else None
     if scale is not None:
         return tuple(scale), kind
-    return tuple(sorted(labels)), Kind.CATEGORY if kind is Kind.ORDERED else kind
+    return tuple(sorted(labels, key=numbers_first)), Kind.CATEGORY if kind is Kind.ORDERED else kind
 
 
 def settled_rule(
