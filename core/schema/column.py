@@ -315,11 +315,15 @@ class Reference(BaseModel):
 
 
 class DomainColumn(Column):
-    """A column of a domain: the declared fields and where they come from. It leaves the house."""
+    """A column of a domain: the declared fields and where they come from. It leaves the house.
+
+    `cuts`, ascending: a cell that models see ends below each, since a rule names it.
+    """
 
     provenance: Provenance = Provenance.UNSTATED
     learned: Learned | None = None
     reference: Reference | None = None
+    cuts: tuple[float, ...] = ()
 
     @property
     def declared(self) -> bool:
@@ -335,7 +339,8 @@ class DomainColumn(Column):
         made_up = column.kind.surrogate  # which have no domain, but may have missing cells
         learned = column.learned if origin is Provenance.LEARNED or made_up else None
         public = column.reference if origin is Provenance.REFERENCE else None
-        return cls(**column.fields(), provenance=origin, learned=learned, reference=public)
+        fields = column.fields() | {"cuts": getattr(column, "cuts", ())}
+        return cls(**fields, provenance=origin, learned=learned, reference=public)
 
 
 def is_open(column: DomainColumn | SchemaColumn) -> bool:

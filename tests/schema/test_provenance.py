@@ -97,7 +97,7 @@ def test_a_domain_column_has_no_room_for_more() -> None:
     assert set(DomainColumn.model_fields) == {
         "name", "kind", "missing", "source", "low", "high", "step", "scale", "spikes",
         "categories", "other", "dtype", "date_format", "pattern", "form", "absent",
-        "provenance", "learned", "reference",
+        "provenance", "learned", "reference", "cuts",
     }  # fmt: skip
     inside = {"note", "proposal", "learned", "reference"}
     assert set(SchemaColumn.model_fields) - set(Column.model_fields) == inside
