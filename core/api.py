@@ -252,27 +252,18 @@ def review(
     *,
     schema: Schema | None = None,
     holdout: pd.DataFrame | None = None,
-    group: str | None = None,
-    columns_at_a_time: int = 2,
 ) -> Report:
     """A synthetic table against the real one; inside only. See the command `review`.
 
     Args:
       schema: as declared; proposed from the real rows when None.
       holdout: real rows that no model saw.
-      group: the column within whose values NIST's k-marginal score compares others.
     """
     from core.quality.report.build_report import build_report  # scikit-learn, POT
 
     limit_threads()
     declared = _rows(real, None)[1] if schema is None else schema
-    return build_report(
-        real,
-        synthetic,
-        declared,
-        test=holdout,
-        grouping=(group, columns_at_a_time),
-    )
+    return build_report(real, synthetic, declared, test=holdout)
 
 
 def _mark(frame: pd.DataFrame, schema: Schema, *, declared: bool) -> None:

@@ -198,17 +198,9 @@ def _review_options(command: argparse.ArgumentParser) -> None:
         choices=("inside", "outside"),
         help="outside: figures of the synthetic table alone, in the schema's bins",
     )
+    command.add_argument("--group", metavar="COLUMN", help="for NIST's score: within its values")
     command.add_argument(
-        "--group",
-        metavar="COLUMN",
-        help="compare columns within its values for NIST's k-marginal score",
-    )
-    command.add_argument(
-        "--columns-at-a-time",
-        type=int,
-        default=2,
-        choices=(1, 2, 3, 4),
-        help="for NIST's k-marginal score; 2 when left out",
+        "--columns-at-a-time", type=int, default=2, choices=(1, 2, 3, 4), help="for NIST's score"
     )
     command.add_argument("--out", type=Path, required=True, help="a .html file")
 

@@ -57,13 +57,9 @@ def review(options: argparse.Namespace) -> int:
     else:
         if options.group not in (None, *schema.names):
             raise RefusedError(f"--group {options.group} is no column of the table")
+        grouping = options.group, options.columns_at_a_time
         report = build_report(
-            real,
-            synthetic,
-            schema,
-            test=test,
-            on_progress=on_progress,
-            grouping=(options.group, options.columns_at_a_time),
+            real, synthetic, schema, test=test, on_progress=on_progress, grouping=grouping
         )
     title = options.synthetic.name
     if options.view == "inside":

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.schema.column import Column
+from core.quality.report.types import MISSING
+from core.schema.column import Column, Kind
 from core.schema.labels import listed_labels, to_numbers
 from core.schema.schema import Schema
 
 BINS = 16  # equal-width bins over the real range, for marginal distances
+QUANTILE_BINS = 20
 HOT_LABELS = 60  # labels with a one-hot coordinate of their own; rarer ones share the last
 
 Floats = NDArray[np.float64]
@@ -87,6 +90,12 @@ class Feature:
         # Written so that a NaN range (no real value at all) counts every value as outside.
         at = np.where((x <= self.high) | (x < self.low), at, count + 1)
         return np.where(np.isnan(x), count + 2, at).astype(np.int64), count + 3
+
+    def spelled(self, value: float) -> str:
+        """A number as people read it; dates are in seconds."""
+        if self.column.kind is Kind.DATETIME:
+            return f"{pd.Timestamp(value, unit='s'):%Y-%m-%d}"
+        return f"{value:.12g}"
 
     def encode(self, values: NDArray[np.generic]) -> Floats:
         """[n, width] in [0, 1]: min–max position clipped to the real range, or one-hot labels."""
@@ -198,6 +207,43 @@ class Features:
     def diameter(self) -> float:
         """The largest Euclidean distance between two encoded records."""
         return float(np.sqrt(sum(feature.reach for feature in self.items)))
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column of several tables as codes: each label, and numbers in 20 bins of the real table.
+
+    Attributes:
+      codes: of each table, int64 [n], an index of `names`.
+      names: of labels and bins, of numbers beyond the real range, and of missing values.
+    """
+
+    codes: tuple[Ints, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, feature: Feature, tables: Sequence[AlignedTable], *, own: int = 0) -> Coded:
+        """Codes in tables, the real one first; at most `own` different numbers are not binned."""
+        columns = [table.values[feature.name] for table in tables]
+        if not feature.numeric:
+            listed = [column.astype(np.int64) for column in columns]
+            n = len(feature.labels)
+            return cls(
+                tuple(np.where(code < 0, n, code) for code in listed), (*feature.labels, MISSING)
+            )
+        numbers = [column.astype(np.float64) for column in columns]
+        present = numbers[0][~np.isnan(numbers[0])]
+        edges = np.unique(present)
+        if binned := len(edges) > own:
+            shares = np.linspace(0.0, 1.0, QUANTILE_BINS + 1)
+            edges = np.unique(np.quantile(present, shares, method="higher"))
+        codes = []
+        for x in numbers:  # [edge, next edge), and the largest number by itself
+            code = np.where(x > feature.high, len(edges) + 1, np.searchsorted(edges, x, "right"))
+            codes.append(np.where(np.isnan(x), len(edges) + 2, code))
+        ends = [feature.spelled(edge) for edge in edges]
+        names = [f"{a} – {b}" for a, b in pairwise(ends)] + ends[-1:] if binned else ends
+        return cls(tuple(codes), ("<", *names, ">", MISSING))
 
 
 def sample_rows(n: int, rows: int, rng: np.random.Generator) -> Ints:

@@ -267,6 +267,8 @@ def _predictions(talk: RunComments, report: dict[str, Any]) -> None:
 
 def _figures(talk: RunComments, report: dict[str, Any], tab: str) -> None:
     """The figures of one tab."""
+    if tab == "plane" and report["yardsticks"]:
+        report_scores.yardstick(report)
     for declared in report_figures():
         if declared.tab == tab:
             _figure(talk, declared, report)

@@ -169,6 +169,33 @@ def utility(report: dict[str, Any]) -> None:
     numbers(rows, ("Trained on real", "Trained on synthetic", "Guessing"), "%.3f")
 
 
+def yardstick(report: dict[str, Any]) -> None:
+    """NIST's score with rows grouped as the reader chooses, and every group's, the worst first."""
+    st.markdown(say("**As close as a real subsample**"))
+    by_name = {one["group"]: one for one in report["yardsticks"]}
+    chosen = by_name[
+        st.selectbox(
+            say("Compare rows within groups of"),
+            list(by_name),
+            format_func=lambda name: say("(no groups)") if name is None else name,
+        )
+    ]
+    st.markdown(
+        say(
+            "NIST's k-marginal score is {score:.0f} of 1000 points: as close as a random "
+            "{share:.1%} of the real rows. As many rows drawn from the real table score "
+            "{real:.0f}.",
+            score=chosen["score"],
+            share=chosen["as_close_as"],
+            real=chosen["real"],
+        )
+    )
+    if chosen["groups"]:
+        names = to_say("Group"), to_say("Points"), to_say("Real data")
+        rows = [dict(zip(names, row, strict=True)) for row in chosen["groups"]]
+        numbers(rows, names[1:], "%.0f")
+
+
 def column(report: dict[str, Any], name: str, *, key: str) -> None:
     """The picture of one column."""
     words = said(describe_column(report, name))

@@ -315,8 +315,7 @@ def test_review_writes_one_file_that_needs_no_network(
     found = last_line(spoken)["report"]
     assert found["rows_real"] == 160 and found["attacks"]  # type: ignore[index]
     first = found["yardsticks"][0]  # type: ignore[index]
-    assert (first["group"], first["columns_at_a_time"]) == ("sex", 1)
-    assert f"sex: {first['groups'][0][0]}." in spoken
+    assert first["group"] == "sex" and "Columns at a time: 1. Rows are grouped by sex." in spoken
     assert main([*command, "--group", "nobody"]) == 2
     assert "--group nobody is no column" in capsys.readouterr().err
     assert main([*command, "--keep-out", "0.7"]) == 2

@@ -9,11 +9,16 @@ import pytest
 from core.encoding.layout.invariants import ENOUGH, invariants
 from core.export.findings import findings
 from core.quality.comparison import Comparison
-from core.quality.metrics.broken_rules import impossible_rows
+from core.quality.metrics.broken_rules import (
+    impossible_rows,
+    inconsistent_rows,
+    never_together,
+)
 from core.quality.report.outside import outside_report
 from core.quality.report.types import Report
 from core.schema.column import Column, Kind
 from core.schema.person import Person
+from core.schema.rules.rules import AtMost
 from core.schema.schema import Schema
 from tests.quality.conftest import score_of
 
@@ -139,3 +144,59 @@ def test_it_is_the_first_sentence_inside_and_nothing_outside() -> None:
     )
     outside = outside_report(synthetic, SCHEMA)
     assert outside.broken_rules == [] and score_of(outside, "impossible_rows") is None
+
+
+# -- pairs of values that never go together -------------------------------------------------------
+
+
+def test_never_together_by_hand() -> None:
+    counts = np.array(
+        [
+            [0, 50, 50, 0],  # none of 100 · 50 / 200 = 25 expected: too few
+            [50, 0, 0, 0],  # nothing but the first, of 100 · ¾ … others expected
+            [0, 0, 50, 0],
+            [0, 0, 0, 0],  # values that no real row has
+        ]
+    )
+    expected = np.zeros((4, 4), dtype=bool)
+    expected[1, 1:3] = True  # 50 · 150/200 = 37.5 rows of other values
+    expected[1:3, 0] = False
+    # the first column: only the second row, of 50 · 150/200 = 37.5 expected others
+    expected[0, 0] = expected[2, 0] = True
+    # 50 · 100/200 = 25 each: below 30; the third row holds one value, 50 · ½ = 25 others
+    assert never_together(counts).tolist() == expected.tolist()
+    many = np.array([[0, 80, 0], [80, 40, 0], [0, 0, 0]])  # 80 · 80 / 200 = 32 expected
+    assert never_together(many).tolist() == [[True, False, False], [False] * 3, [False] * 3]
+
+
+def test_inconsistent_rows_are_counted_and_the_worst_named() -> None:
+    age = np.tile(np.arange(60), 50)
+    married = np.where((age > 15) & (np.arange(N) % 2 == 0), "yes", "no")
+    frame = pd.DataFrame({"age": age, "married": married, "low": 1, "high": 2})
+    synthetic = frame.assign(married=np.where(age < 10, "yes", married))
+    synthetic.loc[:49, "high"] = 0
+    columns = (
+        number("age", 90),
+        Column(name="married", kind=Kind.CATEGORY, categories=("yes", "no")),
+        number("low", 9),
+        number("high", 9),
+    )
+    schema = Schema(columns=columns, rules=(AtMost(low="low", high="high"),))
+    result = inconsistent_rows(Comparison.open(frame, synthetic, schema), lambda *_: None)
+    # 50 rows an age: 50 · 22.5/60 = 18 married by chance, so ages are too few by themselves
+    (score,) = result.scores
+    assert score.value == pytest.approx(50 / N) and score.note == ""
+    twice = [pd.concat([one] * 2, ignore_index=True) for one in (frame, synthetic)]
+    (score,) = inconsistent_rows(Comparison.open(*twice, schema), lambda *_: None).scores
+    either = (age < 10) | (np.arange(N) < 50)
+    assert score.value == pytest.approx(either.mean()) and score.ceiling == 0.0
+    assert "by age and married, in 1,000 rows: for example age = 0 with married = yes" in score.note
+
+
+def test_real_rows_set_the_ceiling_of_inconsistency() -> None:
+    frame = pd.DataFrame({"a": ["x", "y"] * 500, "b": ["p", "q"] * 500})
+    other = pd.DataFrame({"a": ["x"] * 10, "b": ["p"] * 9 + ["q"]})
+    columns = tuple(Column(name=name, kind=Kind.CATEGORY) for name in "ab")
+    tables = Comparison.open(frame, frame, Schema(columns=columns), test=other)
+    (score,) = inconsistent_rows(tables, lambda *_: None).scores
+    assert (score.value, score.ceiling) == (0.0, 0.1)

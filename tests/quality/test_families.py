@@ -12,7 +12,7 @@ from core.quality.aligned_tables import AlignedTable, Features
 from core.quality.metrics import ranges
 from core.quality.metrics.bootstrap import table_half_width
 from core.quality.metrics.kernel import discrepancy
-from core.quality.metrics.marginals import nist_score, one_way, three_way, triples, two_way
+from core.quality.metrics.marginals import column_sets, one_way, three_way, two_way
 from core.quality.metrics.principal_axes import AXIS_BINS, density, pca_marginals
 from core.quality.metrics.propensity import propensity, tree_auroc
 from core.quality.metrics.transport import sliced_score
@@ -71,12 +71,15 @@ def test_three_way_distance_by_brute_force():
     )
     expected = 0.5 * np.abs(p - q).sum()
     assert three_way(real, fake) == pytest.approx(expected)
-    assert nist_score(expected) == pytest.approx(500 * (2 - np.abs(p - q).sum()))
 
 
-def test_triples_of_many_columns_are_a_fixed_few():
-    assert triples(40) == triples(40) and len(set(triples(40))) == 200
-    assert triples(2) == []
+def test_sets_of_many_columns_are_a_fixed_few():
+    for m in (40, 500):
+        few = column_sets(m, 3, 200)
+        assert few == column_sets(m, 3, 200) and 195 < len(set(few)) <= 200
+        assert all(a < b < c < m for a, b, c in few)
+    assert column_sets(4, 2, 9) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    assert column_sets(2, 3, 9) == [(0, 1)]
 
 
 def test_wide_lists_are_counted_through_the_cells_in_use(monkeypatch):

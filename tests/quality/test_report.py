@@ -21,10 +21,9 @@ KEYS = {
     "tvd_1way",
     "tvd_2way",
     "tvd_3way",
-    "nist",
     "k_marginal",
     "real_subsample",
-    "worst_group",
+    "inconsistent_rows",
     "range_error",
     "association_gap",
     "pca_3way",
@@ -114,7 +113,7 @@ def test_the_same_table_scores_perfect(reports):
 def test_a_collapsed_table_scores_badly_everywhere(reports):
     good, bad = reports["fresh"], reports["collapsed"]
     for metric in METRICS:
-        if metric.key in KEYS:
+        if metric.key in KEYS - {"inconsistent_rows"}:  # one row often contradicts nothing
             a, b = value(good, metric.key), value(bad, metric.key)
             assert b < a - 0.05 if metric.goal == "higher" else b > a + 0.05, metric.key
 
@@ -209,7 +208,6 @@ def test_no_target_no_utility(schema, tables):
         "tstr_auroc",
         "tstr_auprc",
         "tstr_ten",
-        "worst_group",
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from core.schema.schema import Domain
 def count_violations(frame: pd.DataFrame, domain: Domain) -> dict[str, int]:
     """How many rows break each rule, by its text; for eyes inside only."""
     columns = {column.name: column for column in domain.columns}
-    return {rule.text: int(_violates(rule, frame, columns).sum()) for rule in domain.rules}
+    return {rule.text: int(violates(rule, frame, columns).sum()) for rule in domain.rules}
 
 
 def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
@@ -41,8 +41,8 @@ def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
     return rule.model_copy(update={"allowed": tuple(occurring.itertuples(index=False, name=None))})
 
 
-def _violates(
-    rule: Rule, frame: pd.DataFrame, columns: dict[str, DomainColumn]
+def violates(
+    rule: Rule, frame: pd.DataFrame, columns: Mapping[str, DomainColumn]
 ) -> NDArray[np.bool_]:
     """Which rows break a rule, bool [n]; rows that it does not speak of keep it."""
     if isinstance(rule, Determines):

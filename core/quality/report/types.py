@@ -244,23 +244,20 @@ class BrokenRule(_Value):
 
 
 class Yardstick(_Value):
-    """NIST's k-marginal score beside real subsamples; see `core.quality.metrics.yardstick`.
+    """NIST's k-marginal score, by the groups of one column; see `core.quality.metrics.yardstick`.
 
     Attributes:
-      group: the column within whose values columns are compared; None for all rows together.
       score, real: of the synthetic table, and of as many rows drawn from the real one, in points.
-      scale: shares of the real rows, ascending, and the score of a random part of that size.
-      as_close_as: the share whose part has the same score.
-      groups: names and scores, the lowest first.
+      as_close_as, real_as_close_as: the share of real rows of which a random part scores so.
+      groups: names, scores and those of the rows drawn from the real table, the lowest first.
     """
 
     group: str | None
-    columns_at_a_time: int
     score: float
     real: float
-    scale: list[tuple[float, float]]
     as_close_as: float
-    groups: list[tuple[str, float]] = []
+    real_as_close_as: float
+    groups: list[tuple[str, float, float]]
 
 
 class SignificantSet(_Value):
