@@ -44,8 +44,8 @@ LOG_UNITS = 10_000.0  # a continuous log scale is linear below 1/10,000 of the d
 class Line:
     """The monotone map between a numeric column's values and [0, 1].
 
-    "linear" is min–max, "log" asinh((x - centre) / unit): linear near the centre, which is the
-    first spike or the bound nearest zero, and logarithmic in the tails.
+    "linear" is min–max, "log" asinh((x - centre) / unit): linear near the centre, which is
+    zero or the bound nearest to it, and logarithmic in the tails.
     """
 
     low: float
@@ -60,8 +60,7 @@ class Line:
         if column.low is None or column.high is None:
             raise SchemaError("Column '{name}' has no declared bounds.", name=column.name)
         nearest_zero = min(max(0.0, column.low), column.high)
-        centre = column.spikes[0] if column.spikes else nearest_zero
-        return cls(column.low, column.high, column.step, column.scale == "log", centre)
+        return cls(column.low, column.high, column.step, column.scale == "log", nearest_zero)
 
     @property
     def unit(self) -> float:

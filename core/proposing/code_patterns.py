@@ -82,11 +82,7 @@ def _far_apart(numbers: Tally, step: float) -> bool:
 
 
 def rare_between(counts: NDArray[np.int64]) -> bool:
-    """Whether a number of few rows lies between common ones: a count thins out, codes do not.
-
-    >>> rare_between(np.array([900, 500, 2, 97])), rare_between(np.array([900, 500, 97, 2]))
-    (True, False)
-    """
+    """Whether a number of few rows lies between common ones: a count thins out, codes do not."""
     before, after = np.maximum.accumulate(counts), np.maximum.accumulate(counts[::-1])[::-1]
     return bool(((np.minimum(before, after) >= CLEARLY * counts) & (counts < FEW_ROWS)).any())
 

@@ -83,10 +83,7 @@ LOOKS_LIKE_TEXT = to_say(
 EMPTY = to_say("Every value is missing.")
 ALWAYS_ONE = to_say("Always the same value.")
 MANY_LABELS = to_say("{n:,} different values; rare ones are learned poorly.")
-STEPS = (
-    "Few different numbers, so they were taken as steps of a scale. The synthetic table has no "
-    "others."
-)
+STEPS = "Few different numbers, taken as steps of a scale. The synthetic table has no others."
 ORDERED = "Taken as ordered; check the order."
 CODED = "Codes with levels: of a code that few records hold, a run learns the beginning."
 MOSTLY_RARE = (
@@ -336,11 +333,7 @@ def _categories(
 
 
 def numbers_first(label: str) -> tuple[float, str]:
-    """A key that sorts labels which are numbers as these, and all others by alphabet after them.
-
-    >>> sorted(["N", "10", "9"], key=numbers_first)
-    ['9', '10', 'N']
-    """
+    """A key that sorts labels which are numbers by these, and all others by alphabet after them."""
     return float(label) if PLAIN_NUMBER.fullmatch(label) else float("inf"), label
 
 

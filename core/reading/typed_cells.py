@@ -199,8 +199,10 @@ def _from_values(values: Series, column: Column) -> Series:
     elif pd.api.types.is_datetime64_any_dtype(values.dtype):
         if dtype.startswith("datetime64"):
             return stamps_as(values, dtype)
-    elif str(values.dtype).lower() == dtype.lower() and not _spelled_otherwise(column):
-        return values
+    elif str(values.dtype).lower() == dtype.lower():
+        other = re.compile(r"-?[0-9]+\.0+" if is_whole(dtype) else "-?[0-9]+")  # spelled otherwise
+        if not any(map(other.fullmatch, _own(column))):
+            return values
     labels = to_labels(values)
     if pd.api.types.is_float_dtype(values.dtype):
         labels = labels.str.removesuffix(".0")  # gaps make a frame's whole numbers fractions
@@ -216,12 +218,6 @@ def _as_listed(text: pa.Array, column: Column) -> pa.Array:
     cells = pc.replace_substring_regex(text, _WHOLE.pattern, r"\1")
     same = pc.index_in(pc.if_else(pc.is_in(text, pa.array(_own(column), _TEXT)), "", cells), plain)
     return pc.coalesce(pa.array(labels, _TEXT).take(same), text)
-
-
-def _spelled_otherwise(column: Column) -> bool:
-    """Whether labels of a list are whole numbers as the column's dtype does not spell them."""
-    labels = [label for label in _own(column) if _WHOLE.fullmatch(label)]
-    return any(label.endswith(".0") is is_whole(column.dtype) for label in labels)
 
 
 def _in_format(text: pa.Array, own: Mask, column: Column) -> pa.Array:

@@ -26,6 +26,8 @@ _YEARS = (
 
 
 _ATOMS = (0.0, *sorted(map(float, SENTINELS)))
+# numbers of at most three digits, from .01 to 99,900,000, which are counted one by one
+SINGLE = np.array(sorted(float(f"{x}e{k}") for x in range(100, 1000) for k in range(-4, 6)))
 # each is a factor of the next
 STEPS = (
     1e-4,
@@ -85,6 +87,18 @@ def coarsest_steps(x: NDArray[np.float64]) -> NDArray[np.float64]:
         rows = rows[np.isclose(snap(x[rows], step), x[rows], rtol=1e-12, atol=0.0)]
         found[rows] = i + 1
     return np.where(np.isnan(x) | np.isin(x, _ATOMS), np.nan, found)
+
+
+@cache
+def value_grid() -> PublicGrid:
+    """The grid of `single_values`: a cell for each of `SINGLE`."""
+    return PublicGrid(tuple(i - 0.5 for i in range(len(SINGLE) + 1)))
+
+
+def single_values(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Which of `SINGLE` each number is, float64 [n]; NaN for none."""
+    index = np.searchsorted(SINGLE, x).clip(max=len(SINGLE) - 1)
+    return np.where(SINGLE[index] == x, index, np.nan)
 
 
 @cache

@@ -25,6 +25,7 @@ from core.schema.rules.rules import AnyRule, Combinations, Determines
 from core.schema.schema import Schema
 
 DAY = 86_400.0
+MOST_SINGLE = 50  # columns of numbers, of which common values are looked for
 STAND_IN_VALUES = 1000.0  # of a range that is made up to plan with
 _VALUES = {Determines: "mapping", Combinations: "allowed"}  # what rules say of labels
 _FROM_ROWS = (Provenance.PROPOSED, Provenance.UNSTATED)
@@ -54,6 +55,11 @@ class OpenDomain:
     def stepped(self) -> tuple[SchemaColumn, ...]:
         """The numbers among the numeric columns, of which steps are counted, too."""
         return tuple(column for column in self.numeric if column.kind is not Kind.DATETIME)
+
+    @property
+    def single(self) -> tuple[SchemaColumn, ...]:
+        """Those of which single values are counted, too: all where noise may show any."""
+        return self.stepped if len(self.stepped) <= MOST_SINGLE else ()
 
     @property
     def beginnings(self) -> tuple[tuple[SchemaColumn, int], ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.message import Message
 from core.privacy.accounting.split import noise_for_share
-from core.privacy.discovery.grids import FINE_BINS, grid_of, step_grid, year_grid
+from core.privacy.discovery.grids import FINE_BINS, grid_of, step_grid, value_grid, year_grid
 from core.privacy.discovery.open_domain import OpenDomain, known_labels
 from core.privacy.discovery.thresholds import cell_threshold, label_threshold
 from core.privacy.mechanisms.noise import grid_and_scale
@@ -20,6 +20,7 @@ TOLERATED = 0.0025  # of the records, that a second look may cut off at either e
 # shares of one column: a label needs more than a range does, which is found between round numbers
 _WEIGHTS = {BOUNDS: 0.5, LISTS: 1.5, FINE: 0.25}
 BESIDE = 0.7  # what counts by year and by step, which need not be as exact, are multiplied by
+SINGLY = 0.35  # … and counts of single values, of which only frequent ones are looked for
 MISSING_DOUBT = 0.01  # chance that missing cells are seen anywhere where there are none
 NEIGHBOUR_DOUBT = 0.01  # chance that bounds reach one cell too far at either end
 _SURE = 2.0  # standard deviations that a second look leaves room for
@@ -54,7 +55,7 @@ class Levels:
         cells += [year_grid().size for _ in wanted.dated] + [
             step_grid().size for _ in wanted.stepped
         ]
-        cells_each = {BOUNDS: max(cells, default=1), LISTS: keys, FINE: FINE_BINS + 3}
+        cells_each = {BOUNDS: max([*cells, value_grid().size]), LISTS: keys, FINE: FINE_BINS + 3}
         std = {
             name: _std(multiplier.get(name, 0.0), norms[name], cells_each[name], plan.n)
             for name in _WEIGHTS
@@ -128,12 +129,13 @@ def _columns(wanted: OpenDomain) -> dict[str, int]:
 def _squared_sensitivities(wanted: OpenDomain) -> dict[str, float]:
     """Of each phase's release: every column counts as one, and levels of codes do.
 
-    Counts by year and by step are scaled down, so they count as `BESIDE` squared.
+    Counts by year and by step are scaled down, so they count as `BESIDE` squared; those of single
+    values, as `SINGLY` squared.
     """
     columns = _columns(wanted)
     beside = len(wanted.dated) + len(wanted.stepped)
     return {
-        BOUNDS: columns[BOUNDS] + BESIDE**2 * beside,
+        BOUNDS: columns[BOUNDS] + BESIDE**2 * beside + SINGLY**2 * len(wanted.single),
         LISTS: columns[LISTS] + len(wanted.beginnings),
         FINE: columns[FINE],
     }
@@ -175,8 +177,8 @@ def second_look_helps(plan: Plan, wanted: OpenDomain) -> bool:
 
 _TITLES = {BOUNDS: "Bounds of numbers", LISTS: "Lists of labels", FINE: "Bounds, a second look"}
 _WHAT = {
-    BOUNDS: "How many records lie between round numbers, at zero and at codes for “unknown”, and "
-    "how many are missing, with Gaussian noise.",
+    BOUNDS: "How many records lie between round numbers, at zero, at codes for “unknown” and at "
+    "each number of three digits, and how many are missing, with Gaussian noise.",
     LISTS: "Which labels and combinations enough records hold, and how many are missing, with "
     "Gaussian noise and a threshold.",
     FINE: Message(

@@ -10,8 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.message import Message
-from core.privacy.discovery.grids import STEPS, PublicGrid, grid_of, step_grid, year_grid
-from core.privacy.discovery.planning import BESIDE, BOUNDS, NEIGHBOUR_DOUBT, Levels
+from core.privacy.discovery.grids import (
+    SINGLE,
+    STEPS,
+    PublicGrid,
+    grid_of,
+    step_grid,
+    value_grid,
+    year_grid,
+)
+from core.privacy.discovery.planning import BESIDE, BOUNDS, NEIGHBOUR_DOUBT, SINGLY, Levels
 from core.privacy.discovery.thresholds import cell_threshold
 from core.schema.column import Column, Kind, Learned, SchemaColumn
 from core.schema.round_bounds import round_bounds, rung, whole_years
@@ -23,6 +31,7 @@ HEAVY = 0.75  # share of the records in the inner tenth of a range, from which o
 LOOK_AHEAD = 6  # bins that bounds may reach at once: two powers of ten
 SURE = 1.5  # standard deviations of noise that counts of empty years leave room for
 MANY = 4.0  # … that all counts by step must exceed to be believed
+CAPPED = 1.1  # times a peak that the last range found may hold where values are cut off at it
 EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
 UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
@@ -50,9 +59,9 @@ class FirstLook:
 
 
 def first_look(
-    column: Column, counts: Counts, levels: Levels, n: int, *, years: Counts | None = None
+    column: Column, counts: Counts, levels: Levels, n: int, *, beside: Counts
 ) -> FirstLook:
-    """Read the noisy counts of a column's grid, and of a date those by year.
+    """Read the noisy counts of a column's grid and, beside, of years or of single numbers.
 
     Bins above `levels.cell` are found, and from the outermost ones on what `_reach` adds; whatever
     lies between two found ones is inside. Where noise hides all bins, the largest one of a usual
@@ -78,19 +87,30 @@ def first_look(
     last = _reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)
     apart = not len(seeds) and (first, last) == (min(around), max(around))
     ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1]))]
-    if years is not None:
-        ends = list(_without_empty_years(min(ends), max(ends), years, std / BESIDE))
+    peaks = _peaks(beside, levels, n) if len(beside) == value_grid().size else {}
+    top = max(peaks, default=-math.inf)
+    if column.kind is Kind.DATETIME:
+        ends = list(_without_empty_years(min(ends), max(ends), beside, std / BESIDE))
+    elif grid.edges[last] <= top and bins[last] <= CAPPED * peaks[top]:
+        ends = [*(end for end in ends if end < top), top]
     missing = bool(counts[-1] > levels.missing[BOUNDS])
     inside = [*bins[first : last + 1], *atom_counts, *([counts[-1]] if missing else [])]
     return FirstLook(
         low=min(ends),
         high=max(ends),
-        atoms=tuple(found),
-        often=tuple(often),
+        atoms=(*found, *peaks),
+        often=tuple(dict.fromkeys((*often, *peaks))),
         missing=missing,
         heavy=_heavy(grid, bins, first, last, found=found, atom_counts=atom_counts),
         outside=rest_of(inside, levels.std[BOUNDS], n),
     )
+
+
+def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
+    """Single values that `OFTEN` of the records hold, beyond noise, with their counts."""
+    least = max(OFTEN * n, cell_threshold(levels.std[BOUNDS] / SINGLY, len(counts)))
+    cells = np.flatnonzero(counts[1:-2] > least)
+    return dict(zip(SINGLE[cells].tolist(), counts[cells + 1].tolist(), strict=True))
 
 
 def learned_step(column: Column, counts: Counts, levels: Levels) -> float:
@@ -190,6 +210,7 @@ def bounded(
 ) -> SchemaColumn:
     """The column with its bounds, atoms and scale; `fine` are the counts of a second look."""
     low, high = _rounded(column, look.low, look.high)
+    high = look.high if look.high in look.often else high  # where values are cut off
     if fine is not None and look.low < look.high:
         inner = _narrowed(look, fine, levels, step=column.step)
         ends = _rounded(column, *inner) if column.kind is Kind.DATETIME else inner

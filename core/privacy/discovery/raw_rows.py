@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.privacy.discovery.grids import coarsest_steps
+from core.privacy.discovery.grids import coarsest_steps, single_values
 from core.privacy.discovery.open_domain import OpenDomain, known_labels
 from core.schema.labels import to_labels, to_numbers
 
@@ -28,7 +28,7 @@ class RawRows:
 
     Attributes:
       numbers: float64 [n, ·], one numeric column each, then dates once more, then of numbers
-        `coarsest_steps`; NaN where a cell is missing. Dates are seconds.
+        `coarsest_steps` and then `single_values`; NaN where a cell is missing. Dates are seconds.
       key_indices: int64 [n, H], the row's key in each of H lists; a list's length for missing.
     """
 
@@ -66,6 +66,7 @@ def read_raw(rows: pd.DataFrame, wanted: OpenDomain) -> tuple[RawRows, tuple[Key
     values = {column.name: to_numbers(rows[column.name], column) for column in wanted.numeric}
     numbers = [*values.values(), *(values[column.name] for column in wanted.dated)]
     numbers += [coarsest_steps(values[column.name]) for column in wanted.stepped]
+    numbers += [single_values(values[column.name]) for column in wanted.single]
     lists = [
         _key_indices([rows[column.name]], tuple((label,) for label in known_labels(column)))
         for column in wanted.listed

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from core.encoding.person_rows import PersonRows, kept_rows, number_people
-from core.privacy.discovery.grids import PublicGrid, grid_of, linear_grid, step_grid, year_grid
+from core.privacy.discovery import grids
 from core.privacy.discovery.lists import (
     Beginnings,
     ListCounts,
@@ -19,7 +19,7 @@ from core.privacy.discovery.lists import (
     with_absent,
 )
 from core.privacy.discovery.open_domain import OpenDomain, needed_as_they_are
-from core.privacy.discovery.planning import BESIDE, BOUNDS, FINE, LISTS, Levels, most_keys
+from core.privacy.discovery.planning import BESIDE, BOUNDS, FINE, LISTS, SINGLY, Levels, most_keys
 from core.privacy.discovery.ranges import Counts, FirstLook, bounded, first_look, learned_step
 from core.privacy.discovery.raw_rows import Keys, read_raw
 from core.privacy.guarded import PrivateTable
@@ -35,7 +35,7 @@ from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines
 from core.schema.schema import Domain, Schema
 
-_NOWHERE = PublicGrid((0.0, 1.0))  # of a column that no second look is taken at
+_NOWHERE = grids.PublicGrid((0.0, 1.0))  # of a column that no second look is taken at
 
 
 @dataclass(frozen=True)
@@ -115,26 +115,23 @@ def _counts(table: PrivateTable, phase: str, mechanism: Mechanism) -> Counts:
 
 
 def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> tuple[SchemaColumn, ...]:
-    beside = (*(year_grid() for _ in wanted.dated), *(step_grid() for _ in wanted.stepped))
-    grids = (*map(grid_of, wanted.numeric), *beside)
-    counted = CellCounts(grids, (*[1.0] * len(wanted.numeric), *[BESIDE] * len(beside)))
+    beside = [grids.year_grid()] * len(wanted.dated) + [grids.step_grid()] * len(wanted.stepped)
+    single = [grids.value_grid()] * len(wanted.single)
+    scales = (*[1.0] * len(wanted.numeric), *[BESIDE] * len(beside), *[SINGLY] * len(single))
+    counted = CellCounts((*map(grids.grid_of, wanted.numeric), *beside, *single), scales)
     parts = counted.split(_counts(table, BOUNDS, counted))
-    names = (column.name for column in (*wanted.dated, *wanted.stepped))
-    more = dict(zip(names, parts[len(wanted.numeric) :], strict=True))
+    names = [column.name for column in (*wanted.dated, *wanted.stepped, *wanted.single)]
+    more: dict[str, list[Counts]] = {}
+    for name, part in zip(names, parts[len(wanted.numeric) :], strict=True):
+        more.setdefault(name, []).append(part)
     columns = [
         column
         if column.kind is Kind.DATETIME
-        else column.model_copy(update={"step": learned_step(column, more[column.name], levels)})
+        else column.model_copy(update={"step": learned_step(column, more[column.name][0], levels)})
         for column in wanted.numeric
     ]
     looks = [
-        first_look(
-            column,
-            part,
-            levels,
-            table.n,
-            years=more[column.name] if column.kind is Kind.DATETIME else None,
-        )
+        first_look(column, part, levels, table.n, beside=more[column.name][-1])
         for column, part in zip(columns, parts, strict=False)
     ]
     fine = _second_look(table, looks) if levels.std[FINE] else [None] * len(looks)
@@ -146,14 +143,15 @@ def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> tuple[S
 
 def _second_look(table: PrivateTable, looks: list[FirstLook]) -> list[Counts | None]:
     """Counts within what was found, by column; None for one in which one value was."""
-    grids = tuple(
-        linear_grid(look.low, look.high) if look.low < look.high else _NOWHERE for look in looks
+    inside = tuple(
+        grids.linear_grid(look.low, look.high) if look.low < look.high else _NOWHERE
+        for look in looks
     )
-    counted = CellCounts(grids, (1.0,) * len(grids))
+    counted = CellCounts(inside, (1.0,) * len(inside))
     parts = counted.split(_counts(table, FINE, counted))
     return [
         None if grid is _NOWHERE else part[1 : grid.bins + 1]
-        for grid, part in zip(grids, parts, strict=True)
+        for grid, part in zip(inside, parts, strict=True)
     ]
 
 

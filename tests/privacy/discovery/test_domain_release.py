@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from core.privacy.accounting.accountant import epsilon, guarantee
-from core.privacy.discovery.grids import grid_of, linear_grid, step_grid, year_grid
+from core.privacy.discovery.grids import grid_of, linear_grid, step_grid, value_grid, year_grid
 from core.privacy.discovery.open_domain import OpenDomain, open_domain
-from core.privacy.discovery.planning import BESIDE, BOUNDS, LISTS, Levels, most_keys
+from core.privacy.discovery.planning import BESIDE, BOUNDS, LISTS, SINGLY, Levels, most_keys
 from core.privacy.discovery.raw_rows import read_raw
 from core.privacy.discovery.release import release_domain
 from core.privacy.discovery.thresholds import label_threshold
@@ -64,10 +64,11 @@ def cell_moves(mechanism: CellCounts, frame: pd.DataFrame, wanted, owner, weight
 
 
 def bounds_counts(wanted: OpenDomain) -> CellCounts:
-    """What the first look releases: grids of all columns, years of dates and steps of numbers."""
+    """What the first look releases: grids of all columns, years of dates, steps and values."""
     beside = [year_grid()] * len(wanted.dated) + [step_grid()] * len(wanted.stepped)
-    scales = [1.0] * len(wanted.numeric) + [BESIDE] * len(beside)
-    mechanism = CellCounts((*map(grid_of, wanted.numeric), *beside), tuple(scales))
+    single = [value_grid()] * len(wanted.single)
+    scales = [1.0] * len(wanted.numeric) + [BESIDE] * len(beside) + [SINGLY] * len(single)
+    mechanism = CellCounts((*map(grid_of, wanted.numeric), *beside, *single), tuple(scales))
     stated = Levels.of(planned_for(wanted), wanted).std[BOUNDS]
     multiplier = planned_for(wanted).phase(BOUNDS).noise_multiplier
     assert stated >= multiplier * mechanism.sensitivity * (1.0 - 1e-9)

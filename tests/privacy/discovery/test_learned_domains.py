@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from core.privacy.discovery.grids import grid_of
+from core.privacy.discovery.grids import SINGLE, grid_of, single_values, value_grid
 from core.privacy.discovery.open_domain import (
     as_learned,
     open_domain,
@@ -125,6 +125,37 @@ def test_atoms_codes_and_missing_cells_are_found():
     assert column.low <= -999.0
     _, rare = column_of(np.where(np.arange(N) < 1, np.nan, 3.3), 0.2)
     assert not rare.missing  # fewer than can be told from noise: declared complete
+
+
+SHARES = OWN.integers(0, 501, N)
+
+
+@pytest.mark.parametrize(
+    ("values", "high", "spikes"),
+    [
+        (np.where(OWN.random(N) < 0.4, 501, SHARES), 501.0, (501.0,)),
+        (np.minimum(OWN.lognormal(10, 1, N).round(), 50_000), 50_000.0, (50_000.0,)),
+        (np.where(OWN.random(N) < 0.2, 40, OWN.integers(1, 900, N)), 1000.0, (40.0,)),
+        (np.where(OWN.random(N) < 0.4, 550, SHARES + 400), 1000.0, (550.0,)),  # no cap: more beyond
+        (SHARES, 500.0, ()),
+        (np.where(OWN.random(N) < 0.4, 1234, 3 * SHARES), 2000.0, ()),  # of four digits
+        (np.where(OWN.random(N) < 0.4, 40, OWN.integers(1, 99, N)), 100.0, ()),  # each has a bin
+    ],
+)
+def test_common_numbers_are_spikes_and_caps_bounds(values, high, spikes):
+    _, column = column_of(values)
+    assert (column.high, column.spikes) == (high, spikes)
+    assert np.mean((values >= column.low) & (values <= column.high)) >= 0.98
+
+
+def test_single_numbers_are_counted_in_exact_cells():
+    x = np.array([501.0, 0.3, 75.5, 1e6, 1234.0, 0.0, -5.0, np.nan, 1e9, 0.001])
+    cells = single_values(x)
+    assert np.isnan(cells).tolist() == [False] * 4 + [True] * 6
+    assert SINGLE[cells[:4].astype(int)].tolist() == x[:4].tolist()
+    assert value_grid().bins == len(SINGLE) == 9000
+    many = Schema(columns=tuple(to_learn(f"c{i}", Kind.NUMBER) for i in range(51)))
+    assert not open_domain(many).single
 
 
 def test_zero_inflated_amounts_get_a_heavy_tail():
