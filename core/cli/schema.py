@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from dataclasses import asdict
 
@@ -59,8 +60,8 @@ def schema(options: argparse.Namespace) -> int:
     say_dangers(frame, proposed)
     say_misfits(rows, proposed.columns)
     say_violations(frame, proposed)
-    for rule in suggest_rules(proposed):
-        print(f"suggestion: --rule '{rule.text}'", file=sys.stderr)
+    for rule in suggest_rules(proposed, frame):
+        print(f"suggestion: --rule {shlex.quote(rule.text)} (holds in the rows)", file=sys.stderr)
     for column in proposed.columns:
         if column.note:
             print(f"note: `{column.name}`: {column.note}", file=sys.stderr)

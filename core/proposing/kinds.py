@@ -176,7 +176,7 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         common = [label for label in ordered if label in (common_labels(tally.labels()) or ())]
         if common == ordered and len(common) > 2:  # 1 and 2 are seldom less and more
             return _listed(base, Kind.ORDERED, ordered, STEPS)
-        if common and (common == ordered or rare_between(counts)):  # none that single rows hold
+        if common == ordered or rare_between(counts):  # a list never names what single rows hold
             return _listed(base, Kind.CATEGORY, common)
     code, distinct, counts = without_code(distinct, counts)
     if code:

@@ -98,9 +98,10 @@ class _Text:
         """Without the one word of ten rows or more among cells with digits, which is then a gap."""
         digits = pc.match_substring_regex(self.values, r"\d")
         found, words = np.asarray(digits), self.values.filter(pc.invert(digits)).to_pylist()
-        rows = int(self.rows[~found].sum())
-        one = len(words) == 1 and found.any() and rows >= FEW_ROWS and not self.any(INFINITE)
-        if not one or not CODE_WORD.fullmatch(words[0]):
+        if len(words) != 1 or not found.any() or not CODE_WORD.fullmatch(words[0]):
+            return self
+        rows = int(self.rows[~found][0])
+        if rows < FEW_ROWS or self.any(INFINITE):
             return self
         gaps = {**self.gaps, words[0]: rows}
         return replace(self, values=self.values.filter(digits), rows=self.rows[found], gaps=gaps)

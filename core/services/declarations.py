@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pandas as pd
+
 from core.encoding.layout.layout import Layout
 from core.encoding.layout.violations import count_violations, declared_from_batches
-from core.proposing.rule_suggestions import suggest_rules
+from core.proposing.rule_suggestions import MOST_ROWS, possible, suggest_rules
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import changed
 from core.schema.person import Person
-from core.schema.rules.rules import AnyRule, Determines
+from core.schema.rules.rules import AnyRule, Determines, parse_rule
 from core.schema.schema import Schema
 from core.services.recounting import BROKEN
+
+_FOUND = "rules found"  # of a table's profile: what holds in the rows
 
 
 def change_person(store: RunStore, table: TableRecord, person: Person | None) -> TableRecord:
@@ -42,9 +46,23 @@ def broken_rules(table: TableRecord) -> dict[str, int]:
     return dict(table.profile.get(BROKEN, {}))
 
 
-def suggestions(table: TableRecord) -> tuple[AnyRule, ...]:
-    """Rules that names and kinds of columns suggest; no row is read."""
-    return suggest_rules(table.schema)
+def look_for_rules(store: RunStore, table: TableRecord) -> TableRecord:
+    """Note which rules the table's rows keep, for the steward alone; many rows are not read."""
+    proposed, rows = table.schema.as_proposed(), list[pd.DataFrame]()
+    for batch in store.batches(table.id, schema=proposed):
+        rows.append(batch)
+        if sum(map(len, rows)) >= MOST_ROWS:
+            break
+    found = suggest_rules(proposed, pd.concat(rows, ignore_index=True))
+    profile = {**table.profile, _FOUND: [rule.text for rule in found]}
+    return store.save_schema(table.id, table.schema, profile=profile)
+
+
+def suggestions(table: TableRecord) -> tuple[AnyRule, ...] | None:
+    """Rules that the rows keep and the schema could have; None until they were looked for."""
+    if _FOUND not in table.profile:
+        return None
+    return possible(table.schema, [parse_rule(text) for text in table.profile[_FOUND]])
 
 
 def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:

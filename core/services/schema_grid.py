@@ -18,7 +18,6 @@ import pandas as pd
 from core.message import Message, to_say
 from core.proposing.kinds import EXACT
 from core.proposing.propose import propose_column, with_digits
-from core.proposing.proposed_form import written_columns
 from core.proposing.rare import OTHER, common_labels, without_merged
 from core.reading.tally import Tally
 from core.reading.typed_cells import typed_tally
@@ -230,8 +229,6 @@ def _as_numbers(tally: Tally, column: SchemaColumn) -> tuple[SchemaColumn, Tally
     typed, unreadable = typed_tally(tally, column)
     if unreadable and tally.written:  # in the form that the cells themselves propose, perhaps
         again = propose_column(tally, column.name)
-        if not again.kind.numeric:  # or beside a word that says there is none
-            again = written_columns({column.name: tally})[0][column.name]
         if not again.kind.numeric:  # or those alone that hold digits
             again = propose_column(with_digits(tally), column.name)
         dates = column.kind is Kind.DATETIME
@@ -245,8 +242,7 @@ def _as_numbers(tally: Tally, column: SchemaColumn) -> tuple[SchemaColumn, Tally
             name=column.name,
             kind=Message(column.kind.value),
         )
-    missing = column.missing or bool(unreadable or typed.absent)
-    return column.model_copy(update={"missing": missing}), typed
+    return column.model_copy(update={"missing": column.missing or bool(unreadable)}), typed
 
 
 def _list_of(tally: Tally, name: str, kind: Kind) -> dict[str, object]:

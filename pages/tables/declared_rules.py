@@ -5,6 +5,7 @@ On Tables from what is known, and on Review from what synthetic rows break.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -26,13 +27,14 @@ EXPLAINED = to_say(
 )
 FORMS = to_say(
     "label <- code (code determines label) · start <= end · total = net + tax · stay = end - start "
-    "(dates count in days) · combinations ward, floor · missing together a, b"
+    "(dates count in days) · if age < 15 then income is missing · if ward in (3, 4) then sex = f · "
+    "combinations ward, floor · missing together a, b"
 )
 SHOWN = 8  # rules that a review lists
 
 
 def render(table: TableRecord) -> None:
-    """The rules that stand, the ones that names suggest, and a line for more."""
+    """The rules that stand, those that the rows suggest, and a line for more."""
     st.markdown(say("**Rules that hold in every row**"), help=said(EXPLAINED))
     rules, broken = table.schema.rules, declarations.broken_rules(table)
     for rule in rules:  # keys by text: the next rule must not take over the place of one removed
@@ -43,14 +45,7 @@ def render(table: TableRecord) -> None:
             key = f"unrule_{table.id}_{rule.text}"
             if st.button(say("Remove"), key=key, icon=":material/close:"):
                 _keep(table, [one for one in rules if one is not rule])
-    suggested = declarations.suggestions(table)
-    if suggested:
-        st.caption(say("Suggested by the column names. Add only rules that are always true."))
-        with st.container(horizontal=True):
-            for rule in suggested:
-                key = f"suggest_{table.id}_{rule.text}"
-                if st.button(plain(rule.text), key=key, icon=":material/add:"):
-                    _keep(table, [*rules, rule])
+    _suggest(table, rules)
     with st.form(f"rule_{table.id}", border=False, clear_on_submit=True):
         text = st.text_input(
             say("New rule"), placeholder=say("stay = discharged - admitted"), help=said(FORMS)
@@ -58,6 +53,31 @@ def render(table: TableRecord) -> None:
         if st.form_submit_button(say("Add rule")) and text.strip():
             with shared.plain_errors():
                 _keep(table, [*rules, parse_rule(text)])
+
+
+def _suggest(table: TableRecord, rules: Sequence[AnyRule]) -> None:
+    """Rules that the rows keep, once they were looked for."""
+    suggested = declarations.suggestions(table)
+    if suggested is None:
+        if st.button(
+            say("Look for rules in the rows"), key=f"look_{table.id}", icon=":material/search:"
+        ):
+            with shared.change():
+                declarations.look_for_rules(store(), table)
+        return
+    st.caption(
+        say(
+            "No row breaks these rules. Only you see them: they come from the rows. Add a rule "
+            "only if it is true by definition, whoever is in the table."
+        )
+        if suggested
+        else say("No other rule was found that holds in every row.")
+    )
+    with st.container(horizontal=True):
+        for rule in suggested:
+            key = f"suggest_{table.id}_{rule.text}"
+            if st.button(plain(rule.text), key=key, icon=":material/add:"):
+                _keep(table, [*rules, rule])
 
 
 def _settle(table: TableRecord, rule: AnyRule) -> None:

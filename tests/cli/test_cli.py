@@ -353,7 +353,8 @@ def test_rules_are_read_suggested_and_kept(
     frame.to_csv(table, index=False)
     assert main(["schema", str(table), "--out", str(tmp_path / "s.json")]) == 0
     spoken = capsys.readouterr().err
-    assert "--rule 'label <- code'" in spoken and "--rule 'total = net + tax'" in spoken
+    assert "--rule 'label <- code'" not in spoken  # one row breaks it
+    assert "--rule 'total = net + tax' (holds in the rows)" in spoken
     command = ["synth", str(table), "--model", "pearl", "--epsilon", "1", "--out", str(out), *FEW]
     command += ["--rule", "label <- code", "--rule", "total = net + tax"]
     assert main([*command, "--declare-public"]) == 0
@@ -362,5 +363,11 @@ def test_rules_are_read_suggested_and_kept(
     made = pd.read_csv(out)
     assert (made["total"] == made["net"] + made["tax"]).all()
     assert (made["label"] == made["code"].str.upper()).all()
+    declared = [*command, "--schema", str(tmp_path / "s.json"), "--declare-public"]
+    assert main([*declared, "--rule", "if code = a then net < 50"]) == 0
+    spoken = capsys.readouterr().err
+    assert "'label <- code': read from the rows" in spoken and "Learning bounds" not in spoken
+    made = pd.read_csv(out)
+    assert (made["net"][made["code"] == "a"] < 50).all()
     assert main([*command, "--declare-public", "--rule", "net < tax"]) == 2
     assert "is not a rule" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from core.encoding.codec import Codec
 from core.encoding.layout.layout import Layout
 from core.encoding.layout.violations import count_violations
 from core.schema.column import Column, Kind
+from core.schema.form import Form
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines, MissingTogether, parse_rule
 from core.schema.schema import Domain, Schema
@@ -26,7 +27,23 @@ TOGETHER = MissingTogether(names=("pulse", "pressure"))
 ORDERED, STAY = parse_rule("start <= end"), parse_rule("stay = end - start")
 TOTAL, NET = parse_rule("total = net + tax"), parse_rule("net <= total")
 BORN, CHAINED = parse_rule("born <= start"), parse_rule("least <= most")
-RULES = (LOOKED_UP, COMBINED, TOGETHER, ORDERED, STAY, TOTAL, NET, BORN, CHAINED)
+CONDITIONAL = tuple(
+    map(
+        parse_rule,
+        (
+            "if net < 20.5 then code in (A, B)",
+            "if code = C then pulse is missing",
+            "if pulse > 150 then pressure >= 100",
+            "if label = high then net > 30",
+            "if born >= 1965-01-01 then grown != N",
+            "if sex = m then grown != N",
+            "if grown is N then net <= 50",
+            "if grown < 5 then sex = f",
+            "if end is missing then code != A",
+        ),
+    )
+)
+RULES = (LOOKED_UP, COMBINED, TOGETHER, ORDERED, STAY, TOTAL, NET, BORN, CHAINED, *CONDITIONAL)
 PERSON = Person(columns=("who",), rows=5, constant=("born", "sex", "pregnant"), order="start")
 
 
@@ -66,6 +83,7 @@ def schema(
             number("total", 0, 110, 0.01),
             number("pulse", 30, 200, missing=True),
             number("pressure", 60, 250, missing=True),
+            number("grown", 0, 20, form=Form(codes=("N",)), missing=missing, dtype="str"),
             number("least", -50, 50, 0.0, scale="log"),
             number("most", -80, 40, 0.0),
         ),

@@ -11,13 +11,11 @@ from core.privacy.discovery.open_domain import bare
 from core.proposing.propose import Counts, propose
 from core.proposing.sentinels import code_note
 from core.reading.raw_cells import as_written
-from core.reading.tally import count_cells
 from core.reading.typed_cells import typed_column
 from core.schema.column import Kind, SchemaColumn
 from core.schema.form import Form
 from core.schema.labels import category_indices
 from core.schema.schema import Schema
-from core.services.schema_grid import as_kind
 from core.writing.tables import as_written as written_out
 
 RNG = np.random.default_rng(5)
@@ -93,14 +91,6 @@ def test_few_codes_beside_a_word_are_a_list_with_it() -> None:
     assert proposed(with_word(list(range(20)) * 20)).kind is Kind.INTEGER  # for so few rows
 
 
-def test_a_list_with_a_word_becomes_numbers_with_a_code() -> None:
-    cells = with_word([1, 2, 3, 10] * 100)
-    listed, texts = proposed(cells), pa.array([str(cell) for cell in cells], pa.large_string())
-    number = as_kind(count_cells(texts, written=True), listed, Kind.INTEGER)
-    assert (number.low, number.high, number.dtype, number.missing) == (0, 10, "int64", True)
-    assert number.form == Form(absent="N")
-
-
 def test_long_codes_far_apart_are_a_list_without_a_hint() -> None:
     codes = RNG.choice(np.arange(170, 9921), 264, replace=False)
     found = proposed(with_word(np.repeat(codes, RNG.integers(1, 60, 264))))
@@ -118,8 +108,6 @@ def test_short_codes_stay_a_list_though_one_is_rare() -> None:
     assert found.other is None and found.dtype == "int64"
     count = [0] * 900 + [1] * 300 + [2] * 90 + [3] * 30 + [4] * 4 + [7]
     assert proposed(count).kind is Kind.INTEGER  # which thins out towards its end
-    rare = [1] * 30 + [2] + [3] * 30 + [x for x in range(4, 13) for _ in range(9)]
-    assert proposed(rare).kind is Kind.INTEGER  # a list would lack most rows
     pair = proposed([3] * 300 + [8] * 4)
     assert pair.kind is Kind.INTEGER  # a list would say what four rows hold
 

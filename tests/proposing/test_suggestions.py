@@ -1,41 +1,103 @@
-"""Rules that names speak for: few, possible, and found without a row."""
+"""Rules that all rows keep and that may be true by definition: few, possible, not by chance."""
 
 from __future__ import annotations
 
-from core.proposing.rule_suggestions import suggest_rules
-from core.schema.column import Column, Kind
+import time
+
+import numpy as np
+import pandas as pd
+
+from core.proposing.rule_suggestions import MOST, suggest_rules
+from core.schema.column import Column, Kind, SchemaColumn
+from core.schema.form import Form
 from core.schema.rules.rules import parse_rule
 from core.schema.schema import Schema
 from tests.encoding.layouts import date, number
 
-
-def listed(name: str) -> Column:
-    return Column(name=name, kind=Kind.CATEGORY, categories=("a", "b"))
+N = 4_000
 
 
-def suggested(*columns: Column) -> list[str]:
-    return [rule.text for rule in suggest_rules(Schema(columns=columns))]
+def listed(name: str, *labels: str) -> Column:
+    return Column(name=name, kind=Kind.CATEGORY, categories=labels)
 
 
-def test_pairs_ends_lengths_and_sums_are_found() -> None:
-    ends = (date("Admission day", 0, 10), date("Discharge day", 0, 10), number("stay", 0, 10))
-    assert suggested(*ends) == [
-        "Admission day <= Discharge day",
-        "stay = Discharge day - Admission day",
+def households() -> tuple[Schema, pd.DataFrame]:
+    """Children have no income and no spouse; who lives in a home (2, 3) owns nothing (0)."""
+    random = np.random.default_rng(0)
+    age, housing = random.integers(0, 90, N), random.choice(["1", "2", "3"], N, p=[0.8, 0.1, 0.1])
+    child, ward = age < 15, random.integers(0, 5, N)
+    married = random.choice(["yes", "no"], N)
+    began = pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 300, N), "D")
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "married": np.where(child, "N", married),
+            "income": np.where(child, "N", random.integers(0, 900, N).astype(str)),
+            "job": pd.Series(random.choice(["a", "b"], N)).mask(age > 69),
+            "housing": housing,
+            "own": np.where(housing == "1", random.choice(["1", "2"], N), "0"),
+            "ward": pd.Series(ward).map(dict(enumerate("abcde"))),
+            "density": pd.Series(ward).map({0: 0.5, 1: 8.25, 2: 8.25, 3: 10.0, 4: 77.0}),
+            "began": began,
+            "ended": began + pd.to_timedelta(random.integers(0, 40, N), "D"),
+            "chance": random.choice(["x", "y"], N),
+        }
+    )
+    columns = (
+        number("age", 0, 100),
+        listed("married", "N", "no", "yes"),
+        number("income", 0, 1000, form=Form(codes=("N",)), dtype="str"),
+        Column(name="job", kind=Kind.CATEGORY, categories=("a", "b"), missing=True),
+        listed("housing", "1", "2", "3"),
+        listed("own", "0", "1", "2"),
+        listed("ward", *"abcde"),
+        number("density", 0, 100, 0.25),
+        date("began", 18000, 19000),
+        date("ended", 18000, 19000),
+        listed("chance", "x", "y"),
+    )
+    return Schema(columns=columns), frame
+
+
+def test_facts_of_the_rows_are_suggested() -> None:
+    schema, frame = households()
+    started = time.perf_counter()
+    found = [rule.text for rule in suggest_rules(schema, frame)]
+    assert time.perf_counter() - started < 2.0
+    assert found[:2] == ["density <- ward", "began <= ended"] and len(found) <= MOST
+    expected = {
+        "if age < 15 then married = N",
+        "if age < 15 then income = N",
+        "if age > 14 then income != N",
+        "if age > 69 then job is missing",
+        "if housing in (2, 3) then own = 0",
+        "if own = 0 then housing in (2, 3)",
+    }
+    assert expected <= set(found)
+    assert not any("chance" in text for text in found)
+
+
+def test_one_row_that_breaks_a_fact_is_enough() -> None:
+    schema, frame = households()
+    frame.loc[frame.index[frame["age"] == 3][0], "income"] = "7"
+    found = [rule.text for rule in suggest_rules(schema, frame)]
+    assert "if age < 15 then income = N" not in found and "if age < 15 then married = N" in found
+
+
+def test_few_rows_and_rare_labels_suggest_nothing() -> None:
+    schema, frame = households()
+    assert not [
+        rule.text for rule in suggest_rules(schema, frame.iloc[:90]) if " then " in rule.text
     ]
-    assert suggested(listed("wardCode"), listed("wardLabel"), listed("code")) == [
-        "wardLabel <- wardCode"
-    ]
-    money = [number(name, 0, 99) for name in ("net", "tax", "total", "min_rate", "max_rate")]
-    assert suggested(*money) == ["min_rate <= max_rate", "total = net + tax"]
+    rare = frame.assign(chance=np.where(frame.index == 7, "x", "y"))
+    assert not any("chance" in rule.text for rule in suggest_rules(schema, rare))
 
 
 def test_impossible_or_present_rules_are_not_suggested() -> None:
-    assert suggested(number("start", 20, 30), number("end", 0, 10)) == []
-    assert suggested(listed("start"), listed("end"), number("from", 0, 9), date("to", 0, 9)) == []
-    columns = (number("from", 0, 9), number("to", 0, 9))
-    assert suggest_rules(Schema(columns=columns, rules=(parse_rule("from <= to"),))) == ()
-
-
-def test_undeclared_columns_get_no_suggestion_that_hangs_on_them() -> None:
-    assert suggested(listed("code"), Column(name="label", kind=Kind.CATEGORY)) == []
+    schema, frame = households()
+    own = (parse_rule("if age < 15 then income = N"), parse_rule("began <= ended"))
+    found = suggest_rules(schema.model_copy(update={"rules": own}), frame)
+    assert not {rule.text for rule in own} & {rule.text for rule in found}
+    never = SchemaColumn(**{**schema["job"].fields(), "missing": False})
+    texts = [rule.text for rule in suggest_rules(schema.replace(never), frame)]
+    assert not any("job is missing" in text for text in texts)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from core.schema.column import Kind, SchemaColumn
 from core.schema.person import Person
-from core.schema.rules.rules import Combinations, Rule, parse_rule
+from core.schema.rules.rules import Combinations, IfThen, Rule, Statement, parse_rule
 from core.schema.schema import Schema
 
 TEXTS = [
@@ -17,6 +19,12 @@ TEXTS = [
     "stay = end - start",
     "combinations a, b, c",
     "missing together a, b",
+    "if age < 15 then income = N",
+    "if own_rent = group then housing in (2, 3)",
+    "if status = married then age >= 15",
+    "if born >= 2010-01-01 then married is missing",
+    'if "a then b" is present then c != "1, 2"',
+    'if ward not in (a, "missing") then d <= -0.5',
 ]
 
 
@@ -34,7 +42,47 @@ def test_names_may_hold_spaces_and_hyphens():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["", "a", "a = b", "a < b", "combinations a", "-> b"])
+def test_a_conditional_rule_has_several_spellings() -> None:
+    spelled = (
+        "status is married implies age >= 15",
+        "if status = 'married' then age>=15",
+        'if "status" in (married) then age >= "15"',
+    )
+    assert {parse_rule(text).text for text in spelled} == {"if status = married then age >= 15"}
+    assert parse_rule("if a is not b then wife's age is N").columns == ("a", "wife's age")
+
+
+NAMES = st.text(min_size=1, max_size=12).filter(lambda text: text == text.strip() and text)
+STATEMENTS = st.one_of(
+    st.builds(
+        Statement,
+        column=NAMES,
+        relation=st.sampled_from(["<", "<=", ">", ">="]),
+        values=st.tuples(NAMES),
+    ),
+    st.builds(
+        Statement,
+        column=NAMES,
+        relation=st.sampled_from(["in", "not in"]),
+        values=st.lists(NAMES, min_size=1, max_size=3).map(tuple),
+    ),
+    st.builds(Statement, column=NAMES, relation=st.sampled_from(["missing", "present"])),
+)
+
+
+@given(st.builds(IfThen, condition=STATEMENTS, consequence=STATEMENTS))
+def test_whatever_a_conditional_rule_names_is_read_back(rule: IfThen) -> None:
+    assert parse_rule(rule.text) == rule
+    assert TypeAdapter(Rule).validate_json(rule.model_dump_json()) == rule
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "a", "a = b", "a < b", "combinations a", "-> b", "if a then b", "if a < 3 then b",
+        "if a in () then b = 3", "if a < 3, 4 then b = 3", "if a < then b = 3", "a implies b",
+    ],
+)  # fmt: skip
 def test_what_is_no_rule_is_refused_with_the_forms(text):
     with pytest.raises(ValueError):
         parse_rule(text)

@@ -1,7 +1,8 @@
 """Invariants: what holds in every row of a table and would not by chance; for eyes inside only.
 
 One column may follow from another, two may be in order, one may be the sum of two, or the days
-between two dates. A rule counts only if many rows would break it were its columns shuffled.
+between two dates. Such a rule counts only if many rows would break it were its columns shuffled.
+And what holds of one column may hang on another, see `conditional_facts`.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.schema.column import Column, Kind
+from core.encoding.layout.conditional_facts import conditional_facts
+from core.schema.column import Column, DomainColumn, Kind
 from core.schema.labels import to_numbers
 from core.schema.rules.lists import labels_of
 from core.schema.rules.relations import breaks
-from core.schema.rules.rules import AnyRule, AtMost, Determines, Difference, Sum
+from core.schema.rules.rules import AnyRule, AtMost, Determines, Difference, IfThen, Sum
+from core.schema.rules.statements import breaking
 
 ENOUGH = 20  # rows that would break a rule by chance
 FEW_ROWS = 2_000  # on which candidates are tried first
-FEW_STEPS = 50  # different values of a number from which a label may follow
+FACT_ROWS = 50_000  # on which conditional facts are
+MOST_FACTS = 40
 MOST_COLUMNS = 40  # of lists, and of numbers
 MOST_SUMMED = 15  # numbers that are tried for sums
 
@@ -44,6 +48,8 @@ class Invariant:
             expected = pd.Series(labels_of(frame[rule.source])).map(self.mapping or {})
             wrong = expected.to_numpy() != labels_of(frame[rule.result])
             return np.asarray(wrong & expected.notna().to_numpy())
+        if isinstance(rule, IfThen):
+            return breaking(rule, frame, {n: DomainColumn.of(columns[n]) for n in rule.columns})
         values = [to_numbers(frame[name], columns[name]) for name in rule.columns]
         return breaks(rule, values, columns)
 
@@ -57,32 +63,29 @@ def invariants(
     few = frame.iloc[take]
     by_name = {column.name: column for column in columns}
     rules = [*_followed(few, columns), *_numeric(few, columns)]
-    return tuple(
-        one for rule in rules if (one := _holding(rule, frame, by_name, random)) is not None
-    )
+    found = [one for rule in rules if (one := _holding(rule, frame, by_name, random)) is not None]
+    given = {one.rule.columns[1] for one in found if isinstance(one.rule, Determines)}
+    free = [c for c in columns if c.name not in given and (c.kind.numeric or c.kind.listed)]
+    some = frame.iloc[np.sort(random.permutation(len(frame))[:FACT_ROWS])]
+    facts = map(Invariant, conditional_facts(some, free[:MOST_COLUMNS])[:MOST_FACTS])
+    return (*found, *(one for one in facts if not one.broken(frame, by_name).any()))
 
 
 def _followed(few: pd.DataFrame, columns: Sequence[Column]) -> Iterator[Determines]:
     """Columns that may follow from another, by a few rows; of two that name each other, one."""
-    codes = {c.name: pd.factorize(labels_of(few[c.name]))[0] for c in columns if _short(c, few)}
-    listed = {column.name for column in columns if column.kind.listed}
+    plain = [c.name for c in columns if c.kind in (Kind.NUMBER, Kind.INTEGER)][:MOST_COLUMNS]
+    listed = [column.name for column in columns if column.kind.listed][:MOST_COLUMNS]
+    codes = {n: pd.factorize(labels_of(few[n]))[0] for n in (*listed, *plain)}
     counts = {name: len(np.unique(code)) for name, code in codes.items()}
     order = {name: rank for rank, name in enumerate(codes)}
-    for source, result in permutations(list(codes)[:MOST_COLUMNS], 2):
-        if result not in listed or counts[result] < 2:
+    for source, result in permutations(codes, 2):
+        if source in plain or counts[result] < 2:
             continue
         pairs = len(np.unique(codes[source] * (counts[result] + 1) + codes[result]))
         one_to_one = pairs == counts[source] == counts[result]
-        both = one_to_one and source in listed and order[result] < order[source]
+        both = one_to_one and result in listed and order[result] < order[source]
         if pairs == counts[source] and not both:
             yield Determines(source=source, result=result)
-
-
-def _short(column: Column, few: pd.DataFrame) -> bool:
-    """Whether a column has few enough values for others to follow from it."""
-    if column.kind.listed:
-        return True
-    return column.kind is not Kind.DATETIME and few[column.name].nunique() <= FEW_STEPS
 
 
 def _numeric(few: pd.DataFrame, columns: Sequence[Column]) -> Iterator[AnyRule]:

@@ -93,13 +93,13 @@ class Layout:
             return frame
         rows = len(frame) if rows is None else rows
         random = np.random.default_rng(seed)
-        frame = self._steps.fill(frame.reset_index(drop=True), random)
+        frame = frame.reset_index(drop=True)
         people: NDArray[np.intp] | None = None
         if self._assembler is None:
             frame = frame.iloc[:rows]
         else:
             frame, people = self._assemble(self._assembler, frame, rows, random)
-        cells = self._steps.decode(frame, people)
+        cells = self._steps.decode(frame, random, people)
         who = np.arange(rows) if people is None else people
         table = {}
         for column in self.output.columns:

@@ -9,10 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.schema.column import DomainColumn
-from core.schema.labels import to_numbers
+from core.schema.labels import code_indices, is_absent, to_numbers
 from core.schema.rules.lists import Lookup, labels_of
 from core.schema.rules.relations import breaks
-from core.schema.rules.rules import Combinations, Determines, MissingTogether, Rule
+from core.schema.rules.rules import Combinations, Determines, IfThen, MissingTogether, Rule
+from core.schema.rules.statements import breaking
 from core.schema.schema import Domain
 
 
@@ -46,14 +47,20 @@ def violates(
 ) -> NDArray[np.bool_]:
     """Which rows break a rule, bool [n]; rows that it does not speak of keep it."""
     if isinstance(rule, Determines):
-        lookup = Lookup.of(rule, columns)
-        wanted = labels_of(lookup.decode(frame[rule.source]))
-        return np.asarray(wanted != labels_of(frame[rule.result]))
+        wanted, column = Lookup.of(rule, columns).decode(frame[rule.source]), columns[rule.result]
+        there = frame[rule.result]
+        if column.kind.numeric:
+            a, b = to_numbers(wanted, column), to_numbers(there, column)
+            code = code_indices(wanted, column) != code_indices(there, column)
+            return np.asarray(code | (np.nan_to_num(a, nan=np.inf) != np.nan_to_num(b, nan=np.inf)))
+        return np.asarray(labels_of(wanted) != labels_of(there))
+    if isinstance(rule, IfThen):
+        return breaking(rule, frame, columns)
     if isinstance(rule, Combinations):
         allowed = pd.MultiIndex.from_tuples(rule.allowed or ())
         cells = {name: labels_of(frame[name]) for name in rule.names}
         return np.asarray(~pd.MultiIndex.from_frame(pd.DataFrame(cells)).isin(allowed))
     if isinstance(rule, MissingTogether):
-        absent = frame[list(rule.names)].isna().to_numpy()
+        absent = np.stack([is_absent(frame[n], columns[n]) for n in rule.names], axis=1)
         return np.asarray(absent.any(axis=1) & ~absent.all(axis=1))
     return breaks(rule, [to_numbers(frame[name], columns[name]) for name in rule.columns], columns)

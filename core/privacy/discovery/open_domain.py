@@ -207,7 +207,7 @@ def stand_in(schema: Schema) -> Schema:
         schema = schema.replace(column.model_copy(update={"learned": found}))
 
     def first(name: str) -> str:
-        return (schema[name].categories or ("",))[0]
+        return "0" if schema[name].kind.numeric else (schema[name].categories or ("",))[0]
 
     def tried(rule: AnyRule) -> AnyRule:
         if rule not in wanted.rules:
@@ -226,7 +226,10 @@ def known_labels(column: SchemaColumn) -> tuple[str, ...]:
 
 def _open_rule(rule: Determines | Combinations, schema: Schema) -> bool:
     tagged = {name for columns in schema.sensitive.values() for name in columns}
-    listed = all(schema[name].modelled and schema[name].kind.listed for name in rule.columns)
+    columns = [schema[name] for name in rule.columns]
+    listed = all(column.modelled and column.kind.listed for column in columns)
+    if isinstance(rule, Determines) and columns[1].kind in (Kind.NUMBER, Kind.INTEGER):
+        listed = columns[0].modelled and columns[0].kind.listed and columns[1].modelled
     if not listed or tagged.intersection(rule.columns):
         return False
     said = rule.mapping if isinstance(rule, Determines) else rule.allowed

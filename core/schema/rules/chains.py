@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.schema.column import Column, DomainColumn, RuleDomainError, SchemaError
 from core.schema.rules.gaps import Gap, gap_of
-from core.schema.rules.relations import Interval, Relation, inside, inward, outer
+from core.schema.rules.relations import Interval, Relation, inside, inward, outer, tied
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -43,10 +43,14 @@ class Chain:
     constant: frozenset[str]
 
     @property
+    def computed(self) -> frozenset[str]:
+        """Columns that are computed from others."""
+        return frozenset(link.computed for link in self.links if link.computed is not None)
+
+    @property
     def replaced(self) -> frozenset[str]:
         """Columns that models do not see."""
-        computed = {link.computed for link in self.links if link.computed is not None}
-        return frozenset(computed | {link.modelled for link in self.links if link.gap})
+        return self.computed | {link.modelled for link in self.links if link.gap}
 
     def settle(
         self, given: Mapping[str, Floats], people: NDArray[np.intp] | None = None
@@ -153,18 +157,12 @@ def chains_of(
         return name != target, name not in constant, name in results
 
     chains = []
-    left = list(relations)
-    while left:
-        tied, before = set(left[0].names), set[str]()
-        while tied != before:
-            before = set(tied)
-            tied.update(*(one.names for one in left if tied.intersection(one.names)))
-        own = [relation for relation in left if tied.intersection(relation.names)]
-        left = [relation for relation in left if relation not in own]
-        root = min((name for name in columns if name in tied), key=rank)
+    for own in tied(relations, lambda relation: relation.names):
+        names = {name for relation in own for name in relation.names}
+        root = min((name for name in columns if name in names), key=rank)
         links = tuple(_walk(root, own, columns, constant=constant, taken=taken))
-        inner = {name: column for name, column in columns.items() if name in tied}
-        chain = Chain(inner, root, links, frozenset(constant) & tied)
+        inner = {name: column for name, column in columns.items() if name in names}
+        chain = Chain(inner, root, links, frozenset(constant) & names)
         chain.check()
         chains.append(chain)
     return chains

@@ -46,21 +46,17 @@ def keep(
     except RuleDomainError:
         firm = [rule for rule in kept if not _touched(rule, learned)]
         check(firm)
-        for rule in kept:
-            if rule in firm:
-                continue
+        for rule in [rule for rule in kept if rule not in firm]:
             try:
                 check([*firm, rule])
+                firm.append(rule)
             except RuleDomainError:
                 fallen[rule.text] = Message(
                     "Rule “{rule}” was declared and is not kept: what was learned of its columns "
                     "leaves no room for it.",
                     rule=rule.text,
                 )
-            else:
-                firm.append(rule)
         kept = [rule for rule in kept if rule in firm]
-        check(kept)
     return Kept(tuple(kept), fallen)
 
 

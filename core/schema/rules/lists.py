@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,15 @@ from core.schema.column import (
     RuleDomainError,
     SchemaError,
 )
-from core.schema.labels import category_indices, from_labels, to_labels
+from core.schema.labels import (
+    category_indices,
+    code_indices,
+    from_labels,
+    from_numbers,
+    to_labels,
+    to_numbers,
+    with_codes,
+)
 from core.schema.rules.rules import Combinations, Determines
 
 MISSING = ""  # stands for a missing cell in mappings and combinations
@@ -32,20 +40,26 @@ def labels_of(series: pd.Series[Any]) -> NDArray[np.object_]:
 
 def _series(labels: NDArray[np.object_], column: Column) -> pd.Series[Any]:
     cells = pd.Series(labels, dtype="str")
+    if column.kind.numeric:  # whatever its bounds and steps are
+        code, free = code_indices(cells, column), {"low": None, "high": None, "step": 0.0}
+        numbers = to_numbers(cells, column)
+        return with_codes(from_numbers(numbers, column.model_copy(update=free)), column, code)
     if MISSING not in (column.categories or ()):
         cells = cells.mask(cells == MISSING)
     return from_labels(cells, column)
 
 
 def _check_label(label: str, column: Column, rule: str) -> None:
-    if label in (column.categories or ()) or (label == MISSING and column.missing):
+    cell = pd.Series([label], dtype="str")
+    known = column.kind.numeric and (label in column.codes or to_numbers(cell, column)[0] < np.inf)
+    if known or label in (column.categories or ()) or (label == MISSING and column.missing):
         return
     raise RuleDomainError(
         "Rule '{rule}': it gives '{name}' {what} that its declaration does not have. Add it to "
         "the declaration, or change the rule.",
         rule=rule,
         name=column.name,
-        what=Message("a missing value") if label == MISSING else Message("a label"),
+        what=Message("a missing value") if label == MISSING else Message("a value"),
     )
 
 
@@ -81,6 +95,9 @@ class Lookup:
         """The result of a source that has no entry."""
         if self.result.missing:
             return MISSING
+        if self.result.kind.numeric:  # the one in the middle
+            numbers = [label for label in self.mapping.values() if label not in self.result.codes]
+            return sorted(numbers, key=float)[len(numbers) // 2] if numbers else "0"
         return self.result.other or (self.result.categories or (MISSING,))[0]
 
     def decode(self, source: pd.Series[Any]) -> pd.Series[Any]:
@@ -149,13 +166,17 @@ class Joint:
         }
 
 
-def check_lists(names: Sequence[str], columns: Mapping[str, Column], rule: str) -> None:
-    """Refuse a rule about labels that names a column without a list of them."""
+def check_lists(
+    names: Sequence[str], columns: Mapping[str, Column], rule: str, numbers: Collection[str] = ()
+) -> None:
+    """Refuse a rule about labels that names a column without a list; some may be numbers."""
     for name in names:
-        if not columns[name].kind.listed:
+        kind = columns[name].kind
+        if not kind.listed and not (name in numbers and kind in (Kind.NUMBER, Kind.INTEGER)):
             raise SchemaError(
                 "Rule '{rule}': '{name}' has no list of values. Make it a category, ordered or "
-                "boolean column, or remove the rule.",
+                "boolean column, or remove the rule. What depends on a number can be written as "
+                "'if age < 15 then income is missing'.",
                 rule=rule,
                 name=name,
             )

@@ -8,8 +8,9 @@ interval, so a value can be moved inside before the next one is drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from core.schema.column import Column, Kind, SchemaError
 from core.schema.rules.rules import AnyRule, AtMost, Difference, Sum
 
+AnyItem = TypeVar("AnyItem")
 Floats = NDArray[np.float64]
 Interval = tuple[Floats, Floats]
 DAY = 86_400.0  # seconds
@@ -80,6 +82,20 @@ class Relation:
 
     def _floored(self, name: str, interval: Interval) -> Interval:
         return (np.maximum(interval[0], 0.0), interval[1]) if name in self.floors else interval
+
+
+def tied(
+    items: Sequence[AnyItem], names: Callable[[AnyItem], Collection[str]]
+) -> Iterator[list[AnyItem]]:
+    """Items in groups, so that those of different groups share no name."""
+    left = list(items)
+    while left:
+        own, before = set(names(left[0])), set[str]()
+        while own != before:
+            before = set(own)
+            own.update(*(names(one) for one in left if own.intersection(names(one))))
+        yield [one for one in left if own.intersection(names(one))]
+        left = [one for one in left if not own.intersection(names(one))]
 
 
 def outer(column: Column) -> tuple[float, float]:

@@ -6,10 +6,11 @@ code has, which combinations there are) is declared with it, or learned, like a 
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from core.message import Message
 from core.schema.column import SchemaError
@@ -130,7 +131,45 @@ class MissingTogether(_Together):
     kind: Literal["missing_together"] = "missing_together"
 
 
-AnyRule = Determines | AtMost | Sum | Difference | Combinations | MissingTogether
+class Statement(BaseModel):
+    """What a row may say of one column: `values` are labels, numbers, ISO dates or missing codes.
+
+    A missing cell is neither above nor below a number.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    column: str = Field(min_length=1)
+    relation: Literal["<", "<=", ">", ">=", "in", "not in", "missing", "present"]
+    values: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As it is written in a rule."""
+        name, values = _quoted(self.column), [_quoted(value) for value in self.values]
+        if not values:
+            return f"{name} is {self.relation}"
+        if len(values) > 1:
+            return f"{name} {self.relation} ({', '.join(values)})"
+        return f"{name} {_SIGNS.get(self.relation, self.relation)} {values[0]}"
+
+
+class IfThen(_Rule):
+    """Every row of which the condition is true has the consequence."""
+
+    TEXT = "if {condition.text} then {consequence.text}"
+
+    kind: Literal["if_then"] = "if_then"
+    condition: Statement
+    consequence: Statement
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """See `_Rule.columns`."""
+        return self.condition.column, self.consequence.column
+
+
+AnyRule = Determines | AtMost | Sum | Difference | Combinations | MissingTogether | IfThen
 Rule = Annotated[AnyRule, Field(discriminator="kind")]
 
 _FORMS = (
@@ -141,6 +180,60 @@ _FORMS = (
     (r"combinations\s+(?P<names>.+)", "combinations"),
     (r"missing together\s+(?P<names>.+)", "missing_together"),
 )
+_SIGNS = {"in": "=", "not in": "!="}  # of one value
+_RELATIONS = {"=": "in", "is": "in", "!=": "not in", "is not": "not in"}
+_QUOTE = r'"(?:[^"\\]|\\.)*"'
+_PLAIN = re.compile(r"[\w.-]+( [\w.-]+)*")
+_WORDS = re.compile(r"\b(if|then|implies|is|in|not|missing|present)\b", re.IGNORECASE)
+_IF_THEN = re.compile(
+    rf"if\s+((?:{_QUOTE}|[^\"])+?)\s+then\s+(.+)|((?:{_QUOTE}|[^\"])+?)\s+implies\s+(.+)"
+)
+_STATEMENT = re.compile(
+    rf"\s*({_QUOTE}|[^\"]+?)(?:\s*(<=|>=|!=|<|>|=)|\s+(is not|is|(?:not )?in(?=\s*\()))\s*(.+?)\s*"
+)
+_VALUE = re.compile(rf"\s*({_QUOTE}|'[^']*'|[^,\"']+?)\s*(?:,|$)")
+
+
+def _quoted(text: str) -> str:
+    plain = _PLAIN.fullmatch(text) and not _WORDS.search(text)
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _unquoted(text: str) -> str:
+    if re.fullmatch(_QUOTE, text):
+        return str(json.loads(text, strict=False))
+    return text[1:-1] if re.fullmatch("'[^']*'", text) else text
+
+
+def _statement(text: str) -> Statement:
+    """A statement from its text; ValueError where it is none."""
+    if not (match := _STATEMENT.fullmatch(text)):
+        raise ValueError(text)
+    name, sign, word, said = match.groups()
+    if word == "is" and said in ("missing", "present"):
+        return Statement.model_validate({"column": _unquoted(name), "relation": said})
+    many = word in ("in", "not in")
+    listed = said[1:-1] if many and said.endswith(")") else said
+    values = [_unquoted(value) for value in _VALUE.findall(listed)]
+    if not values or _VALUE.sub("", listed) or (len(values) > 1 and not many):
+        raise ValueError(text)
+    relation = _RELATIONS.get(sign or word, sign or word)
+    fields = {"column": _unquoted(name), "relation": relation, "values": values}
+    return Statement.model_validate(fields)
+
+
+def _parts(text: str) -> dict[str, object]:
+    """The fields of the rule that a text says; ValueError where it says none."""
+    if match := _IF_THEN.fullmatch(text):
+        condition, consequence = (_statement(part) for part in match.groups() if part)
+        return {"kind": "if_then", "condition": condition, "consequence": consequence}
+    for pattern, kind in _FORMS:
+        if match := re.fullmatch(pattern, text):
+            parts: dict[str, object] = {k: v.strip() for k, v in match.groupdict().items()}
+            if "names" in parts:
+                parts["names"] = tuple(name.strip() for name in str(parts["names"]).split(","))
+            return {"kind": kind, **parts}
+    raise ValueError(text)
 
 
 def parse_rule(text: str) -> AnyRule:
@@ -148,20 +241,16 @@ def parse_rule(text: str) -> AnyRule:
 
     >>> parse_rule("label <- code").columns, parse_rule("stay = end - start").text
     (('code', 'label'), 'stay = end - start')
+    >>> parse_rule("status is married implies age >= 15").text
+    'if status = married then age >= 15'
     """
-    for pattern, kind in _FORMS:
-        match = re.fullmatch(pattern, text.strip())
-        if match:
-            parts: dict[str, object] = {k: v.strip() for k, v in match.groupdict().items()}
-            if "names" in parts:
-                parts["names"] = tuple(name.strip() for name in str(parts["names"]).split(","))
-            try:
-                rule: AnyRule = TypeAdapter(Rule).validate_python({"kind": kind, **parts})
-            except ValidationError:
-                break
-            return rule
-    raise SchemaError(
-        "'{text}' is not a rule. Write 'label <- code', 'start <= end', 'total = a + b', "
-        "'stay = end - start', 'combinations a, b' or 'missing together a, b'.",
-        text=text,
-    )
+    try:
+        rule: AnyRule = TypeAdapter(Rule).validate_python(_parts(text.strip()))
+    except ValueError:
+        raise SchemaError(
+            "'{text}' is not a rule. Write 'label <- code', 'start <= end', 'total = a + b', "
+            "'stay = end - start', 'combinations a, b', 'missing together a, b' or 'if age < 15 "
+            "then income is missing'.",
+            text=text,
+        ) from None
+    return rule

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.message import to_say
 from core.schema.column import DomainColumn, RuleDomainError, SchemaError
 from core.schema.labels import (
     code_indices,
@@ -22,6 +21,7 @@ from core.schema.labels import (
     with_codes,
 )
 from core.schema.rules.chains import Chain, chains_of
+from core.schema.rules.conditionals import Conditionals, conditionals_of
 from core.schema.rules.gaps import free_name
 from core.schema.rules.lists import Joint, Lookup, check_lists
 from core.schema.rules.relations import relations_of
@@ -30,38 +30,23 @@ from core.schema.rules.rules import (
     Combinations,
     Determines,
     Difference,
-    MissingTogether,
     Rule,
     Sum,
 )
 
-NEVER_MISSING = to_say(
-    "Rule '{rule}': '{name}' is declared never missing. Declare that it may be, or remove the rule."
-)
-FOLLOWS = to_say(
-    "Rule '{rule}': '{name}' follows from other columns by another rule. Name those, or remove the "
-    "rule."
-)
-NAMED_TWICE = to_say(
-    "Rule '{rule}': '{name}' is in two such rules, or twice in one. Name it once, or remove the "
-    "rule."
-)
 Columns = Mapping[str, DomainColumn]
 
 
 @dataclass(frozen=True)
 class Steps:
-    """What becomes of the columns of a table that has rules.
-
-    `together` names columns that models see and that are missing together; the first decides.
-    """
+    """What becomes of the columns of a table that has rules."""
 
     source: tuple[DomainColumn, ...]
     columns: tuple[DomainColumn, ...]
     chains: tuple[Chain, ...]
     joints: tuple[Joint, ...]
     lookups: tuple[Lookup, ...]
-    together: tuple[tuple[str, ...], ...]
+    conditionals: tuple[Conditionals, ...]
     constant: frozenset[str]
 
     @classmethod
@@ -92,27 +77,47 @@ class Steps:
                 taken=names,
             )
         )
-        shown = _shown(by_name, joints, lookups, chains)
+        conditionals = tuple(
+            conditionals_of(
+                rules,
+                by_name,
+                lookups,
+                given={name for chain in chains for name in chain.columns},
+                fixed={
+                    *(column.name for joint in joints for column in joint.columns),
+                    *(name for chain in chains if chain.computed for name in chain.columns),
+                },
+                constant=constant,
+                target=target,
+            )
+        )
+        cut = by_name | {
+            one.column.name: one.column.model_copy(update={"cuts": one.cuts})
+            for conditional in conditionals
+            for one in conditional.columns
+        }
+        shown = _shown(cut, joints, lookups, chains)
         seen = tuple({one.name: one for one in shown.values() if one is not None}.values())
         steady = {
             column.name for name, column in shown.items() if column is not None and name in constant
         }
-        together = tuple(_together(rules, by_name, shown, target, constant))
         source = tuple(by_name.values())
-        return cls(source, seen, chains, joints, lookups, together, frozenset(steady))
+        kept = (chains, joints, lookups, conditionals)
+        return cls(source, seen, *kept, frozenset(steady))
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Columns of real rows that are looked at; what is computed is not."""
         computed = {lookup.result.name for lookup in self.lookups}
-        computed |= {
-            link.computed for chain in self.chains for link in chain.links if link.computed
-        }
+        computed |= {name for chain in self.chains for name in chain.computed}
+        computed -= {one.column.name for each in self.conditionals for one in each.columns}
         return tuple(column.name for column in self.source if column.name not in computed)
 
     def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Real rows as models see them; what breaks a rule is moved inside."""
         frame = frame.reset_index(drop=True)
+        for conditional in self.conditionals:
+            frame = frame.assign(**conditional.settle(frame))
         made: dict[str, pd.Series[Any]] = {j.column.name: j.encode(frame) for j in self.joints}
         for chain in self.chains:
             needed = [chain.root, *(link.modelled for link in chain.links)]
@@ -133,24 +138,11 @@ class Steps:
             }
         )
 
-    def fill(self, frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
-        """Synthetic rows missing together as the rules say; gaps get values of other rows."""
-        by_name = {column.name: column for column in self.columns}
-        filled = {name: frame[name] for name in frame.columns}
-        for names in self.together:
-            absent = frame[names[0]].isna().to_numpy()
-            absent = absent | any(frame[name].isna().all() for name in names)
-            for name in names:
-                cells, present = frame[name], np.flatnonzero(frame[name].notna().to_numpy())
-                take = np.arange(len(frame))
-                gaps = np.flatnonzero(cells.isna().to_numpy() & ~absent)
-                take[gaps] = random.choice(present, len(gaps)) if len(gaps) else gaps
-                cells = cells.iloc[take].reset_index(drop=True)
-                filled[name] = _rewritten(cells, by_name[name], absent=absent)
-        return pd.DataFrame(filled)
-
     def decode(
-        self, frame: pd.DataFrame, people: NDArray[np.intp] | None = None
+        self,
+        frame: pd.DataFrame,
+        random: np.random.Generator,
+        people: NDArray[np.intp] | None = None,
     ) -> dict[str, pd.Series[Any]]:
         """The modelled columns of the table, by name; every rule holds in every row."""
         cells: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}
@@ -162,6 +154,8 @@ class Steps:
                 cells[name] = from_numbers(values, chain.columns[name])
         for joint in self.joints:
             cells |= joint.decode(frame[joint.column.name])
+        for conditional in self.conditionals:
+            cells |= conditional.settle(cells, random)
         for lookup in self.lookups:
             cells[lookup.result.name] = lookup.decode(cells[lookup.source])
         return {column.name: cells[column.name] for column in self.source}
@@ -169,17 +163,10 @@ class Steps:
 
 def rewritten(cells: pd.Series[Any], column: DomainColumn) -> pd.Series[Any]:
     """The same cells in the dtype that the codec gives them."""
-    return _rewritten(cells, column, absent=np.zeros(len(cells), dtype=bool))
-
-
-def _rewritten(
-    cells: pd.Series[Any], column: DomainColumn, *, absent: NDArray[np.bool_]
-) -> pd.Series[Any]:
     if column.kind.numeric:
-        code = np.where(absent, -1, code_indices(cells, column))
-        numbers = np.where(absent, np.nan, to_numbers(cells, column))
-        return with_codes(from_numbers(numbers, column), column, code)
-    return from_labels(to_labels(cells).mask(absent), column)
+        numbers = from_numbers(to_numbers(cells, column), column)
+        return with_codes(numbers, column, code_indices(cells, column))
+    return from_labels(to_labels(cells), column)
 
 
 def _check_names(rule: Rule, columns: Columns, tagged: Collection[str]) -> None:
@@ -203,7 +190,7 @@ def _check_names(rule: Rule, columns: Columns, tagged: Collection[str]) -> None:
 
 def _check_codes(rule: Rule, columns: Columns) -> None:
     for name in rule.columns:
-        if columns[name].codes and isinstance(rule, AtMost | Sum | Difference | MissingTogether):
+        if columns[name].codes and isinstance(rule, AtMost | Sum | Difference):
             raise RuleDomainError(
                 "Rule '{rule}': '{name}' has codes for missing values of its own ({codes}), "
                 "but a rule knows only one kind of missing value. Remove the codes from the "
@@ -263,7 +250,7 @@ def _lookups(
     own = {}
     joined = {n for rule in rules if isinstance(rule, Combinations) for n in rule.names}
     for rule in (one for one in rules if isinstance(one, Determines)):
-        check_lists(rule.columns, columns, rule.text)
+        check_lists(rule.columns, columns, rule.text, numbers=(rule.result,))
         if rule.result == target:
             raise SchemaError(
                 "Rule '{rule}': the target is not computed. Choose another target, or turn the "
@@ -307,30 +294,3 @@ def _shown(
             if link.gap is not None:
                 shown[link.modelled] = link.gap.column
     return shown
-
-
-def _together(
-    rules: Sequence[Rule],
-    columns: Columns,
-    shown: Mapping[str, DomainColumn | None],
-    target: str | None,
-    constant: Collection[str],
-) -> Iterator[tuple[str, ...]]:
-    used: set[str] = set()
-    joined = {n for rule in rules if isinstance(rule, Combinations) for n in rule.names}
-    for rule in (one for one in rules if isinstance(one, MissingTogether)):
-        _check_constant(rule, rule.names, constant)
-        for name in rule.names:
-            words = ""
-            if not columns[name].missing:
-                words = NEVER_MISSING
-            elif shown[name] is None or name in joined:
-                words = FOLLOWS
-            elif name in used:
-                words = NAMED_TWICE
-            if words:
-                fault = SchemaError if columns[name].missing else RuleDomainError
-                raise fault(words, rule=rule.text, name=name)
-            used.add(name)
-        ordered = sorted(rule.names, key=lambda name: name != target)
-        yield tuple(column.name for name in ordered if (column := shown[name]) is not None)

@@ -43,8 +43,7 @@ def with_schema(
     schema = with_person(with_target(reopened(schema), options.target), options)
     schema = keep_out(schema, options.keep_out)
     frame = rows if isinstance(rows, pd.DataFrame) else typed_frame(rows, schema)
-    may_declare = not options.declared and options.declare_public
-    schema = with_rules(schema, options.rule, frame if may_declare else None)
+    schema = with_rules(schema, options.rule, frame if options.declare_public else None)
     if options.sensitive:
         schema = with_tags(schema, options.sensitive)
     of_tags = {"alpha", "shift", "certificate"} & options.request.model_fields_set

@@ -120,7 +120,7 @@ def synthesize(
                 artefacts=LocalArtefacts(Path(folder)),
                 account_id=account_id,
                 debit_key=f"cli-{secrets.token_hex(8)}",
-                inferred=options.declare_public and not options.declared,
+                inferred=options.declare_public and (not options.declared or bool(options.rule)),
                 learned_by=earlier_run(options.learned_by),
             )
             outcome = execute(job, FrameRows(trained), store=store, on_event=on_event)

@@ -66,8 +66,12 @@ def test_columns_say_whose_rows(store, stays, show):
     assert kept.training_n == 80
 
 
+LOOK = "Look for rules in the rows"
+
+
 def test_rules_are_suggested_written_settled_and_removed(store, stays, show):
-    at = show("tables", table=stays.id)
+    at = whole(press(show("tables", table=stays.id), LOOK))
+    assert LOOK not in buttons(at) and "true by definition" in words(at)
     assert "admitted <= discharged" in buttons(at)
     whole(press(at, "ward_name <- ward_code"))
     assert "are not known yet" in words(at)
@@ -86,8 +90,23 @@ def test_rules_are_suggested_written_settled_and_removed(store, stays, show):
     assert [one.kind for one in store.table(stays.id).schema.rules] == ["at_most"]
 
 
+def test_conditional_rules_are_suggested_and_kept(store, show):
+    count = pd.Series(range(900))
+    frame = pd.DataFrame({"age": count % 90, "sex": [("f", "m")[i % 2] for i in count]})
+    frame["status"] = pd.Series(["married", "single"] * 450).mask(frame["age"] < 15, "minor")
+    people = imports.import_frame(store, frame, name="people", source="test")
+    at = whole(press(show("tables", table=people.id), LOOK))
+    whole(press(at, "if age < 15 then status = minor"))
+    line = next(one for one in at.text_input if one.label == "New rule")
+    line.set_value("status is married implies sex = f")
+    whole(press(at, "Add rule"))
+    kept = [rule.text for rule in store.table(people.id).schema.rules]
+    assert kept == ["if age < 15 then status = minor", "if status = married then sex = f"]
+    assert words(at).count("holds in all real rows") == 2
+
+
 def test_a_second_click_removes_and_adds_no_other_rule(store, stays, show):
-    at = show("tables", table=stays.id)
+    at = whole(press(show("tables", table=stays.id), LOOK))
     keys = [one.key for one in at.button if one.key and one.key.startswith("suggest_")]
     assert len(keys) > 1
     at = whole(at.button(key=keys[0]).click().run())
@@ -169,12 +188,12 @@ def test_declaring_all_asks_for_a_tick_and_can_be_taken_back(store, stays, show)
 
 def test_names_in_a_rule_are_text_and_no_markdown(store, show):
     odd = "a`![p](http://x.example)`b"
-    number = pd.Series(range(40)) % 7 / 2
-    frame = pd.DataFrame({odd: number, "c": number + 1, "*w*_code": ["A", "B"] * 20})
+    number = pd.Series(range(80)) % 7 / 2
+    frame = pd.DataFrame({odd: number, "c": number + 1, "*w*_code": ["A", "B"] * 40})
     frame["*w*_name"] = frame["*w*_code"].map({"A": "general", "B": "surgery"})
     table = imports.import_frame(store, frame, name="odd", source="upload of odd.csv")
     declarations.change_rules(store, table, [AtMost(low=odd, high="c")])
-    at = whole(show("tables", table=table.id))
+    at = whole(press(show("tables", table=table.id), LOOK))
     rule = next(one.value for one in at.markdown if one.value.startswith("`a"))
     assert rule.index("x.example") < rule.index("`", 1) and rule.count("`") == 2
     suggested = next(one.label for one in at.button if "<-" in one.label)
