@@ -161,7 +161,7 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     numbers = tally.numbers(whole)
     distinct, counts = numbers.values.to_numpy(np.float64), numbers.rows
     step = number_step(distinct) if numbers.step is None else numbers.step
-    integer = step == 1.0
+    integer = step >= 1.0
     if integer and base.dtype.lower().startswith(("int", "uint")):
         special = _code(numbers, base)
         if special is not None:

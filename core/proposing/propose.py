@@ -269,10 +269,10 @@ def _within(
     if column.kind is Kind.DATETIME:
         ends = whole_years(least, greatest, step=step, dtype=dtype)
     else:
-        if step != 1.0 and is_whole(dtype):
+        if step < 1.0 and is_whole(dtype):
             dtype = "float64"
         ends = round_bounds(least, greatest, step=step, dtype=dtype)
-        change["kind"] = Kind.INTEGER if step == 1.0 else Kind.NUMBER
+        change["kind"] = Kind.INTEGER if step >= 1.0 else Kind.NUMBER
     change |= {"low": ends[0], "high": ends[1], "dtype": nullable_dtype(dtype) if gaps else dtype}
     return column.model_copy(update=change).as_proposed()
 

@@ -136,7 +136,7 @@ class Column(BaseModel):
     Attributes:
       missing: whether a value may be absent, which is a state of its own.
       low, high: inclusive bounds of numeric kinds, low ≤ high; dates in seconds since 1970-01-01.
-      step: resolution of numeric kinds (1 for integers, 86400 for days); 0 means continuous.
+      step: resolution of numeric kinds (whole for integers, 86400 for days); 0 means continuous.
       scale: "linear", or "log" for heavy tails (asinh about a centre, so both signs work).
       spikes: values that carry an atom of their own, such as 0 in a zero-inflated column.
       categories: labels of listed kinds as text, in order for `ordered`; `dtype` writes them back.

@@ -18,14 +18,15 @@ from core.schema.magnitudes import FIRST_SECOND, LAST_SECOND
 
 DIGITS = (1, 2, 5)
 NEAR_ZERO = 0.5  # a range whose inner end is less than this share of the outer begins at zero
+WHOLE_STEPS = (1e6, 1e5, 1e4, 5000.0, 1000.0, 500.0, 100.0, 50.0, 10.0, 5.0, 1.0)
 MAX_DECIMALS = 6  # decimals looked for when finding the step
 NANOSECONDS = 106_751 * 86_400.0  # whole days that "datetime64[ns]" can hold on either side of 1970
 
 
 def number_step(numbers: NDArray[np.float64]) -> float:
-    """1 for whole numbers, else the coarsest decimal step that keeps all, 0 if finer than 10⁻⁶."""
+    """The coarsest of `WHOLE_STEPS`, else decimal step that keeps all, 0 if finer than 10⁻⁶."""
     if np.all(numbers == np.rint(numbers)):
-        return 1.0
+        return next(step for step in WHOLE_STEPS if not np.any(numbers % step))
     for decimals in range(1, MAX_DECIMALS + 1):
         if np.array_equal(snap(numbers, 10.0**-decimals), numbers):
             return float(10.0**-decimals)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.proposing.rare import RareCounts, common_labels, danger, rare_counts
 from core.reading.tally import Tally
 from core.schema.column import Column, Kind
-from core.schema.round_bounds import round_bounds, rung, whole_years
+from core.schema.round_bounds import WHOLE_STEPS, number_step, round_bounds, rung, whole_years
 
 FINITE = st.floats(-1e15, 1e15).filter(lambda x: x == 0 or abs(x) > 1e-9)
 
@@ -24,6 +24,16 @@ def test_a_rung_is_the_next_of_one_two_five(x: float) -> None:
     assert digits in "125" and x <= rung(x)
     below = {"1": float(f"5e{int(power) - 1}"), "2": float(f"1e{power}"), "5": float(f"2e{power}")}
     assert below[digits] < x
+
+
+@given(st.sampled_from(WHOLE_STEPS), st.lists(st.integers(-999, 999), min_size=2, unique=True))
+def test_whole_numbers_have_the_coarsest_step(step: float, multiples: list[int]) -> None:
+    numbers = np.sort(np.array(multiples) * step)
+    found = number_step(numbers)
+    assert found >= step and not (numbers % found).any()
+    low, high = round_bounds(numbers[0], numbers[-1], step=found)
+    assert low % found == high % found == 0
+    assert number_step(np.append(numbers, 3.0)) == 1.0 and number_step(numbers + 0.25) == 0.01
 
 
 @given(FINITE, FINITE)

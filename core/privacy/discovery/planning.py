@@ -52,9 +52,7 @@ class Levels:
         multiplier = {phase.name: phase.noise_multiplier for phase in plan.phases}
         keys = most_keys(wanted, plan.n, plan.most_rows) + 1
         cells = [grid_of(column).size for column in wanted.numeric]
-        cells += [year_grid().size for _ in wanted.dated] + [
-            step_grid().size for _ in wanted.stepped
-        ]
+        cells += [year_grid().size] * len(wanted.dated) + [step_grid().size] * len(wanted.stepped)
         cells_each = {BOUNDS: max([*cells, value_grid().size]), LISTS: keys, FINE: FINE_BINS + 3}
         std = {
             name: _std(multiplier.get(name, 0.0), norms[name], cells_each[name], plan.n)
