@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 
 import pandas as pd
 
 from core.encoding.layout.invariants import invariants
-from core.schema.column import Kind, SchemaError
+from core.schema.column import Kind, SchemaError, changed
 from core.schema.rules.rules import AnyRule, AtMost, Determines
 from core.schema.schema import Schema
 
@@ -21,20 +20,18 @@ def suggest_rules(schema: Schema, frame: pd.DataFrame) -> tuple[AnyRule, ...]:
     columns = [c for c in schema.columns if c.modelled and c.name in frame.columns]
     dates = {c.name for c in columns if c.kind is Kind.DATETIME}
     found = [one.rule for one in invariants(frame.iloc[:MOST_ROWS], columns)]
-    # of numbers, one is below another too often without a reason
-    return possible(schema, [r for r in found if not isinstance(r, AtMost) or r.low in dates])
-
-
-def possible(schema: Schema, rules: Sequence[AnyRule]) -> tuple[AnyRule, ...]:
-    """Those that the schema could have beside its own, once what they say of values is declared."""
-    known = {rule.text for rule in schema.rules}
-    chosen: list[AnyRule] = []
-    for rule in (one for one in rules if one.text not in known):
-        assumed = tuple(
+    own, chosen = list(schema.rules), list[AnyRule]()
+    for rule in found:
+        if isinstance(rule, AtMost) and rule.low not in dates:
+            continue  # of numbers, one is below another too often without a reason
+        assumed = [  # once what they say of values is declared
             one.model_copy(update={"mapping": {}}) if isinstance(one, Determines) else one
-            for one in (*schema.rules, *chosen, rule)
-        )
+            for one in (*own, rule)
+        ]
         with suppress(SchemaError):
-            schema.as_proposed().model_copy(update={"rules": assumed}).domain()
-            chosen.append(rule)
-    return tuple(chosen[:MOST])
+            proposed = schema.as_proposed().model_copy(update={"rules": tuple(assumed)})
+            changed(proposed).domain()
+            chosen, own = [*chosen, rule], [*own, rule]
+        if len(chosen) == MOST:
+            break
+    return tuple(chosen)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from core.encoding.layout.layout import Layout
 from core.encoding.layout.violations import count_violations, declared_from_batches
-from core.proposing.rule_suggestions import MOST_ROWS, possible, suggest_rules
+from core.proposing.rule_suggestions import MOST_ROWS, suggest_rules
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import changed
@@ -59,10 +59,11 @@ def look_for_rules(store: RunStore, table: TableRecord) -> TableRecord:
 
 
 def suggestions(table: TableRecord) -> tuple[AnyRule, ...] | None:
-    """Rules that the rows keep and the schema could have; None until they were looked for."""
+    """Rules that the rows keep beside those that stand; None until they were looked for."""
     if _FOUND not in table.profile:
         return None
-    return possible(table.schema, [parse_rule(text) for text in table.profile[_FOUND]])
+    own = {rule.text for rule in table.schema.rules}
+    return tuple(parse_rule(text) for text in table.profile[_FOUND] if text not in own)
 
 
 def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:

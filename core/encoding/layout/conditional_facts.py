@@ -65,7 +65,7 @@ class _Marks:
         """That a cell is below a number (1), or above it (-1)."""
         rows = np.zeros(len(self.marks), dtype=bool)
         rows[self.order] = sign * self.line < sign * number
-        spelled = str(to_labels(from_numbers([number], self.column)).iloc[0])
+        spelled = str(to_labels(from_numbers([number], self.column)).iloc[0]).removesuffix(".0")
         relation = {1: "<", -1: ">"}[sign]
         fields = {"column": self.column.name, "relation": relation, "values": (spelled,)}
         return Statement.model_validate(fields), rows
