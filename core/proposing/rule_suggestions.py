@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import pandas as pd
 
-from core.encoding.layout.invariants import invariants
+from core.encoding.layout.conditional_facts import conditional_facts
+from core.encoding.layout.invariants import MOST_COLUMNS, invariants
 from core.schema.column import Kind, SchemaError, changed
 from core.schema.rules.rules import AnyRule, AtMost, Determines
 from core.schema.schema import Schema
@@ -19,7 +20,10 @@ def suggest_rules(schema: Schema, frame: pd.DataFrame) -> tuple[AnyRule, ...]:
     """Rules that no typed row breaks and a steward may know to be true, the strongest first."""
     columns = [c for c in schema.columns if c.modelled and c.name in frame.columns]
     dates = {c.name for c in columns if c.kind is Kind.DATETIME}
-    found = [one.rule for one in invariants(frame.iloc[:MOST_ROWS], columns)]
+    frame = frame.iloc[:MOST_ROWS]
+    found: list[AnyRule] = [one.rule for one in invariants(frame, columns)]
+    given = {rule.result for rule in found if isinstance(rule, Determines)}
+    found += conditional_facts(frame, [c for c in columns if c.name not in given][:MOST_COLUMNS])
     own, chosen = list(schema.rules), list[AnyRule]()
     for rule in found:
         if isinstance(rule, AtMost) and rule.low not in dates:

@@ -30,7 +30,8 @@ _Said = tuple[Statement, Mask]  # and of which rows it is true
 class _Marks:
     """What cells hold that can be said: int [n], places in `labels`; the last for all else.
 
-    None is a missing cell. The rows that have a number lie in `order` of these, which are `line`.
+    The last label is of a missing cell, None where that is empty. Rows that have a number are in
+    the `order` of these, which are `line`.
     """
 
     column: Column
@@ -49,17 +50,18 @@ class _Marks:
         if column.other is not None:
             marks[marks == labels.index(column.other)] = len(labels) + 1
         order = np.argsort(line, kind="stable")[: np.count_nonzero(~np.isnan(line))]
-        return cls(column, marks.astype(np.intp), (*labels, None), order, line[order])
+        absent = None if column.form is None else column.form.absent or None
+        return cls(column, marks.astype(np.intp), (*labels, absent), order, line[order])
 
     def among(self, marks: NDArray[np.intp], most: int) -> _Said | None:
         """That a cell holds one of some marks; None where a rule has no words for it."""
-        rows, last = np.isin(self.marks, marks), len(self.labels) - 1
-        if marks.tolist() == [last]:
+        rows, labels = np.isin(self.marks, marks), [*self.labels, None]
+        values = tuple(label for mark in marks if (label := labels[mark]) is not None)
+        if len(values) == len(marks) and 0 < len(values) <= most:
+            return Statement(column=self.column.name, relation="in", values=values), rows
+        if marks.tolist() == [len(labels) - 2]:
             return Statement(column=self.column.name, relation="missing"), rows
-        if not 0 < len(marks) <= most or marks.max() >= last:
-            return None
-        values = tuple(str(self.labels[mark]) for mark in marks)
-        return Statement(column=self.column.name, relation="in", values=values), rows
+        return None
 
     def beyond(self, sign: int, number: float) -> _Said:
         """That a cell is below a number (1), or above it (-1)."""
@@ -107,6 +109,8 @@ def _beyond(first: _Marks, then: _Marks) -> Iterator[tuple[_Said, _Said]]:
         within = sign * line < sign * line[others[0]]
         if min(len(np.unique(line[within])), len(np.unique(line[~within]))) < 2:
             continue  # one number alone is no threshold
+        if (marks[~within][:SUPPORT] != marks[0]).mean() < BROKEN_BY:
+            continue  # nor where it only becomes less frequent
         last, (statement, rows) = line[within][-1], said
         yield first.beyond(sign, last + sign * first.column.step), said
         if (marks[~within] != marks[0]).all():

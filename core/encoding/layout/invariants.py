@@ -1,8 +1,7 @@
 """Invariants: what holds in every row of a table and would not by chance; for eyes inside only.
 
 One column may follow from another, two may be in order, one may be the sum of two, or the days
-between two dates. Such a rule counts only if many rows would break it were its columns shuffled.
-And what holds of one column may hang on another, see `conditional_facts`.
+between two dates. A rule counts only if many rows would break it were its columns shuffled.
 """
 
 from __future__ import annotations
@@ -15,18 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.encoding.layout.conditional_facts import conditional_facts
-from core.schema.column import Column, DomainColumn, Kind
+from core.schema.column import Column, Kind
 from core.schema.labels import to_numbers
 from core.schema.rules.lists import labels_of
 from core.schema.rules.relations import breaks
-from core.schema.rules.rules import AnyRule, AtMost, Determines, Difference, IfThen, Sum
-from core.schema.rules.statements import breaking
+from core.schema.rules.rules import AnyRule, AtMost, Determines, Difference, Sum
 
 ENOUGH = 20  # rows that would break a rule by chance
 FEW_ROWS = 2_000  # on which candidates are tried first
-FACT_ROWS = 50_000  # on which conditional facts are
-MOST_FACTS = 40
 MOST_COLUMNS = 40  # of lists, and of numbers
 MOST_SUMMED = 15  # numbers that are tried for sums
 
@@ -48,8 +43,6 @@ class Invariant:
             expected = pd.Series(labels_of(frame[rule.source])).map(self.mapping or {})
             wrong = expected.to_numpy() != labels_of(frame[rule.result])
             return np.asarray(wrong & expected.notna().to_numpy())
-        if isinstance(rule, IfThen):
-            return breaking(rule, frame, {n: DomainColumn.of(columns[n]) for n in rule.columns})
         values = [to_numbers(frame[name], columns[name]) for name in rule.columns]
         return breaks(rule, values, columns)
 
@@ -63,12 +56,9 @@ def invariants(
     few = frame.iloc[take]
     by_name = {column.name: column for column in columns}
     rules = [*_followed(few, columns), *_numeric(few, columns)]
-    found = [one for rule in rules if (one := _holding(rule, frame, by_name, random)) is not None]
-    given = {one.rule.columns[1] for one in found if isinstance(one.rule, Determines)}
-    free = [c for c in columns if c.name not in given and (c.kind.numeric or c.kind.listed)]
-    some = frame.iloc[np.sort(random.permutation(len(frame))[:FACT_ROWS])]
-    facts = map(Invariant, conditional_facts(some, free[:MOST_COLUMNS])[:MOST_FACTS])
-    return (*found, *(one for one in facts if not one.broken(frame, by_name).any()))
+    return tuple(
+        one for rule in rules if (one := _holding(rule, frame, by_name, random)) is not None
+    )
 
 
 def _followed(few: pd.DataFrame, columns: Sequence[Column]) -> Iterator[Determines]:

@@ -83,6 +83,8 @@ def breaking(rule: IfThen, frame: pd.DataFrame, columns: Mapping[str, DomainColu
 
 def _is(value: str, cells: pd.Series[Any], column: DomainColumn) -> Bools:
     """Which cells hold a value."""
+    if column.form is not None and value == column.form.absent:
+        return cells.isna().to_numpy()
     if value in column.codes:
         return np.asarray(code_indices(cells, column) == column.codes.index(value))
     if value in (column.categories or ()):
