@@ -67,7 +67,7 @@ def suggestions(table: TableRecord) -> tuple[AnyRule, ...] | None:
 
 
 def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
-    """The table with a schema whose rules can be kept, and its broken ones counted anew."""
+    """The table with a schema whose rules can be kept, and the rows that break new ones counted."""
     settled = tuple(rule for rule in schema.rules if rule.settled)
     followed = tuple(  # whether they can be kept at all does not hang on what the rows say
         rule.model_copy(update={"mapping": {}})
@@ -78,9 +78,12 @@ def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
     proposed.model_copy(update={"rules": (*settled, *followed)}).domain()
     domain = proposed.model_copy(update={"rules": settled}).domain()
     Layout(domain)  # says which rule cannot be kept
-    counts: dict[str, int] = {}
-    if settled:
-        named = dict.fromkeys(name for rule in settled for name in rule.columns)
+    known = table.profile.get(BROKEN, {}) if schema.columns == table.schema.columns else {}
+    same = [rule.text for rule in settled if rule in table.schema.rules]
+    counts = {text: known[text] for text in same if text in known}
+    if fresh := tuple(rule for rule in settled if rule.text not in counts):
+        domain = domain.model_copy(update={"rules": fresh})
+        named = dict.fromkeys(name for rule in fresh for name in rule.columns)
         for batch in store.batches(table.id, schema=proposed, columns=list(named)):
             for text, rows in count_violations(batch, domain).items():
                 counts[text] = counts.get(text, 0) + rows

@@ -30,6 +30,10 @@ FORMS = to_say(
     "(dates count in days) · if age < 15 then income is missing · if ward in (3, 4) then sex = f · "
     "combinations ward, floor · missing together a, b"
 )
+FOUND = to_say(
+    "No row breaks these rules. Only you see them: they come from the rows. Add a rule only if it "
+    "is true by definition, whoever is in the table."
+)
 SHOWN = 8  # rules that a review lists
 
 
@@ -58,26 +62,17 @@ def render(table: TableRecord) -> None:
 def _suggest(table: TableRecord, rules: Sequence[AnyRule]) -> None:
     """Rules that the rows keep, once they were looked for."""
     suggested = declarations.suggestions(table)
-    if suggested is None:
-        if st.button(
-            say("Look for rules in the rows"), key=f"look_{table.id}", icon=":material/search:"
-        ):
-            with shared.change():
-                declarations.look_for_rules(store(), table)
-        return
-    st.caption(
-        say(
-            "No row breaks these rules. Only you see them: they come from the rows. Add a rule "
-            "only if it is true by definition, whoever is in the table."
-        )
-        if suggested
-        else say("No other rule was found that holds in every row.")
-    )
+    if suggested is not None:
+        st.caption(said(FOUND) if suggested else say("No other rule was found."))
     with st.container(horizontal=True):
-        for rule in suggested:
+        for rule in suggested or ():
             key = f"suggest_{table.id}_{rule.text}"
             if st.button(plain(rule.text), key=key, icon=":material/add:"):
                 _keep(table, [*rules, rule])
+        words = say("Look for rules in the rows")
+        if st.button(words, key=f"look_{table.id}", icon=":material/search:", type="tertiary"):
+            with shared.change():
+                declarations.look_for_rules(store(), table)
 
 
 def _settle(table: TableRecord, rule: AnyRule) -> None:

@@ -55,10 +55,13 @@ def holds(one: Statement, cells: pd.Series[Any], column: DomainColumn) -> Bools:
     if one.relation in ("missing", "present"):
         return np.asarray(is_absent(cells, column) == (one.relation == "missing"))
     if one.relation in ("in", "not in"):
+        listed = set(one.values).intersection(column.categories or ())
         found = np.zeros(len(cells), dtype=bool)
-        for value in one.values:
+        if listed:
+            found |= listed_labels(cells, column).isin(listed).to_numpy()
+        for value in set(one.values) - listed:
             found |= _is(value, cells, column)
-        return found if one.relation == "in" else ~found
+        return np.asarray(found if one.relation == "in" else ~found)
     labels = list(column.categories or ())
     if column.kind is Kind.ORDERED and one.values[0] in labels:
         ranks = category_indices(cells, column)
@@ -87,8 +90,6 @@ def _is(value: str, cells: pd.Series[Any], column: DomainColumn) -> Bools:
         return cells.isna().to_numpy()
     if value in column.codes:
         return np.asarray(code_indices(cells, column) == column.codes.index(value))
-    if value in (column.categories or ()):
-        return np.asarray(listed_labels(cells, column).astype(object) == value)
     named = _numbers([value], column)
     if len(named) and named[0] in _numbers(column.categories or (value,), column):
         x = to_numbers(cells, column if column.kind.numeric else _PLAIN)
