@@ -63,7 +63,9 @@ def shares(table: AlignedTable, queries: list[Query]) -> NDArray[np.float64]:
                 number = x.astype(np.float64)
                 inside &= (number >= condition[0]) & (number <= condition[1])  # false for NaN
             else:
-                inside &= np.isin(x, list(condition))  # -1, missing, is never asked for
+                asked = np.zeros(len(table.features[name].labels) + 1, dtype=np.bool_)
+                asked[list(condition)] = True  # never the last, which is -1, missing
+                inside &= asked[x.astype(np.int64)]
         out[i] = inside.mean() if table.n else 0.0
     return out
 

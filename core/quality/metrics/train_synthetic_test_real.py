@@ -25,19 +25,20 @@ from core.quality.metrics.estimators import (
     one_thread,
     positive_class,
     regressors,
+    side_by_side,
     ten_classifiers,
 )
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import Score, UtilityRow
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating]
 Values = NDArray[np.generic]
 Scores = dict[str, dict[str, float]]
 
 BOOSTED_CLASSES = 10  # gradient boosters grow a tree per class and round: minutes beyond this
 BOOSTERS = ("Gradient boosting", "Histogram boosting")
 RESAMPLES = 60
-RESAMPLED_ROWS = 4_000
+RESAMPLED_ROWS = 2_000
 ROWS = 40_000  # rows to learn from
 TEST_ROWS = 20_000
 TEN_ROWS = 10_000  # rows that each of ten kinds learns from, and is tested on
@@ -88,13 +89,17 @@ class Task:
         """Whether the target is a number (R²) rather than a label (AUROC)."""
         return self.features[self.target].numeric
 
-    def data(self, table: AlignedTable) -> tuple[Floats, Values]:
-        """Encoded predictors [n, width] and target [n] of the rows whose target is present."""
+    def data(self, table: AlignedTable, *, exact: bool = False) -> tuple[Floats, Values]:
+        """Encoded predictors [n, width] and target [n] of the rows whose target is present.
+
+        Float32, which trees take without copies, is not `exact` enough for variances.
+        """
         table = table.take(np.flatnonzero(~table.missing(self.target)))
         y = table.values[self.target]
         if not self.numeric:
             y = np.minimum(y.astype(np.int64), HOT_LABELS)  # rarer labels count as one class
-        x = table.without(self.target).encode()
+        x: Floats = table.without(self.target).encode()
+        x = x if exact else x.astype(np.float32)
         # A table of one column leaves nothing to learn from; a constant teaches just that.
         return x if x.shape[1] else np.zeros((table.n, 1)), y
 
@@ -165,8 +170,7 @@ def predict(
       models: unfitted; by default the four classifiers or the regressors. Boosters are left out
         where the training rows hold more than ten classes.
     """
-    x, y = task.data(train)
-    x_test, y_test = task.data(test)
+    (x, y), (x_test, y_test) = (task.data(one, exact=models is not None) for one in (train, test))
     if len(np.unique(y_test)) < 2:
         return {}
     if models is None:
@@ -259,36 +263,25 @@ def mean_score(scores: Scores, metric: str) -> float | None:
     AUROC,
     AUPRC,
     R2,
-    text="Predicting {target} after training on real rows",
+    text="Predicting {target} after training on either table",
     order=130,
     cost=5.0,
     applies=lambda tables: tables.target is not None,
 )
-def utility(tables: Comparison, step: Step) -> Measured:
+def utility(tables: Comparison, _: Step) -> Measured:
     """Train on synthetic, test on real, with the four classifiers, or regressions."""
     assert tables.target is not None
     rng, task = tables.rng(8), Task(tables.features, tables.target)
     test = tables.test.sample(TEST_ROWS, rng)
 
-    def learn(table: AlignedTable) -> dict[str, Predictions]:
-        return predict(task, table.sample(ROWS, rng), test, seed=tables.seed)
-
-    real = scores_of(learn(tables.train))
-    step(Message("Predicting {target} after training on synthetic rows", target=tables.target), 0.4)
-    predictions = learn(tables.synthetic)
-    synthetic, before = scores_of(predictions), {}
-    if tables.before is not None:
-        step(
-            Message(
-                "Predicting {target} after training on the model's own rows", target=tables.target
-            ),
-            0.7,
-        )
-        before = scores_of(learn(tables.before))
+    given = [tables.train, tables.synthetic, *([] if tables.before is None else [tables.before])]
+    samples = [table.sample(ROWS, rng) for table in given]
+    learned = list(side_by_side(lambda one: predict(task, one, test, seed=tables.seed), samples))
+    real, synthetic, before = (*map(scores_of, learned), {})[:3]
     real = {name: scores for name, scores in real.items() if name in synthetic}
     note = "" if real else Message("All real test rows have the same value of the target.")
 
-    widths = half_widths(predictions, seed=tables.seed)
+    widths = half_widths(learned[1], seed=tables.seed)
 
     def score(metric: Metric, name: str) -> Score:
         value = mean_score(synthetic, name)
@@ -311,23 +304,22 @@ def _listed_target(tables: Comparison) -> bool:
 
 @family(
     TEN_AUROC,
-    text="Predicting {target} with ten classifiers trained on real rows",
+    text="Predicting {target} with ten classifiers",
     order=140,
     cost=6.0,
     applies=_listed_target,
 )
-def ten_kinds(tables: Comparison, step: Step) -> Measured:
+def ten_kinds(tables: Comparison, _: Step) -> Measured:
     """Train on synthetic, test on real, with ten kinds of classifiers; for lists only."""
     assert tables.target is not None
     rng, task = tables.rng(9), Task(tables.features, tables.target)
     test = tables.test.sample(TEN_ROWS, rng)
 
+    samples = [table.sample(TEN_ROWS, rng) for table in (tables.train, tables.synthetic)]
+
     def mean_auroc(table: AlignedTable) -> float | None:
         models = ten_classifiers(tables.seed)
-        return mean_score(tstr(task, table.sample(TEN_ROWS, rng), test, models=models), "AUROC")
+        return mean_score(tstr(task, table, test, models=models), "AUROC")
 
-    ceiling = mean_auroc(tables.train)
-    text = "Predicting {target} with ten classifiers trained on synthetic rows"
-    step(Message(text, target=tables.target), 0.5)
-    value = mean_auroc(tables.synthetic)
+    ceiling, value = side_by_side(mean_auroc, samples)
     return Measured([] if value is None else [TEN_AUROC.score(value, ceiling=ceiling)])

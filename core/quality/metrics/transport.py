@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from core.message import Message
 from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
+from core.quality.metrics.estimators import side_by_side
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.principal_axes import axes_of, projection
 
@@ -85,11 +86,12 @@ def wasserstein_scores(
     for repeat in range(repeats):
         rng = np.random.default_rng((seed, repeat))
         x, y = (table.sample(rows, rng).encode() for table in (real, synthetic))
-        whole.append(_score(x, y, farthest))
-        if v == 0.0:  # a constant real table has no axes: its plane says no more than the whole
-            plane.append(whole[-1])
-            continue
-        plane.append(_score(axes.project(x), axes.project(y), np.sqrt(v) * farthest))
+        spaces = [(x, y, farthest)]
+        if v > 0.0:  # a constant real table has no axes: its plane says no more than the whole
+            spaces.append((axes.project(x), axes.project(y), np.sqrt(v) * farthest))
+        scores = list(side_by_side(lambda one: _score(*one), spaces))
+        whole.append(scores[0])
+        plane.append(scores[-1])
     return Wasserstein(
         float(np.mean(whole)), float(np.std(whole)), float(np.mean(plane)), float(np.std(plane))
     )

@@ -122,13 +122,7 @@ def subsample_share(score: float, real: Floats) -> float:
     return float(np.exp(np.interp(score, scores, shares)))
 
 
-@family(
-    K_MARGINAL,
-    SUBSAMPLE,
-    text="Scoring pairs of columns within groups",
-    order=45,
-    cost=0.8,
-)
+@family(K_MARGINAL, SUBSAMPLE, text="Comparing within groups", order=45, cost=0.8)
 def yardsticks(tables: Comparison, _: Step) -> Measured:
     """The scores without and with groups; those that are asked for, or the target's, come first."""
     compared = (tables.real, tables.synthetic, tables.resampled)
