@@ -69,13 +69,17 @@ def suggestions(table: TableRecord) -> tuple[AnyRule, ...] | None:
 def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
     """The table with a schema whose rules can be kept, and the rows that break new ones counted."""
     settled = tuple(rule for rule in schema.rules if rule.settled)
-    followed = tuple(  # whether they can be kept at all does not hang on what the rows say
-        rule.model_copy(update={"mapping": {}})
-        for rule in schema.rules
-        if isinstance(rule, Determines) and not rule.settled
-    )
     proposed = schema.as_proposed()
-    proposed.model_copy(update={"rules": (*settled, *followed)}).domain()
+
+    def assumed(rule: AnyRule) -> AnyRule:
+        """With some values: whether it can be kept at all does not hang on what the rows say."""
+        if isinstance(rule, Determines):
+            return rule.model_copy(update={"mapping": {}})
+        first = tuple((proposed[name].categories or ("",))[0] for name in rule.columns)
+        return rule.model_copy(update={"allowed": (first,)})
+
+    rules = (*settled, *(assumed(rule) for rule in schema.rules if not rule.settled))
+    proposed.model_copy(update={"rules": rules}).domain()
     domain = proposed.model_copy(update={"rules": settled}).domain()
     Layout(domain)  # says which rule cannot be kept
     known = table.profile.get(BROKEN, {}) if schema.columns == table.schema.columns else {}

@@ -143,7 +143,13 @@ def test_no_plan_before_the_answer_about_people_is_kept(store, stays, show, answ
     assert not button(at, "Plan a synthetic table").disabled
 
 
-@pytest.mark.parametrize("text", ["stay is short", "stay <= ward", "stay = admitted - ward_code"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "stay is short", "stay <= ward", "stay = admitted - ward_code", "if stay > 2 then ward = A",
+        "combinations sex, admitted",
+    ],
+)  # fmt: skip
 def test_what_is_no_rule_is_refused_in_words(store, stays, show, text):
     at = show("tables", table=stays.id)
     next(one for one in at.text_input if one.label == "New rule").set_value(text)

@@ -23,7 +23,7 @@ from core.runs.execution.pipeline import execute
 from core.runs.execution.privacy_certificate import conditions
 from core.runs.records import TableRecord
 from core.runs.request import RunRequest
-from core.runs.storage.artefacts import LocalArtefacts
+from core.runs.storage.artefacts import SYNTHETIC_TABLE, LocalArtefacts
 from core.runs.storage.store import RunStore
 from core.schema.column import DomainSource, SchemaError
 from core.schema.person import Person
@@ -88,6 +88,25 @@ def test_a_mapping_is_learned_where_enough_records_hold_it(store, table) -> None
     (rule,) = [one for one in run.schema.rules if isinstance(one, Determines)]
     assert rule.learned and rule.mapping == {f"C{k:02d}": f"ward {k}" for k in range(CODES)}
     assert run.schema.fallen == {}
+
+
+def test_a_number_of_a_code_is_learned_like_a_label(store) -> None:
+    beds = np.array([7.5, 12.0, 31.25])[np.arange(ROWS) % CODES % 3]
+    frame = visits().assign(beds=beds + np.arange(ROWS) % CODES)
+    imported = imports.import_frame(store, frame, name="visits", source="test")
+    grid = grid_of(imported.schema)
+    grid.loc[grid["column"] == "beds", "kind"] = "number"
+    numeric = tables.change_grid(store, imported, grid)
+    rules = [parse_rule("beds <- code"), parse_rule("if beds > 40 then sex = f")]
+    table = declarations.change_rules(store, numeric, rules)
+    run = work(store, queued(store, table, learning_plan(table, 8.0)).id)
+    assert run.state is State.DONE, run.error
+    rule = run.schema.rules[0]
+    assert isinstance(rule, Determines) and rule.learned and rule.mapping["C02"] == "33.25"
+    path = store.artefacts(run.id).path(SYNTHETIC_TABLE)
+    made = pd.read_parquet(path)
+    followed = made["code"].map(rule.mapping).astype(float)
+    assert made["beds"].equals(followed) and (made["sex"][made["beds"] > 40] == "f").all()
 
 
 def test_what_no_learning_could_mend_is_refused_before(store, table) -> None:
