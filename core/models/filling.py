@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from core.schema.column import DomainColumn
 from core.schema.labels import category_indices, is_absent, to_numbers
-from core.schema.rules.rules import Rule
+from core.schema.rules.relations import tied
 from core.schema.schema import Domain
 
 DONORS = 500  # rows among which the most similar one is looked for
@@ -47,32 +47,23 @@ def fill_gaps(
     cells = {name: rows[name] for name in rows.columns}
     gap = {column.name: is_absent(rows[column.name], column) for column in domain.modelled}
     filled = 0
-    for tied in _tied(modelled, domain.rules):
-        whole = ~np.logical_or.reduce([gap[name] for name in tied])
+    named = [*((name,) for name in modelled), *(rule.columns for rule in domain.rules)]
+    for group in tied(named, lambda names: names):
+        together = sorted({name for names in group for name in names})
+        whole = ~np.logical_or.reduce([gap[name] for name in together])
         donors, gaps = np.flatnonzero(whole), np.flatnonzero(~whole)
         if not len(donors) or not len(gaps):
             continue
         donors = random.permutation(donors)[:DONORS]
-        by = [scales[name] for name in modelled if name not in tied]
+        by = [scales[name] for name in modelled if name not in together]
         source = np.arange(len(rows))
         for start in range(0, len(gaps), AT_ONCE):
             some = gaps[start : start + AT_ONCE]
             source[some] = donors[_distances(by, some, donors).argmin(axis=1)]
-        for name in tied:
+        for name in together:
             cells[name] = rows[name].iloc[source].reset_index(drop=True)
             filled += int(gap[name].sum())
     return pd.DataFrame(cells), filled
-
-
-def _tied(names: Iterable[str], rules: Iterable[Rule]) -> list[list[str]]:
-    """Columns in groups: two that one rule speaks of are in one group."""
-    groups = [{name} for name in names]
-    for rule in rules:
-        named = set(rule.columns)
-        joined = [group for group in groups if group & named]
-        groups = [group for group in groups if not group & named]
-        groups.append(set().union(*joined))
-    return [sorted(group) for group in groups if group]
 
 
 def _scaled(rows: pd.DataFrame, column: DomainColumn) -> tuple[bool, Floats]:
