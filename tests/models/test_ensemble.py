@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,18 +11,17 @@ import torch
 from core.models.base_sampler import read_generator
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
-from core.models.scan_focus import trainer
 from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE
-from core.models.scan_focus.matching import MixtureMatcher, SetTarget, Targets
+from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixture
-from core.models.scan_focus.plan import ScanFocusSettings
 from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import Design
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
+from tests.models.scan_focus.test_scan_focus import flags
 from tests.models.tables import Watcher, coded
 
 SIZES = (3, 4)
@@ -105,7 +102,7 @@ def test_one_goes_on_from_where_it_was():
     assert torch.equal(resumed.mixture()[1], straight.mixture()[1])
 
 
-@pytest.mark.parametrize(("settings", "components"), [({"members": 3}, 48), ({}, 64)])
+@pytest.mark.parametrize(("settings", "components"), [({"members": 3}, 48), ({}, 128)])
 def test_a_model_holds_the_components_of_all(settings, components, tmp_path):
     codec, codes = coded(400)
     model = synthesizer("scan_focus")
@@ -115,21 +112,9 @@ def test_a_model_holds_the_components_of_all(settings, components, tmp_path):
     assert components_of(fitted, tmp_path) == components
 
 
-@pytest.mark.parametrize(
-    ("n", "epsilon", "steps"), [(40_000, 1.0, 1200), (400, 1.0, 600), (40_000, math.inf, 1200)]
-)
-def test_where_noise_is_strong_there_are_fewer_steps(n, epsilon, steps):
-    codec, _ = coded(4)
-    budget = Budget(epsilon=epsilon, delta=1e-6)
-    plan = plan_fit(synthesizer("scan_focus"), codec.domain, n, budget, {})
-    assert plan.settings["steps"] == steps
-
-
-def test_larger_sets_take_half_the_steps():
-    empty = {"n": 10, "columns": torch.ones(1), "columns_noise": torch.ones(1)}
-    pairs_alone = Targets(**empty, scanned=None, signs=())
-    one = SetTarget((0, 1, 2), (torch.zeros(1, dtype=torch.int64),) * 3, torch.ones(1), 0.1)
-    with_sets = replace(pairs_alone, sets=(one,))
-    assert trainer._steps(ScanFocusSettings(steps=1400), pairs_alone) == 1400
-    for steps, left in ((1400, 700), (1000, 600), (400, 400)):
-        assert trainer._steps(ScanFocusSettings(steps=steps), with_sets) == left
+@pytest.mark.parametrize(("columns", "steps", "members"), [(4, 600, 8), (400, 300, 4)])
+def test_wide_tables_get_fewer_steps_and_mixtures(columns, steps, members):
+    domain = flags(columns)
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    plan = plan_fit(synthesizer("scan_focus"), domain, 40_000, budget, {})
+    assert plan.settings["steps"] == steps and plan.settings["members"] == members

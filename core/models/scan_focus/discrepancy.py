@@ -22,7 +22,7 @@ from core.models.scan_focus.matching import Targets, set_shares
 from core.models.steps.counting.counts import LEAST_NOISE
 from core.models.steps.counting.design import Design
 
-FARTHER = 0.05  # from one: mixtures that have learnt all of the pairs lie at .98 to 1.02
+FARTHER = 0.02  # from one: mixtures that have learnt all of the pairs lie at .98 to 1.02
 CHANCE = 3.0  # standard deviations of it, where few cells were counted
 
 

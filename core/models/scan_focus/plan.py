@@ -23,7 +23,7 @@ from core.models.card import Card, Frozen, Stage, settings_of, tunable
 from core.models.registry import register
 from core.models.saved_model import SavedModel
 from core.models.step import FitContext, FreeStep, State, Step
-from core.models.steps.counting.design import COLUMNS, FOCUS, PAIRS
+from core.models.steps.counting.design import FOCUS
 from core.models.steps.counting.steps import (
     CLOSENESS,
     COUNTING_STAGES,
@@ -43,13 +43,10 @@ if TYPE_CHECKING:
     from core.privacy.guarded import PrivateTable
 
 FILE = "scan_focus.pt"  # checkpoint of counts and training
-STEPS = 1200  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
-MEMBERS = 4  # likewise
-TRAININGS = 3  # times these steps, at most, where little noise leaves much to learn
+STEPS = 600  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
+MEMBERS = 8  # likewise
+TRAININGS = 6  # times these steps, at most, where little noise leaves much to learn
 NARROW = 100
-# records a unit of noise; where there are fewer, steps go down by the root
-FULL_TRAINING_SNR = 3000.0
-MIN_STEPS_SHARE = 0.5  # of the steps, however strong the noise
 
 
 class ScanFocusSettings(Frozen):
@@ -57,7 +54,7 @@ class ScanFocusSettings(Frozen):
 
     Attributes:
       trainings: how often, at most, `steps` are taken: again for as long as the mixture lies
-        farther from the counts than their noise; 0 is three times if steps are automatic.
+        farther from the counts than their noise; 0 is six times if steps are automatic.
       preliminary_steps: of the training in between, whose errors say what is counted last.
       latent: width of what the network starts from.
     """
@@ -65,10 +62,8 @@ class ScanFocusSettings(Frozen):
     steps: AutomaticSteps = tunable(
         0,
         "Training steps",
-        "Training steps of each mixture; half as many, but at least 600, if sets of "
-        "three or more columns were counted. More take longer but cost no privacy. 0 "
-        "chooses by the table's width, and up to three times as many if there is more"
-        " to learn.",
+        "Training steps of each mixture. More take longer but cost no privacy. 0 trains for as "
+        "long as the counts show more than the mixtures have learned.",
         form=(0, 20_000),
         ge=0,
         le=200_000,
@@ -79,13 +74,13 @@ class ScanFocusSettings(Frozen):
         0,
         "Mixtures combined",
         "Trained separately on the same counts, so that their errors average out. 0 "
-        "chooses four, or fewer for wide tables.",
+        "chooses eight, or fewer for wide tables.",
         form=(0, 16),
         ge=0,
         le=64,
     )
     components: int = tunable(
-        500,
+        200,
         "Mixture components",
         "Record types in each mixture. More give finer results but take longer.",
         form=(50, 5000),
@@ -193,15 +188,10 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
     def finish(self, domain: Domain, plan: Plan, settings: ScanFocusSettings) -> ScanFocusSettings:
         """See `Synthesizer.finish`.
 
-        Wide tables get fewer steps and mixtures, as they are slower. Where noise is strong there is
-        less to learn, and further steps would follow the noise.
+        Wide tables get fewer steps and mixtures, as they are slower.
         """
         narrow = min(1.0, math.sqrt(NARROW / max(1, len(domain.modelled))))
-        noises = {phase.name: phase.noise_multiplier for phase in plan.phases}
-        # of what the mixture mostly follows
-        noise = noises.get(PAIRS, noises[COLUMNS])
-        clear = min(1.0, math.sqrt(plan.n / (FULL_TRAINING_SNR * noise))) if noise else 1.0
-        steps = settings.steps or round(STEPS * narrow * max(MIN_STEPS_SHARE, clear))
+        steps = settings.steps or max(LEAST_STEPS, round(STEPS * narrow))
         trainings = settings.trainings or (1 if settings.steps else TRAININGS)
         members = settings.members or max(1, round(MEMBERS * narrow))
         automatic = {"steps": steps, "trainings": trainings, "members": members}

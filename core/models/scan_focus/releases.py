@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import torch
@@ -77,14 +78,20 @@ def unlearned_columns(known: Releases, preliminary: MixtureMatcher) -> frozenset
 
 
 def contradicted_sets(known: Releases, preliminary: MixtureMatcher | None) -> list[tuple[int, ...]]:
-    """The larger sets whose scan the preliminary model explains least, beyond noise."""
+    """The larger sets whose scan the preliminary model explains least, beyond noise.
+
+    A set that holds a pair which the model contradicts as clearly shows that pair's lack again.
+    """
     if known.scanned is None or preliminary is None:
         return []
+    _, left = known.scanned.energy(2, preliminary.expected(2))
+    unlearned = [set(known.design.pairs[i]) for i in np.flatnonzero(left > SET_SNR_THRESHOLD)]
     scores: list[tuple[tuple[int, ...], float]] = []
     for size in range(3, len(known.design.sets) + 1):
         _, score = known.scanned.energy(size, preliminary.expected(size))
-        best = np.argsort(-score)[: 2 * MOST_SETS]
-        scores += [(known.design.sets[size - 1][i], float(score[i])) for i in best]
+        clearest = ((known.design.sets[size - 1][i], float(score[i])) for i in np.argsort(-score))
+        own = (one for one in clearest if not any(pair <= set(one[0]) for pair in unlearned))
+        scores += islice(own, MOST_SETS)
     scores.sort(key=lambda row: -row[1])
     clear = [(columns, z) for columns, z in scores if z > SET_SNR_THRESHOLD][:MOST_SETS]
     known.checkpoint.state["focus_scores"] = [[list(columns), z] for columns, z in clear]

@@ -12,7 +12,7 @@ from core.models.events import PhaseStarted
 from core.models.scan_focus.discrepancy import more_to_learn
 from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
-from core.models.scan_focus.matching import MixtureMatcher, Targets
+from core.models.scan_focus.matching import MixtureMatcher
 from core.models.scan_focus.mixture import LatentMixture, anchors
 from core.models.scan_focus.plan import ScanFocusSettings
 from core.models.scan_focus.releases import Focus, targets_of, unlearned_columns
@@ -22,7 +22,6 @@ from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.training_loop import train
 
 TRAINING, IN_ALL = "training", "steps_in_all"  # names in a checkpoint
-FEWEST = 600  # steps of the last training that are never halved
 
 
 def train_preliminary(known: Releases, settings: ScanFocusSettings, context: FitContext) -> Focus:
@@ -44,7 +43,7 @@ def train_mixture(
     """Mixtures that follow all counts, for as long as these show more."""
     targets, design = focus.targets, focus.known.design
     state = focus.known.checkpoint.state
-    steps = _steps(settings, targets)
+    steps = settings.steps
     members = range(settings.members)
     ensemble = MixtureEnsemble([_matcher(focus, settings, steps=steps, member=m) for m in members])
     phase = PhaseStarted(name=TRAINING, title="Training (reads no private data)")
@@ -84,16 +83,6 @@ def _fitted(
     focus: Focus, settings: ScanFocusSettings, ensemble: MixtureEnsemble
 ) -> FittedGenerator:
     return fitted_mixture(focus.known, focus.targets.counted, settings, ensemble.mixture())
-
-
-def _steps(settings: ScanFocusSettings, targets: Targets) -> int:
-    """Steps of the last training: half of them, or `FEWEST`, where larger sets were counted.
-
-    Such a table has little else to learn, and further steps follow the noise of many small cells.
-    """
-    if not targets.sets:
-        return settings.steps
-    return max(settings.steps // 2, min(settings.steps, FEWEST))
 
 
 def load(folder: Path) -> FittedGenerator:

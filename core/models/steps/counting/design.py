@@ -24,7 +24,7 @@ LONG = {SCALES: 0.16, COLUMNS: 0.11}
 LONG_SNR_FROM, LONG_SNR_TO = 2_100.0, 13_000.0
 # of tables with more pairs than are all counted: what the scan misses is not counted at all
 SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.25, FOCUS: 0.11}
-ALL_PAIRS = 200  # so many are all counted; of more, the significant ones
+ALL_PAIRS = 400  # so many are all counted; of more, the significant ones
 TOGETHER = 2  # columns, besides the target, that calibrated models count together
 CELLS = 32  # that a column gets at most
 MOST_CLASSES = 8  # a target with more states is counted as an ordinary column

@@ -23,30 +23,24 @@ COLUMN_WEIGHT_POWER = 6  # of the share of pairs that are not, by which columns 
 MIN_ALIKE_PAIRS_SHARE = 0.8  # of pairs that are alike in all classes, for any to be counted so
 MAX_NOISE_DOMINATED_SHARE = 0.2  # of pairs of rare labels; of more, each class is counted
 COLUMN_WEIGHT_JOINED = 0.35  # of columns where no pair is counted class by class
+LEAST_WEIGHT = 0.05  # of an even share: a pair that is told to be nothing is looked at nonetheless
 
 
 @dataclass(frozen=True)
-class WeightingScheme:
-    """How squared weight is shared among pairs, and whether classes may be counted together.
+class PairsSeen:
+    """What is known of each pair before any is counted; float64 [pairs].
 
     Attributes:
-      parts: (share of the weight, power of a pair's energy in the scan, power of its number of
-        cells); shares sum to one.
-      joins_classes: whether pairs that do not differ between classes are counted once for all.
+      score: how far beyond independence, in standard deviations of what noise alone shows.
+      energy: squared distance to independence within each class, an upper estimate, positive.
+      differs: how far it differs between classes, in standard deviations; None with one class.
+      importance: of its error among all.
     """
 
-    parts: tuple[tuple[float, float, float], ...]
-    joins_classes: bool
-
-
-# By energy, the strongest pairs are counted most exactly: where there is little noise the mixture
-# limits what is learnt, and where there is much nothing else can be learnt. Between the two, all
-# pairs come to like distances.
-BY_ENERGY, BY_CELLS = "by_energy", "by_cells"
-WEIGHTING_SCHEMES = {
-    BY_ENERGY: WeightingScheme(((0.3, 0.0, 0.0), (0.7, 0.5, 0.0)), joins_classes=False),
-    BY_CELLS: WeightingScheme(((0.6, 0.0, 1 / 3), (0.4, 0.25, 1 / 3)), joins_classes=True),
-}
+    score: Floats
+    energy: Floats
+    differs: Floats | None
+    importance: Floats
 
 
 @dataclass(frozen=True)
@@ -69,45 +63,70 @@ class PairQueries:
 
 
 def select_pairs(
-    design: Design, sizes: Sequence[int], above: Floats, score: Floats, differs: Floats | None,
-    scheme: WeightingScheme, noise_dominated: Callable[[tuple[int, ...], float], bool],
-) -> PairQueries:  # fmt: skip
+    design: Design,
+    sizes: Sequence[int],
+    seen: PairsSeen,
+    *,
+    noise: float,
+    noise_dominated: Callable[[tuple[int, ...], float], bool] | None,
+) -> PairQueries:
     """What is counted of a table.
 
     Args:
-      above: float64 [pairs], energy of each beyond independence within each class.
-      score: float64 [pairs], the same in standard deviations of noise.
-      differs: float64 [pairs], how far a pair differs between classes, in standard deviations; None
-        where there is one class. Without it every class is counted apart.
+      seen: what the scan says of each pair.
+      noise: standard deviation of a share that all of the weight would be spent on.
       noise_dominated: of a pair and its squared weight, whether nearly all of its cells hold fewer
-        records than noise, class by class.
+        records than noise, class by class; None where every class is counted apart.
     """
-    order = np.argsort(-score, kind="stable")
+    order = np.argsort(-seen.score, kind="stable")
     if len(order) > ALL_PAIRS:
-        significant = int((score > PAIR_SNR_THRESHOLD).sum())
+        significant = int((seen.score > PAIR_SNR_THRESHOLD).sum())
         order = order[: min(PAIRS_A_COLUMN * design.columns, max(FEWEST_PAIRS, significant))]
     pairs = tuple(design.pairs[i] for i in order)
     cells = np.array([sizes[a] * sizes[b] for a, b in pairs], dtype=np.float64)
-    energy = np.maximum(above[order], 0.0)
-    energy = energy if energy.any() else np.ones(len(order))
-    each = [
-        part * _shared(cells**by_cells * energy**by_energy)
-        for part, by_energy, by_cells in scheme.parts
-    ]
-    weights = np.sum(each, axis=0)
+    weights = least_error_weights(seen.importance[order], cells * noise**2, seen.energy[order])
     alike, hidden = np.zeros(len(order), dtype=bool), np.zeros(len(order), dtype=bool)
-    if scheme.joins_classes and differs is not None:
-        alike = _alike(differs[order])
+    if noise_dominated is not None and seen.differs is not None:
+        alike = _alike(seen.differs[order])
         weighted = zip(pairs, weights.tolist(), strict=True)
         hidden = np.array([noise_dominated(pair, weight) for pair, weight in weighted], dtype=bool)
         hidden &= float(hidden.mean()) <= MAX_NOISE_DOMINATED_SHARE
-    insignificant = float((score[order] <= PAIR_SNR_THRESHOLD).mean())
+    insignificant = float((seen.score[order] <= PAIR_SNR_THRESHOLD).mean())
     apart = ~(alike | hidden)
     tied = {column for pair, one in zip(pairs, apart, strict=True) if one for column in pair}
     untied = {column for pair in pairs for column in pair} - tied  # to the class, by any pair
     joined = float((~apart if untied else alike).mean())
     columns = max(COLUMN_WEIGHT * insignificant**COLUMN_WEIGHT_POWER, COLUMN_WEIGHT_JOINED * joined)
     return PairQueries(pairs, weights * (1.0 - columns), apart, alike, columns)
+
+
+def least_error_weights(importance: Floats, variance: Floats, energy: Floats) -> Floats:
+    """Squared weights w of counts with which the expected error of all together is least.
+
+    Counts whose noise has energy v/w are shrunk to what is expected without them, which lies E
+    from the truth: what is left has energy E·v / (w·E + v) (James and Stein). Its root, times the
+    importance i, is the error; the sum of errors is least where w = max(0, ∛(i²v)·t - v/E), with t
+    such that all add up to one. What noise hides anyway gets (next to) nothing.
+
+    Args:
+      importance: float64 [counts], of one's error among all, positive.
+      variance: float64 [counts], energy of its noise if it had all of the weight.
+      energy: float64 [counts], expected where it is not counted, positive.
+
+    Returns:
+      Float64 [counts], positive, summing to one.
+
+    >>> each = np.ones(3)
+    >>> least_error_weights(each, 0.01 * each, np.array([1.0, 1.0, 1e-6])).round(3).tolist()
+    [0.5, 0.5, 0.0]
+    >>> least_error_weights(np.array([1.0, 1.0, 8.0]), 1e-9 * each, each).round(2).tolist()
+    [0.17, 0.17, 0.67]
+    """
+    steep, hidden = np.cbrt(importance**2 * variance), variance / np.maximum(energy, 1e-300)
+    order = np.argsort(hidden / steep)  # as they come in when t rises
+    level = (1.0 + np.cumsum(hidden[order])) / np.cumsum(steep[order])
+    last = int(np.flatnonzero(level * steep[order] > hidden[order])[-1])
+    return _shared(np.maximum(level[last] * steep - hidden, LEAST_WEIGHT / len(steep)))
 
 
 def _shared(sizes: Floats) -> Floats:
