@@ -8,9 +8,9 @@ from scipy.special import ndtr
 
 from core.encoding.codec import Codec
 from core.models.steps.counting import scales
-from core.models.steps.counting.scales import ColumnScale, _tail
+from core.models.steps.counting.scales import ColumnScale, _tail, fine_grids
 from core.models.steps.training.column_bins import ColumnBins
-from core.schema.column import Column, Kind
+from core.schema.column import Column, DomainColumn, Kind
 from core.schema.schema import Domain
 
 
@@ -52,3 +52,20 @@ def test_bounds_that_reach_too_far_get_no_records(width, monkeypatch):
     kept = made_up_outside(width)
     monkeypatch.setattr(scales, "_seen", lambda counts, cells, noise: (0, len(counts)))
     assert kept < 0.3 * made_up_outside(width)  # room is left for a tail
+
+
+@pytest.mark.parametrize("high", [95, 5000], ids=["values", "intervals"])
+def test_no_cell_reaches_across_what_a_rule_names(high):
+    """A rule about those under a twentieth of the range finds cells of just these."""
+    cut = high // 20
+    age = DomainColumn(name="age", kind=Kind.INTEGER, low=0, high=high, step=1, cuts=(float(cut),))
+    codec = Codec(Domain(columns=(age,)))
+    (grid,) = fine_grids(codec, noise=50.0, n=20_000)
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        counts = 20_000 / grid.cells + random.normal(0.0, 50.0, grid.count)
+        scale = ColumnScale.of(grid, counts, 50.0, 32)
+        below = grid.centres * high + 1e-6 < cut
+        assert not set(scale.cell_of[: grid.cells][below]) & set(
+            scale.cell_of[: grid.cells][~below]
+        )

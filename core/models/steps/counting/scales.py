@@ -137,7 +137,7 @@ class ColumnScale:
         Args:
           counts: float64 [fine cells + atoms], released.
         """
-        on_line = _merged(counts[: grid.cells], noise, most)
+        on_line = _merged(counts[: grid.cells], noise, most, grid.cut_cells)
         if grid.cells <= KEPT_GRID:
             first, end = _seen(counts[: grid.cells], on_line, noise)
             on_line = np.arange(grid.cells)
@@ -195,8 +195,13 @@ def scales_of(
     return tuple(ColumnScale.of(grid, count, noise, most) for grid, count in columns)
 
 
-def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
-    """Ascending cells of counts: each of a fair share and clear of noise, spikes alone."""
+def _merged(
+    counts: Floats, noise: float, most: int, cuts: frozenset[int] = frozenset()
+) -> NDArray[np.int64]:
+    """Ascending cells of counts: each of a fair share and clear of noise, spikes alone.
+
+    No cell reaches across the fine cells `cuts`, each of which begins one.
+    """
     fine = len(counts)
     fair = max(counts.sum(), 1.0) / most
     around = np.array([np.median(counts[max(0, i - 3) : i + 4]) for i in range(fine)])
@@ -205,13 +210,15 @@ def _merged(counts: Floats, noise: float, most: int) -> NDArray[np.int64]:
     cells = np.zeros(fine, dtype=np.int64)
     cell, held, size = 0, 0.0, 0
     for i in range(fine):
-        if size and spike[i]:
+        if size and (spike[i] or i in cuts):
             cell, held, size = cell + 1, 0.0, 0
         cells[i] = cell
         held, size = held + counts[i], size + 1
         if spike[i] or held >= max(fair, CELL_SNR_THRESHOLD * noise * math.sqrt(_counted(size))):
             cell, held, size = cell + 1, 0.0, 0
-    if size and cell and held < 0.5 * fair:  # what is left over joins its neighbour
+    if (
+        size and cell and held < 0.5 * fair and fine - size not in cuts
+    ):  # what is left over joins its neighbour
         cells[cells == cell] = cell - 1
     return cells
 

@@ -72,6 +72,15 @@ class ColumnBins:
         """All bins of the column."""
         return self.cells + self.atoms
 
+    @cached_property
+    def cut_cells(self) -> frozenset[int]:
+        """The bins that begin where a rule cuts the column."""
+        if self.block.number is None or not self.block.column.cuts:
+            return frozenset()
+        cuts = self.block.line.position(np.array(self.block.column.cuts))
+        first = np.searchsorted(self.centres - self.width / 2.0, cuts - 1e-9)
+        return frozenset(int(one) for one in first if 0 < one < self.cells)
+
     def index(self, codes: Codes) -> Tensor:
         """Codes as tensors, b records → int64 [b], the bin of each; atoms come last."""
         state: Tensor = codes.states[:, self.block.index]
