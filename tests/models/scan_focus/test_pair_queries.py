@@ -20,6 +20,7 @@ from core.models.steps.counting.pair_queries import (
     PairQueries,
     PairsSeen,
     least_error_weights,
+    pair_importance,
     select_pairs,
 )
 from core.models.steps.counting.releases import Releases
@@ -175,7 +176,7 @@ def test_the_target_of_many_labels_is_what_groups_compare() -> None:
         clear = np.full(len(known.design.pairs), 9.0)
         known.column_counts[4] = np.full(12, 400.0)
         assert known.grouping_column(clear) == grouped
-        importance = known._pair_importance(clear)
+        importance = pair_importance(known.design, grouped)
         with_site = np.array([4 in pair for pair in known.design.pairs])
         assert (importance[~with_site] == 1.0).all()
         if grouped is not None:

@@ -7,13 +7,16 @@ each column is counted class by class as well, which is what such a pair has to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.steps.counting.design import ALL_PAIRS, Design
+from core.encoding.codec import Codec
+from core.models.steps.counting.design import ALL_PAIRS, MOST_CLASSES, Design
+from core.schema.column import Kind
 
 Floats = NDArray[np.float64]
 PAIR_SNR_THRESHOLD = 3.0  # standard deviations above what noise alone shows, of a significant pair
@@ -98,6 +101,65 @@ def select_pairs(
     joined = float((~apart if untied else alike).mean())
     columns = max(COLUMN_WEIGHT * insignificant**COLUMN_WEIGHT_POWER, COLUMN_WEIGHT_JOINED * joined)
     return PairQueries(pairs, weights * (1.0 - columns), apart, alike, columns)
+
+
+def grouping_column(
+    design: Design,
+    codec: Codec,
+    counts: Sequence[Floats],
+    sizes: Sequence[int],
+    score: Floats,
+    noise_multiplier: float,
+) -> int | None:
+    """The list by whose labels people will compare: its block index.
+
+    A target of many labels. Without a target, the list with the most groups that stand clear of
+    noise, among those that the other columns together depend on beyond noise.
+
+    Args:
+      counts: of each column's cells, released.
+      sizes: cells of each column.
+      score: float64 [pairs], how far each lies beyond independence.
+      noise_multiplier: of the counts of pairs.
+    """
+    if design.condition is not None:
+        return None
+    if codec.domain.target is not None:
+        block = codec.block(codec.domain.target)
+        return block.index if block.number is None else None
+    members = np.array(design.pairs)
+    # a column's cells have a group's records between them, and noise each
+    noise = noise_multiplier * math.sqrt(len(design.features))
+    least = noise * float(np.median([sizes[column] for column in design.features]))
+    groups = {
+        block.index: int((counts[block.index] > least).sum())
+        for block in codec.blocks
+        if block.column.kind is Kind.CATEGORY
+        and _as_one(score[(members == block.index).any(axis=1)]) > PAIR_SNR_THRESHOLD
+    }
+    best = max(groups, key=lambda index: groups[index], default=None)
+    return best if best is not None and groups[best] > MOST_CLASSES else None
+
+
+def pair_importance(design: Design, grouping: int | None) -> Floats:
+    """How often each pair's error counts, where pairs are looked at in the table and its groups.
+
+    Two columns within groups err as the pair of both and the pairs of each with the group do. So a
+    pair with the grouping column counts once for itself and once for each other column, and any
+    other pair twice.
+
+    Returns:
+      Float64 [pairs], 1 for a pair that counts twice.
+    """
+    if grouping is None:
+        return np.ones(len(design.pairs))
+    grouped = (np.array(design.pairs) == grouping).any(axis=1)
+    return np.where(grouped, (len(design.features) - 1) / 2.0, 1.0)
+
+
+def _as_one(scores: Floats) -> float:
+    """Independent standard scores as one."""
+    return float(scores.sum() / math.sqrt(len(scores)))
 
 
 def least_error_weights(importance: Floats, variance: Floats, energy: Floats) -> Floats:

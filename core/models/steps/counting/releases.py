@@ -24,7 +24,6 @@ from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget, SetCounts, SumCounts, uniform_query
 from core.models.steps.counting.design import (
     COLUMNS,
-    MOST_CLASSES,
     PAIRS,
     RELATIONS,
     SCALES,
@@ -33,9 +32,10 @@ from core.models.steps.counting.design import (
     SumCandidate,
 )
 from core.models.steps.counting.pair_queries import (
-    PAIR_SNR_THRESHOLD,
     PairQueries,
     PairsSeen,
+    grouping_column,
+    pair_importance,
     select_pairs,
 )
 from core.models.steps.counting.relations import sums_kept
@@ -51,7 +51,6 @@ from core.privacy.discovery.lists import ListCounts
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.plan import Plan
-from core.schema.column import Kind
 
 Floats = NDArray[np.float64]
 LEAST_MULTIPLIER, LEAST_ENERGY = 1e-3, 1e-9  # where there is no noise
@@ -312,7 +311,7 @@ class Releases:
             score=score,
             energy=np.maximum(above, 0.0) / design.signs + max(of_noise, LEAST_ENERGY),
             differs=self._differing(2, self._independent_pairs) if state[JOINS] else None,
-            importance=self._pair_importance(score),
+            importance=pair_importance(design, self.grouping_column(score)),
         )
         return select_pairs(
             design,
@@ -322,45 +321,11 @@ class Releases:
             noise_dominated=self._noise_dominated if state[JOINS] else None,
         )
 
-    def _pair_importance(self, score: Floats) -> Floats:
-        """How often a pair's error counts, where pairs are looked at in the table and its groups.
-
-        Two columns within groups err as the pair of both and the pairs of each with the group do.
-        So a pair with the grouping column counts once for itself and once for each other column,
-        and any other pair twice.
-        """
-        members = np.array(self.design.pairs)
-        grouping = self.grouping_column(score)
-        grouped = (members == (-1 if grouping is None else grouping)).any(axis=1)
-        return np.where(grouped, (len(self.design.features) - 1) / 2.0, 1.0)
-
     def grouping_column(self, score: Floats) -> int | None:
-        """The list by whose labels people will compare.
-
-        A target of many labels. Without a target, the list with the most groups that stand clear of
-        noise, among those that the other columns together depend on beyond noise.
-
-        Args:
-          score: float64 [pairs], how far each lies beyond independence.
-        """
-        if self.design.condition is not None:
-            return None
-        target = self.codec.domain.target
-        if target is not None:
-            block = self.codec.block(target)
-            return block.index if block.number is None else None
-        members, features = np.array(self.design.pairs), self.design.features
-        # a column's cells have a group's records between them, and noise each
-        noise = self.noise_multiplier(PAIRS) * math.sqrt(len(features))
-        least = noise * float(np.median([self.scales[c].size for c in features]))
-        groups = {
-            block.index: int((self.column_counts[block.index] > least).sum())
-            for block in self.codec.blocks
-            if block.column.kind is Kind.CATEGORY
-            and _together(score[(members == block.index).any(axis=1)]) > PAIR_SNR_THRESHOLD
-        }
-        best = max(groups, key=lambda i: groups[i], default=None)
-        return best if best is not None and groups[best] > MOST_CLASSES else None
+        """See `grouping_column`."""
+        sizes = [scale.size for scale in self.scales]
+        noise = self.noise_multiplier(PAIRS)
+        return grouping_column(self.design, self.codec, self.column_counts, sizes, score, noise)
 
     def _noise_dominated(self, pair: tuple[int, ...], weight: float) -> bool:
         """Whether two lists' cells hold fewer records than noise in nearly all places.
@@ -407,8 +372,3 @@ class Releases:
         self.column_counts[column] = mean / (known + precision)
         self.column_noise[column] = np.sqrt(1.0 / (known + precision))
         self.shares[column] = self.scales[column].shares(self.column_counts[column])
-
-
-def _together(scores: Floats) -> float:
-    """Independent standard scores as one."""
-    return float(scores.sum() / math.sqrt(len(scores)))
