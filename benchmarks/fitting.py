@@ -3,7 +3,8 @@
 Our models go through `python -m core.cli synth` with a workspace that is thrown away; peers through
 their glue in `benchmarks/peers/`, with the interpreter of their own environment:
 
-    DIR/aim/bin/python, DIR/mst/bin/python    packages jax, pandas … ; checkout DIR/private-pgm
+    DIR/{aim,mst,mwem}/bin/python             packages jax, pandas … ; checkout DIR/private-pgm
+    DIR/swift/bin/python                      packages jax, mbi … ; checkout DIR/dpsynth
     DIR/tabpe/bin/python                      packages torch, pandas … ; checkout DIR/DPSDA
 """
 
@@ -27,7 +28,13 @@ from core.writing.tables import write_csv_parts
 __all__ = ["PEERS", "Fit", "FitError", "absent", "fit_and_sample"]
 
 ROOT = Path(__file__).resolve().parents[1]
-PEERS = {"aim": "private-pgm", "mst": "private-pgm", "tabpe": "DPSDA"}  # and their checkouts
+PEERS = {  # and their checkouts
+    "aim": "private-pgm",
+    "mst": "private-pgm",
+    "mwem": "private-pgm",
+    "swift": "dpsynth",
+    "tabpe": "DPSDA",
+}
 TAIL = 400  # characters of a failed program's last words
 LOOK_SECONDS = 0.2
 XLA = (  # one thread; light optimisation, since many small programs are compiled and run once
