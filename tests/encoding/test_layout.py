@@ -172,6 +172,26 @@ def test_a_number_follows_from_a_code() -> None:
     assert count_violations(table.assign(net=2.5), domain)[rule.text] == (table["net"] > 3).sum()
 
 
+@pytest.mark.parametrize("ruled", ["code", "label"])
+def test_what_a_rest_of_codes_means_is_modelled(ruled: str) -> None:
+    """What is not listed stands for many codes, so its result is drawn and follows from no one."""
+    rule = Determines(source="code", result="label", mapping={"A": "low", "B": "high"})
+    also = {"code": "if pulse < 90 then code = A", "label": "if label = high then pulse < 90"}
+    open_schema = schema((rule, parse_rule(also[ruled])))
+    rest = open_schema["code"].model_copy(update={"other": "C", "missing": False})
+    label = open_schema["label"].model_copy(update={"missing": False})
+    domain = open_schema.replace(rest).replace(label).domain()
+    layout = Layout(domain)
+    frame = drawn(layout.domain, 400, 1)
+    table = layout.from_model(frame, 1)
+    assert faults(table, domain) == []
+    same = (frame["code"] == "C") & (table["code"] == "C")
+    assert set(table["label"][same]) == {"low", "high"}
+    assert table["label"][same].equals(frame["label"][same])
+    seen = layout.to_model(table.assign(label="low"))
+    assert set(seen["label"][table["code"] == "B"]) == {"high"}
+
+
 class Weighted:
     """A table in which an amount follows from how many rows a person has."""
 
@@ -248,6 +268,10 @@ def test_people_of_many_rows_are_binned_and_reuse_candidates() -> None:
         ((Combinations(names=("sex", "code"), allowed=(("x", "A"),)),), "does not have"),
         ((parse_rule("code <= start"),), "neither a number nor a date"),
         ((Determines(source="code", result="start", mapping={}),), "no list of values"),
+        (
+            (TOTAL, Determines(source="code", result="net", mapping={"A": "1"})),
+            "another rule already gives",
+        ),
         ((Combinations(names=("sex", "net")),), "can be written as 'if age < 15"),
         ((Determines(source="code", result="net", mapping={"A": "few"}),), "does not have"),
         ((parse_rule("who <- code"),), "left out, text, an identifier"),

@@ -47,8 +47,8 @@ def violates(
 ) -> NDArray[np.bool_]:
     """Which rows break a rule, bool [n]; rows that it does not speak of keep it."""
     if isinstance(rule, Determines):
-        wanted, column = Lookup.of(rule, columns).decode(frame[rule.source]), columns[rule.result]
-        there = frame[rule.result]
+        there, column = frame[rule.result], columns[rule.result]
+        wanted = Lookup.of(rule, columns).decode(frame[rule.source], there)
         if column.kind.numeric:
             a, b = to_numbers(wanted, column), to_numbers(there, column)
             code = code_indices(wanted, column) != code_indices(there, column)

@@ -68,12 +68,14 @@ class Lookup:
     """A result column that is not modelled: each source label has its result.
 
     A source without an entry gives a missing result where that may be, else the result's `other`,
-    else its first label.
+    else its first label. An open one has a label for all that are not listed: models see the result
+    too, which counts for these.
     """
 
     source: str
     result: Column
     mapping: Mapping[str, str]
+    open: bool
 
     @classmethod
     def of(cls, rule: Determines, columns: Mapping[str, Column]) -> Lookup:
@@ -88,7 +90,9 @@ class Lookup:
             )
         for label in dict.fromkeys(rule.mapping.values()):
             _check_label(label, columns[rule.result], rule.text)
-        return cls(rule.source, columns[rule.result], rule.mapping)
+        other = columns[rule.source].other
+        open_ = other is not None and other not in rule.mapping
+        return cls(rule.source, columns[rule.result], rule.mapping, open_)
 
     @property
     def default(self) -> str:
@@ -100,11 +104,15 @@ class Lookup:
             return sorted(numbers, key=float)[len(numbers) // 2] if numbers else "0"
         return self.result.other or (self.result.categories or (MISSING,))[0]
 
-    def decode(self, source: pd.Series[Any]) -> pd.Series[Any]:
-        """The result column for the source's cells."""
+    def decode(self, source: pd.Series[Any], drawn: pd.Series[Any] | None = None) -> pd.Series[Any]:
+        """The result column for the source's cells; as drawn where an open one has no entry."""
         codes, labels = pd.factorize(pd.Series(labels_of(source), dtype=object))
         results = np.array([self.mapping.get(str(label), self.default) for label in labels], object)
-        return _series(results[codes], self.result).set_axis(source.index)
+        cells = _series(results[codes], self.result).set_axis(source.index)
+        if not self.open or drawn is None:
+            return cells
+        known = np.array([str(label) in self.mapping for label in labels], dtype=bool)
+        return cells.where(known[codes], drawn)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from core.schema.rules.rules import (
     Combinations,
     Determines,
     Difference,
+    IfThen,
     Rule,
     Sum,
 )
@@ -77,16 +78,17 @@ class Steps:
                 taken=names,
             )
         )
+        ruled = {name for rule in rules if isinstance(rule, IfThen) for name in rule.columns}
+        fixed = [{column.name for column in joint.columns} for joint in joints]
+        fixed += [set(chain.columns) for chain in chains if chain.computed]
+        fixed += [{o.source, o.result.name} for o in lookups if o.open and o.result.name in ruled]
         conditionals = tuple(
             conditionals_of(
                 rules,
                 by_name,
-                lookups,
+                [lookup for lookup in lookups if not lookup.open],
                 given={name for chain in chains for name in chain.columns},
-                fixed={
-                    *(column.name for joint in joints for column in joint.columns),
-                    *(name for chain in chains if chain.computed for name in chain.columns),
-                },
+                fixed=set().union(*fixed),
                 constant=constant,
                 target=target,
             )
@@ -108,7 +110,7 @@ class Steps:
     @property
     def reads(self) -> tuple[str, ...]:
         """Columns of real rows that are looked at; what is computed is not."""
-        computed = {lookup.result.name for lookup in self.lookups}
+        computed = {lookup.result.name for lookup in self.lookups if not lookup.open}
         computed |= {name for chain in self.chains for name in chain.computed}
         computed -= {one.column.name for each in self.conditionals for one in each.columns}
         return tuple(column.name for column in self.source if column.name not in computed)
@@ -116,8 +118,10 @@ class Steps:
     def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Real rows as models see them; what breaks a rule is moved inside."""
         frame = frame.reset_index(drop=True)
+        frame = frame.assign(**self._open_results(frame))
         for conditional in self.conditionals:
             frame = frame.assign(**conditional.settle(frame))
+        frame = frame.assign(**self._open_results(frame))
         made: dict[str, pd.Series[Any]] = {j.column.name: j.encode(frame) for j in self.joints}
         for chain in self.chains:
             needed = [chain.root, *(link.modelled for link in chain.links)]
@@ -138,6 +142,13 @@ class Steps:
             }
         )
 
+    def _open_results(
+        self, cells: pd.DataFrame | dict[str, pd.Series[Any]]
+    ) -> dict[str, pd.Series[Any]]:
+        """The results that models see, which follow from sources with an entry all the same."""
+        names = {one.result.name: one for one in self.lookups if one.open}
+        return {name: one.decode(cells[one.source], cells[name]) for name, one in names.items()}
+
     def decode(
         self,
         frame: pd.DataFrame,
@@ -154,10 +165,12 @@ class Steps:
                 cells[name] = from_numbers(values, chain.columns[name])
         for joint in self.joints:
             cells |= joint.decode(frame[joint.column.name])
+        cells |= self._open_results(cells)
         for conditional in self.conditionals:
             cells |= conditional.settle(cells, random)
         for lookup in self.lookups:
-            cells[lookup.result.name] = lookup.decode(cells[lookup.source])
+            drawn = cells.get(lookup.result.name)
+            cells[lookup.result.name] = lookup.decode(cells[lookup.source], drawn)
         return {column.name: cells[column.name] for column in self.source}
 
 
@@ -248,7 +261,8 @@ def _lookups(
     rules: Sequence[Rule], columns: Columns, target: str | None, constant: Collection[str]
 ) -> Iterator[Lookup]:
     own = {}
-    joined = {n for rule in rules if isinstance(rule, Combinations) for n in rule.names}
+    others = Combinations | AtMost | Sum | Difference
+    joined = {name for rule in rules if isinstance(rule, others) for name in rule.columns}
     for rule in (one for one in rules if isinstance(one, Determines)):
         check_lists(rule.columns, columns, rule.text, numbers=(rule.result,))
         if rule.result == target:
@@ -285,8 +299,7 @@ def _shown(
     shown: dict[str, DomainColumn | None] = dict(columns)
     for joint in joints:
         shown |= {column.name: joint.column for column in joint.columns}
-    for lookup in lookups:
-        shown[lookup.result.name] = None
+    shown |= {lookup.result.name: None for lookup in lookups if not lookup.open}
     for chain in chains:
         for link in chain.links:
             if link.computed is not None:
