@@ -194,6 +194,10 @@ def yardstick(report: dict[str, Any]) -> None:
         names = to_say("Group"), to_say("Points"), to_say("Real data")
         rows = [dict(zip(names, row, strict=True)) for row in chosen["groups"]]
         numbers(rows, names[1:], "%.0f")
+    for score in report["scores"]:
+        if score["key"] == "inconsistent_rows":
+            share, note = number(f"{score['value']:.2%}"), plain(said(score["note"]))
+            st.markdown(f"**{said(score['title'])}**: {share}. {note}")
 
 
 def column(report: dict[str, Any], name: str, *, key: str) -> None:

@@ -93,6 +93,24 @@ def test_rules_that_are_broken_are_declared_by_a_press(store, table, show, start
     assert f"declare_{run.id}_ward <- age" not in [one.key for one in outside.button]
 
 
+def test_rows_are_compared_within_chosen_groups(store, show, start):
+    report = small_report(filled=True)
+    shared = {"real": 950.0, "as_close_as": 0.21}
+    report["yardsticks"] = [
+        {"group": None, "score": 812.0, "groups": [], **shared},
+        {"group": "ward", "score": 734.0, "groups": [["north", 301.0, 640.0]], **shared},
+    ]
+    report["scores"][0] |= {"key": "inconsistent_rows", "value": 0.25, "note": "Men in labour."}
+    run = start()
+    finish(store, run, report=report, outside=outside_report())
+    at = in_tab(show("review", run=run.id), "The whole table")
+    assert "812 of 1000 points: as close as a random 21.0%" in words(at)
+    assert "25.00%. Men in labour." in words(at)
+    (choice,) = [one for one in at.selectbox if one.label == "Compare rows within groups of"]
+    at = choice.set_value("ward").run()
+    assert "734 of 1000 points" in words(at) and "812 of" not in words(at)
+
+
 def test_a_reviewer_inside_is_offered_no_declaration(store, show, start, reviewer):
     report = small_report()
     report["broken_rules"] = [{"text": "age <= cost", "columns": ["age", "cost"], "rows": 70}]

@@ -1,16 +1,14 @@
 """NIST's yardstick: the k-marginal score within groups, beside real subsamples of several sizes.
 
-The score is 500 · (2 − mean over sets of k columns of Σ|p − q|), where p and q are shares of all
-rows in the cells of group and columns; it is 1000 for equal tables. A group's own score is
-1000 · (1 − mean of min(1, Σ|p − q| / its share)) over its cells. Numbers are cut in 20 quantile
-bins of the real table; missing cells, codes, and values it does not have are values of their own.
-
-Source: NIST SDNist 2.5 (`metrics/kmarginal.py`, `report/dataset/binning.py`).
+The score is 500 · (2 − mean over sets of k columns of Σ|p − q|), with p and q shares of all rows in
+the cells of group and columns. A group's own is 1000 · (1 − mean of min(1, Σ|p − q| / its share))
+over its cells. Numbers are cut in 20 quantile bins of the real table. Source: NIST SDNist 2.5
+(`metrics/kmarginal.py`, `report/dataset/binning.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -29,14 +27,13 @@ MOST_SETS, FEWEST_SETS = 435, 200  # sets of columns: the pairs of 30; SDNist dr
 SET_WORK = 100_000_000  # rows × sets of columns
 DENSE_CELLS = 20_000  # of larger tables only the cells in use are counted
 MOST_GROUPS = 30  # values of a column by which a reader may group
-MOST_GROUPINGS = 6
+MOST_GROUPINGS = 4
 WORST = to_say(
     "Rows are grouped by {column}. The worst group is {group}, with {worst:.0f} points (real rows: "
     "{real:.0f})."
 )
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 K_MARGINAL = Metric(
     key="k_marginal",
@@ -97,27 +94,17 @@ def k_marginal(
                 cells = len(used)
         group_of = np.zeros(cells, dtype=np.int64)
         group_of[keys] = groups
-        p, *others = (_shares(keys, cells, part) for part in parts)
-        apart = [np.bincount(group_of, np.abs(p - q).mean(axis=0), count) for q in (p, *others)]
-        gaps += np.transpose(apart)
-        within = within + np.minimum(np.transpose(apart) / np.maximum(real, 1e-9), 1.0)
+        counts = [np.array([np.bincount(keys[i], minlength=cells) for i in part]) for part in parts]
+        shares = [each / each[0].sum() for each in counts]  # of one size's pieces, each [·, cells]
+        differing = [np.abs(shares[0] - q).mean(axis=0) for q in shares]
+        apart = np.stack([np.bincount(group_of, x, count) for x in differing], axis=1)
+        gaps, within = gaps + apart, within + np.minimum(apart / np.maximum(real, 1e-9), 1.0)
     scores: Floats = 500.0 * (2.0 - gaps.sum(axis=0) / len(sets))
     return scores[1:], 1000.0 * (1.0 - within[:, 1:] / len(sets))
 
 
-def _shares(keys: Ints, cells: int, pieces: Sequence[slice]) -> Floats:
-    """Shares of the cells in each of some pieces of equal size, [pieces, cells]."""
-    counts = [np.bincount(keys[piece], minlength=cells) for piece in pieces]
-    shares: Floats = np.array(counts, np.float64) / (pieces[0].stop - pieces[0].start)
-    return shares
-
-
 def subsample_share(score: float, real: Floats) -> float:
-    """The share of real rows whose score this is, by the scores of `SUBSAMPLES`; linear in its log.
-
-    >>> round(subsample_share(950.0, np.arange(10) * 100.0), 3)  # of 900 at 90 % and 1000 at all
-    0.949
-    """
+    """The share of real rows whose score this is, by those of `SUBSAMPLES`; linear in its log."""
     shares, scores = np.log([*SUBSAMPLES, 1.0]), np.append(np.maximum.accumulate(real), 1000.0)
     return float(np.exp(np.interp(score, scores, shares)))
 
@@ -128,14 +115,13 @@ def yardsticks(tables: Comparison, _: Step) -> Measured:
     compared = (tables.real, tables.synthetic, tables.resampled)
     columns = {one.name: Coded.of(one, compared) for one in tables.features.items}
     found = [measure(tables, columns, group) for group in groupings(tables)]
-    first = found[0]
-    note = Message("Columns at a time: {k}.", k=tables.grouping[1])
+    first, note = found[0], Message("Columns at a time: {k}.", k=tables.grouping[1])
     if first.groups:
         worst = dict(zip(("group", "worst", "real"), first.groups[0], strict=True))
         note = joined([note, Message(WORST, column=first.group, **worst)])
-    share, real = 100.0 * first.as_close_as, 100.0 * first.real_as_close_as
-    scores = [K_MARGINAL.score(first.score, ceiling=first.real, note=note)]
-    return Measured([*scores, SUBSAMPLE.score(share, ceiling=real)], {"yardsticks": found})
+    close = SUBSAMPLE.score(100.0 * first.as_close_as)
+    score = K_MARGINAL.score(first.score, ceiling=first.real, note=note)
+    return Measured([score, close], {"yardsticks": found})
 
 
 def groupings(tables: Comparison) -> list[str | None]:
@@ -151,18 +137,12 @@ def groupings(tables: Comparison) -> list[str | None]:
 def measure(tables: Comparison, columns: Mapping[str, Coded], group: str | None) -> Yardstick:
     """The yardstick with rows grouped by one column, or not grouped."""
     scores, within = k_marginal(columns, group=group, k=tables.grouping[1], seed=tables.seed)
-    score, again = float(scores[0]), float(scores[1])
-    names = columns[group].names if group else ()
-    groups = [
-        (name, *np.round(row[:2], 2).tolist())
-        for name, row in zip(names, within, strict=False)
-        if not np.isnan(row[0])
-    ]
+    named = zip(columns[group].names if group else (), np.round(within, 2).tolist(), strict=False)
+    groups = [(name, row[0], row[1]) for name, row in named if not np.isnan(row[0])]
     return Yardstick(
         group=group,
-        score=score,
-        real=again,
-        as_close_as=subsample_share(score, scores[2:]),
-        real_as_close_as=subsample_share(again, scores[2:]),
+        score=float(scores[0]),
+        real=float(scores[1]),
+        as_close_as=subsample_share(float(scores[0]), scores[2:]),
         groups=sorted(groups, key=lambda one: one[1]),
     )

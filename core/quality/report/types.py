@@ -248,7 +248,7 @@ class Yardstick(_Value):
 
     Attributes:
       score, real: of the synthetic table, and of as many rows drawn from the real one, in points.
-      as_close_as, real_as_close_as: the share of real rows of which a random part scores so.
+      as_close_as: the share of real rows of which a random part scores as the synthetic table.
       groups: names, scores and those of the rows drawn from the real table, the lowest first.
     """
 
@@ -256,7 +256,6 @@ class Yardstick(_Value):
     score: float
     real: float
     as_close_as: float
-    real_as_close_as: float
     groups: list[tuple[str, float, float]]
 
 
