@@ -24,7 +24,9 @@ _TARGET, _CONDITION = 1e3, 0.5  # what it costs more to change the target, what 
 _NEVER = 1e6
 _FREQUENT = 0.25  # what the most frequent tuple is ahead of others that change as much
 _MOST_TUPLES = 2_000  # the most frequent ones, which a row may get
-_MOST_TRIED = 500  # ways to change a row that are gone on with
+_MOST_TRIED = 100
+
+Said = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Conditionals:
 
     rules: tuple[IfThen, ...]
     columns: tuple[States, ...]
-    said: tuple[tuple[int, int, int, int], ...]
+    said: tuple[Said, ...]
     cost: Floats
     alone: bool
 
@@ -111,33 +113,38 @@ class Conditionals:
             if len(moving := np.flatnonzero(states[:, i] != wanted[:, i]))
         }
 
-    def _broken(self, tuples: Indices, among: Collection[int] | None = None) -> Bools:
-        """Which tuples break a rule, bool [tuples]; only of those between some columns."""
+    def _broken(self, tuples: Indices, said: Sequence[Said] | None = None) -> Bools:
+        """Which tuples break a rule, bool [tuples]; one of some rules."""
         broken = np.zeros(len(tuples), dtype=bool)
-        for i, a, j, b in self.said:
-            if among is None or (i in among and j in among):
-                broken |= (tuples[:, i] >> a & ~(tuples[:, j] >> b) & 1).astype(bool)
+        for i, a, j, b in self.said if said is None else said:
+            broken |= (tuples[:, i] >> a & ~(tuples[:, j] >> b) & 1).astype(bool)
         return broken
 
-    def _nearest(self, start: Indices, held: int = -1) -> Indices | None:
+    def _nearest(self, start: Indices, held: int = -1, most: int = _MOST_TRIED) -> Indices | None:
         """The tuple that keeps all rules and changes least; None where there is none.
 
         Args:
           start: the states as they are; below 0 for any that the column has.
           held: a column that stays as it is.
+          most: ways to change a row that are gone on with; where all fail, ten times as many.
         """
+        left_out = False
         found, spent, order = start[None], np.zeros(1), np.argsort(-self.cost, kind="stable")
-        for depth, i in enumerate(order, start=1):
-            one, now = self.columns[i], start[i]
+        for depth, i in enumerate(order.tolist(), start=1):
+            one, now, chosen = self.columns[i], start[i], set(order[:depth].tolist())
+            said = [s for s in self.said if i in (s[0], s[2]) and chosen.issuperset((s[0], s[2]))]
             every = np.unique(one.states if now < 0 else one.states[one.open & (i != held)])
             choices = every if now < 0 else np.append(now, every[every != now])
             spent = np.repeat(spent, len(choices))
             found = np.repeat(found, len(choices), axis=0)
             found[:, i] = np.resize(choices, len(found))
             spent += self.cost[i] * (found[:, i] != now)
-            kept = np.flatnonzero(~self._broken(found, order[:depth]))
-            kept = kept[np.argsort(spent[kept], kind="stable")][:_MOST_TRIED]
+            kept = np.flatnonzero(~self._broken(found, said))
+            left_out |= len(kept) > most
+            kept = kept[np.argsort(spent[kept], kind="stable")][:most]
             found, spent = found[kept], spent[kept]
+        if not len(found) and left_out:
+            return self._nearest(start, held, 10 * most)
         return found[0] if len(found) else None
 
     def _check(self) -> None:
