@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.schema.column import Column
+from core.schema.column import Column, Kind
 from core.schema.labels import category_indices, code_indices, from_numbers, to_labels, to_numbers
 from core.schema.rules.rules import IfThen, Statement
 
@@ -90,7 +90,9 @@ def conditional_facts(frame: pd.DataFrame, columns: Sequence[Column]) -> tuple[I
                 found.append((rank, rule, rows, follows))
     kept: list[tuple[IfThen, Mask, Mask]] = []
     for _, rule, rows, follows in sorted(found, key=lambda one: one[0]):
-        turned = any(one.columns == rule.columns[::-1] for one, *_ in kept)
+        turned = [one for one in kept if one[0].columns == rule.columns[::-1]]
+        if any(not ((rows ^ ~less) | (follows ^ ~more)).any() for _, more, less in turned):
+            continue  # the same turned round
         if turned or not any(
             one.columns[1] == rule.columns[1] and not (rows & ~more | less & ~follows).any()
             for one, more, less in kept
@@ -112,7 +114,10 @@ def _beyond(first: _Marks, then: _Marks) -> Iterator[tuple[_Said, _Said]]:
         if (marks[~within][:SUPPORT] != marks[0]).mean() < BROKEN_BY:
             continue  # nor where it only becomes less frequent
         last, (statement, rows) = line[within][-1], said
-        yield first.beyond(sign, last + sign * first.column.step), said
+        number = last + sign * first.column.step
+        if first.column.kind is not Kind.DATETIME and float(f"{number:.2g}") != number:
+            continue  # a number that nobody would choose
+        yield first.beyond(sign, number), said
         if (marks[~within] != marks[0]).all():
             relation = "present" if statement.relation == "missing" else "not in"
             yield (
