@@ -57,6 +57,7 @@ class FittedGenerator(BaseSampler):
       settings: JSON values needed to build the network again.
       weights: all that `draw_chunk` reads, by name; stored as safetensors.
       draw_chunk: (rows, generator on the CPU) → NumPy codes of that many records.
+      rows_at_once: that are drawn together, at most.
       history: further tensors that go to a file of their own, or nothing.
     """
 
@@ -70,6 +71,7 @@ class FittedGenerator(BaseSampler):
         draw_chunk: Callable[[int, torch.Generator], Codes],
         history: dict[str, Tensor] | None = None,
         file: str = "model.json",
+        rows_at_once: int = ROWS_AT_ONCE,
         constants: Mapping[str, Any] | None = None,
     ):
         super().__init__(codec)
@@ -77,7 +79,7 @@ class FittedGenerator(BaseSampler):
         self.weights = weights
         self.history = history or {}
         self._draw_chunk = draw_chunk
-        self._file = file
+        self._file, self._rows_at_once = file, rows_at_once
         self._description = {
             "model": model,
             "domain": codec.domain.model_dump(mode="json"),
@@ -87,7 +89,7 @@ class FittedGenerator(BaseSampler):
 
     def draw(self, rows: int, random: torch.Generator) -> Codes:
         """See `BaseSampler.draw`."""
-        return concat_codes([self._draw_chunk(b, random) for b in chunks(rows)])
+        return concat_codes([self._draw_chunk(b, random) for b in chunks(rows, self._rows_at_once)])
 
     def save(self, folder: Path) -> None:
         """See `Fitted.save`: weights.safetensors, history.safetensors (if any) and a JSON file."""

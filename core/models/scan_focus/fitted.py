@@ -12,6 +12,7 @@ from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
 from core.models.base_sampler import FittedGenerator
+from core.models.scan_focus.balancing import balanced
 from core.models.scan_focus.plan import ScanFocus, ScanFocusSettings
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.placing import Placing
@@ -19,6 +20,7 @@ from core.models.steps.counting.relations import determined
 from core.models.steps.counting.releases import Releases
 
 FILE = "scan_focus.json"  # name of the JSON description
+ROWS_AT_ONCE = 65_536  # the more, the nearer their counts can come
 
 
 def fitted_mixture(
@@ -38,6 +40,7 @@ def fitted_mixture(
     mixed = {"weights": mixture[0].detach().cpu(), "shares": mixture[1].detach().cpu()}
     constants = {
         "sizes": [scale.size for scale in scales],
+        "group": known.group,
         **placing.values,
         "significant_sets": [one.model_dump(mode="json") for one in known.significant_sets],
     }
@@ -56,7 +59,8 @@ def fitted_of(
     placing, sizes = Placing.stored(weights, constants), constants["sizes"]
 
     def draw_chunk(rows: int, random: torch.Generator) -> Codes:
-        return placing.codes(codec, _cells(weights, sizes, rows, random), random)
+        cells = _cells(weights, sizes, constants["group"], rows, random)
+        return placing.codes(codec, cells, random)
 
     return FittedGenerator(
         codec,
@@ -65,24 +69,31 @@ def fitted_of(
         weights=weights,
         draw_chunk=draw_chunk,
         file=FILE,
+        rows_at_once=ROWS_AT_ONCE,
         constants=constants,
     )
 
 
 def _cells(
-    weights: dict[str, Tensor], sizes: list[int], rows: int, random: torch.Generator
+    weights: dict[str, Tensor],
+    sizes: list[int],
+    group: int | None,
+    rows: int,
+    random: torch.Generator,
 ) -> list[NDArray[np.int64]]:
     """Cells of every column, int64 [rows], in random order.
 
-    Draws are stratified, so that each component and each of its cells comes up as evenly as can be:
-    that changes no record's distribution and takes most of the sampling error off every count.
+    Draws are stratified, so that each component and each of its cells comes up as evenly as can be,
+    and balanced: that changes no record's distribution and takes most of the sampling error off
+    counts of columns, and some off those of pairs.
     """
     share = weights["weights"].double()
     spread = (torch.arange(rows) + torch.rand(rows, generator=random)) / rows
     component = torch.searchsorted(share.cumsum(0) / share.sum(), spread.double())
     component = component.clamp_max(len(share) - 1)[torch.randperm(rows, generator=random)]
     parts = torch.split(weights["shares"], sizes, dim=1)
-    return [_stratified(part, component, random).numpy() for part in parts]
+    drawn = torch.stack([_stratified(part, component, random) for part in parts])
+    return list(balanced(drawn, component, weights["weights"], parts, group, random).numpy())
 
 
 def _stratified(shares: Tensor, component: Tensor, random: torch.Generator) -> Tensor:
@@ -96,6 +107,7 @@ def _stratified(shares: Tensor, component: Tensor, random: torch.Generator) -> T
     rank[order] = torch.arange(rows, dtype=torch.float64)
     rank -= first[component]
     uniform = (rank + torch.rand(rows, generator=random).double()) / count[component]
-    cumulative = shares.double().cumsum(dim=1)[component]  # [rows, cells]
-    goal = (uniform * cumulative[:, -1])[:, None]
-    return torch.searchsorted(cumulative, goal)[:, 0].clamp_max(shares.shape[1] - 1)
+    cumulative = shares.double().cumsum(dim=1)
+    cumulative = cumulative / cumulative[:, -1:] + torch.arange(len(shares))[:, None]
+    cell = torch.searchsorted(cumulative.flatten(), uniform + component)
+    return (cell - component * shares.shape[1]).clamp(0, shares.shape[1] - 1)

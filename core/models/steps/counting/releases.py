@@ -321,6 +321,14 @@ class Releases:
             noise_dominated=self._noise_dominated if state[JOINS] else None,
         )
 
+    @cached_property
+    def group(self) -> int | None:
+        """The column by whose labels people compare; None without one."""
+        if self.scanned is None or not self.design.pairs:
+            return self.design.condition
+        found = self.grouping_column(self.pair_energy()[1])
+        return self.design.condition if found is None else found
+
     def grouping_column(self, score: Floats) -> int | None:
         """See `grouping_column`."""
         sizes = [scale.size for scale in self.scales]
