@@ -6,7 +6,8 @@
     python benchmarks/yardstick.py --made synthetic.csv               score a file, fit nothing
 
 Without `--table` it is NIST's national2019. Lists and bounds are declared public unseen, as peers
-get them; with `--learned` the run learns them. The k-marginal score is of pairs of columns within
+get them; with `--learned` the run learns them; with `--suggested` the rules that a steward would be
+asked about hold. The k-marginal score is of pairs of columns within
 `--group` (PUMA where it is there), with the same numeric columns for every model. Records that
 contradict themselves are counted by pairs of values that real rows never show, and by the rules of
 NIST SDNist 2.5 for the census.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -101,12 +103,24 @@ def census(made: pd.DataFrame) -> dict[str, int]:
     return {f"census, {name}": int(rows.sum()) for name, rows in kinds.items()}
 
 
+def suggested(real: Path) -> list[str]:
+    """The rules that the product suggests to a steward from the rows."""
+    command = [sys.executable, "-m", "core.cli", "schema", str(real), "--out"]
+    command += [str(real.with_suffix(".json"))]
+    home = {"FACSIMILE_HOME": str(real.parent / "home")}
+    said = subprocess.run(
+        command, cwd=ROOT, env=os.environ | home, check=True, capture_output=True, text=True
+    ).stderr
+    return re.findall(r"^suggestion: --rule '(.*)' \(", said, flags=re.MULTILINE)
+
+
 def fitted(real: Path, epsilon: float, seed: int, options: argparse.Namespace) -> Path:
     """A synthetic table from the command line, in a workspace of its own."""
     out = real.parent / f"made-{epsilon:g}-{seed}.csv"
     command = [sys.executable, "-m", "core.cli", "synth", str(real), "--model", options.model]
     command += ["--epsilon", f"{epsilon:g}", "--delta", f"{options.delta:g}", "--seed", str(seed)]
     command += [] if options.learned else ["--declare-public"]
+    command += [word for rule in options.rules for word in ("--rule", rule)]
     home = {"FACSIMILE_HOME": str(real.parent / f"home-{epsilon:g}-{seed}")}
     command += ["--quiet", "--out", str(out)]
     subprocess.run(command, cwd=ROOT, env=os.environ | home, check=True)
@@ -125,6 +139,7 @@ def main() -> int:
     parser.add_argument("--delta", type=float, default=1e-5)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--learned", action="store_true", help="declare nothing public")
+    parser.add_argument("--suggested", action="store_true", help="declare all suggested rules")
     parser.add_argument("--made", type=Path, help="a synthetic table to score instead of fitting")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
@@ -136,6 +151,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="yardstick-") as name:
         path = Path(name) / "real.csv"
         real.to_csv(path, index=False)
+        options.rules = suggested(path) if options.suggested else []
         for epsilon in map(float, options.epsilon.split(",")):
             for seed in range(1 if options.made else options.seeds):
                 began = time.perf_counter()

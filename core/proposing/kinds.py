@@ -16,7 +16,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from core.message import Message, plural, to_say
-from core.proposing.code_patterns import REPEATS, code_pattern, few_and_far, rare_between
+from core.proposing.code_patterns import (
+    REPEATS,
+    code_pattern,
+    few_and_far,
+    long_code_pattern,
+    rare_between,
+)
 from core.proposing.date_formats import DateGuess, date_form, guess_date_format
 from core.proposing.rare import FEW_ROWS, MANY_MERGED, ONE_MERGED, OTHER, common_labels, noted
 from core.proposing.sentinels import code_note, sentinel_note, without_code
@@ -278,7 +284,7 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     if guess is not None and guess.format is not None:
         return _dates(labels, base, guess)
     sample = labels.iloc[:1000]
-    pattern = code_pattern(base.name, sample)
+    pattern = code_pattern(base.name, sample) or long_code_pattern(sample)
     if pattern is not None and distinct <= MAX_CATEGORIES:
         return _coded_list(base, tally, pattern)
     words = float(sample.str.count(r"\s+").median()) + 1

@@ -12,7 +12,7 @@ from core.schema.column import Kind, SchemaError, changed
 from core.schema.rules.rules import AnyRule, AtMost, Determines
 from core.schema.schema import Schema
 
-MOST = 16
+MOST = 32
 MOST_ROWS = 50_000  # that are looked at
 
 
