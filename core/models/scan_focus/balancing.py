@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 FEWEST_ROWS = 500  # fewer are a preview
-SWEEPS = 8  # over all columns
+SWEEPS = 3  # over all columns; more bring little
 MOST_LOOKUPS = 400_000_000  # of counts, in all sweeps; where a sweep needs more, chance has its way
 PARTS = 4  # of a column's exchanges, made in turn, since each changes the counts of others
 MOST_COUNTS = 20_000_000  # of all pairs together
