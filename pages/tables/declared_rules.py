@@ -69,6 +69,10 @@ def _suggest(table: TableRecord, rules: Sequence[AnyRule]) -> None:
             key = f"suggest_{table.id}_{rule.text}"
             if st.button(plain(rule.text), key=key, icon=":material/add:"):
                 _keep(table, [*rules, rule])
+        if suggested and len(suggested) > 1:
+            words, key = say("Add all {n}", n=len(suggested)), f"suggest_all_{table.id}"
+            if st.button(words, key=key, icon=":material/done_all:", type="tertiary"):
+                _keep(table, [*rules, *suggested])
         words = say("Look for rules in the rows")
         if st.button(words, key=f"look_{table.id}", icon=":material/search:", type="tertiary"):
             with shared.change():

@@ -21,7 +21,7 @@ from core.schema.column import (
     is_open,
 )
 from core.schema.labels import code_levels
-from core.schema.rules.rules import AnyRule, Combinations, Determines
+from core.schema.rules.rules import AnyRule, Combinations, Determines, IfThen
 from core.schema.schema import Schema
 
 DAY = 86_400.0
@@ -155,8 +155,17 @@ def open_domain(schema: Schema) -> OpenDomain:
 
 
 def needed_as_they_are(schema: Schema) -> frozenset[str | None]:
-    """Columns whose labels must not be made up: the target, those of rules, and what says who."""
-    ruled = {name for rule in schema.rules for name in rule.columns}
+    """Columns whose labels must not be made up: the target, those of rules, and what says who.
+
+    Conditions name their labels, and codes that are not listed get their results from the model.
+    """
+    ruled = {
+        name
+        for rule in schema.rules
+        if not isinstance(rule, IfThen)
+        for name in rule.columns
+        if not (isinstance(rule, Determines) and name == rule.source)
+    }
     of_person = () if schema.person is None else schema.person.named
     return frozenset({schema.target, *ruled, *of_person})
 

@@ -173,18 +173,16 @@ def test_the_target_of_many_labels_is_what_groups_compare() -> None:
     site = Column(name="site", kind=Kind.CATEGORY, categories=labels)
     for target, grouped in (("site", 4), (None, 4), ("f0", None)):
         known = releases(Schema(columns=(*columns, site), target=target).domain(), {})
-        clear = np.full(len(known.design.pairs), 9.0)
         known.column_counts[4] = np.full(12, 400.0)
-        assert known.grouping_column(clear) == grouped
+        assert known.group == (known.design.condition if grouped is None else grouped)
         importance = pair_importance(known.design, grouped)
         with_site = np.array([4 in pair for pair in known.design.pairs])
         assert (importance[~with_site] == 1.0).all()
         if grouped is not None:
             assert (importance[with_site] == 2.0).all()
     known = releases(Schema(columns=(*columns, site)).domain(), {})
-    assert known.grouping_column(np.zeros(10)) is None  # nothing goes together with it
     known.column_counts[4] = np.full(12, 2.0)
-    assert known.grouping_column(np.full(10, 9.0)) is None  # groups that noise hides
+    assert known.group is None  # groups that noise hides
 
 
 def test_a_pair_with_another_class_share_differs_by_class() -> None:

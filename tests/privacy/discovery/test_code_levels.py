@@ -115,8 +115,12 @@ def test_labels_that_look_like_beginnings_break_nothing() -> None:
 
 def test_rules_speak_of_whole_codes() -> None:
     _, schema = coded()
-    rule = Determines(source="icd", result="ward")
-    assert open_domain(schema.model_copy(update={"rules": (rule,)})).beginnings == ()
+    looked_up, codes = (
+        Determines(source="ward", result="icd"),
+        Determines(source="icd", result="ward"),
+    )
+    assert open_domain(schema.model_copy(update={"rules": (looked_up,)})).beginnings == ()
+    assert open_domain(schema.model_copy(update={"rules": (codes,)})).beginnings  # else as drawn
     assert open_domain(schema.model_copy(update={"target": "icd"})).beginnings == ()
 
 

@@ -108,18 +108,16 @@ def grouping_column(
     codec: Codec,
     counts: Sequence[Floats],
     sizes: Sequence[int],
-    score: Floats,
     noise_multiplier: float,
 ) -> int | None:
     """The list by whose labels people will compare: its block index.
 
     A target of many labels. Without a target, the list with the most groups that stand clear of
-    noise, among those that the other columns together depend on beyond noise.
+    noise. Where nothing depends on it, its pairs get little weight by their energy.
 
     Args:
       counts: of each column's cells, released.
       sizes: cells of each column.
-      score: float64 [pairs], how far each lies beyond independence.
       noise_multiplier: of the counts of pairs.
     """
     if design.condition is not None:
@@ -127,7 +125,6 @@ def grouping_column(
     if codec.domain.target is not None:
         block = codec.block(codec.domain.target)
         return block.index if block.number is None else None
-    members = np.array(design.pairs)
     # a column's cells have a group's records between them, and noise each
     noise = noise_multiplier * math.sqrt(len(design.features))
     least = noise * float(np.median([sizes[column] for column in design.features]))
@@ -135,7 +132,6 @@ def grouping_column(
         block.index: int((counts[block.index] > least).sum())
         for block in codec.blocks
         if block.column.kind is Kind.CATEGORY
-        and _as_one(score[(members == block.index).any(axis=1)]) > PAIR_SNR_THRESHOLD
     }
     best = max(groups, key=lambda index: groups[index], default=None)
     return best if best is not None and groups[best] > MOST_CLASSES else None
@@ -155,11 +151,6 @@ def pair_importance(design: Design, grouping: int | None) -> Floats:
         return np.ones(len(design.pairs))
     grouped = (np.array(design.pairs) == grouping).any(axis=1)
     return np.where(grouped, (len(design.features) - 1) / 2.0, 1.0)
-
-
-def _as_one(scores: Floats) -> float:
-    """Independent standard scores as one."""
-    return float(scores.sum() / math.sqrt(len(scores)))
 
 
 def least_error_weights(importance: Floats, variance: Floats, energy: Floats) -> Floats:

@@ -311,7 +311,7 @@ class Releases:
             score=score,
             energy=np.maximum(above, 0.0) / design.signs + max(of_noise, LEAST_ENERGY),
             differs=self._differing(2, self._independent_pairs) if state[JOINS] else None,
-            importance=pair_importance(design, self.grouping_column(score)),
+            importance=pair_importance(design, self.group),
         )
         return select_pairs(
             design,
@@ -323,17 +323,12 @@ class Releases:
 
     @cached_property
     def group(self) -> int | None:
-        """The column by whose labels people compare; None without one."""
-        if self.scanned is None or not self.design.pairs:
+        """The column by whose labels people compare: the class, or `grouping_column`."""
+        if self.design.condition is not None or not self.design.pairs:
             return self.design.condition
-        found = self.grouping_column(self.pair_energy()[1])
-        return self.design.condition if found is None else found
-
-    def grouping_column(self, score: Floats) -> int | None:
-        """See `grouping_column`."""
         sizes = [scale.size for scale in self.scales]
         noise = self.noise_multiplier(PAIRS)
-        return grouping_column(self.design, self.codec, self.column_counts, sizes, score, noise)
+        return grouping_column(self.design, self.codec, self.column_counts, sizes, noise)
 
     def _noise_dominated(self, pair: tuple[int, ...], weight: float) -> bool:
         """Whether two lists' cells hold fewer records than noise in nearly all places.
