@@ -26,7 +26,7 @@ COLUMN_WEIGHT_POWER = 6  # of the share of pairs that are not, by which columns 
 MIN_ALIKE_PAIRS_SHARE = 0.8  # of pairs that are alike in all classes, for any to be counted so
 MAX_NOISE_DOMINATED_SHARE = 0.2  # of pairs of rare labels; of more, each class is counted
 COLUMN_WEIGHT_JOINED = 0.35  # of columns where no pair is counted class by class
-LEAST_WEIGHT = 0.05  # of an even share: a pair that is told to be nothing is looked at nonetheless
+TRUST = 0.5  # share of weight by the scan's energies, which rare labels hardly show in
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,9 @@ def select_pairs(
         order = order[: min(PAIRS_A_COLUMN * design.columns, max(FEWEST_PAIRS, significant))]
     pairs = tuple(design.pairs[i] for i in order)
     cells = np.array([sizes[a] * sizes[b] for a, b in pairs], dtype=np.float64)
-    weights = least_error_weights(seen.importance[order], cells * noise**2, seen.energy[order])
+    known = seen.importance[order], cells * noise**2, seen.energy[order]
+    weights = TRUST * least_error_weights(*known)
+    weights += (1.0 - TRUST) * _shared(np.cbrt(known[0] ** 2 * known[1]))
     alike, hidden = np.zeros(len(order), dtype=bool), np.zeros(len(order), dtype=bool)
     if noise_dominated is not None and seen.differs is not None:
         alike = _alike(seen.differs[order])
@@ -159,7 +161,7 @@ def least_error_weights(importance: Floats, variance: Floats, energy: Floats) ->
     Counts whose noise has energy v/w are shrunk to what is expected without them, which lies E
     from the truth: what is left has energy E·v / (w·E + v) (James and Stein). Its root, times the
     importance i, is the error; the sum of errors is least where w = max(0, ∛(i²v)·t - v/E), with t
-    such that all add up to one. What noise hides anyway gets (next to) nothing.
+    such that all add up to one. What noise hides anyway gets nothing.
 
     Args:
       importance: float64 [counts], of one's error among all, positive.
@@ -167,7 +169,7 @@ def least_error_weights(importance: Floats, variance: Floats, energy: Floats) ->
       energy: float64 [counts], expected where it is not counted, positive.
 
     Returns:
-      Float64 [counts], positive, summing to one.
+      Float64 [counts], not negative, summing to one.
 
     >>> each = np.ones(3)
     >>> least_error_weights(each, 0.01 * each, np.array([1.0, 1.0, 1e-6])).round(3).tolist()
@@ -179,7 +181,7 @@ def least_error_weights(importance: Floats, variance: Floats, energy: Floats) ->
     order = np.argsort(hidden / steep)  # as they come in when t rises
     level = (1.0 + np.cumsum(hidden[order])) / np.cumsum(steep[order])
     last = int(np.flatnonzero(level * steep[order] > hidden[order])[-1])
-    return _shared(np.maximum(level[last] * steep - hidden, LEAST_WEIGHT / len(steep)))
+    return np.maximum(0.0, level[last] * steep - hidden)
 
 
 def _shared(sizes: Floats) -> Floats:
