@@ -183,6 +183,9 @@ def test_the_target_of_many_labels_is_what_groups_compare() -> None:
     known = releases(Schema(columns=(*columns, site)).domain(), {})
     known.column_counts[4] = np.full(12, 2.0)
     assert known.group is None  # groups that noise hides
+    known = releases(Schema(columns=(*columns, site)).domain(), {})
+    known.column_counts[4] = np.array([2_000.0, *[400.0] * 11])  # most people are in one
+    assert known.group is None
 
 
 def test_a_pair_with_another_class_share_differs_by_class() -> None:

@@ -114,8 +114,9 @@ def grouping_column(
 ) -> int | None:
     """The list by whose labels people will compare: its block index.
 
-    A target of many labels. Without a target, the list with the most groups that stand clear of
-    noise. Where nothing depends on it, its pairs get little weight by their energy.
+    A target of many labels. Without a target, the list with the most groups, counted by their size
+    (one over the sum of squared shares), if a usual one stands clear of noise. Where nothing
+    depends on it, its pairs get little weight by their energy.
 
     Args:
       counts: of each column's cells, released.
@@ -127,16 +128,18 @@ def grouping_column(
     if codec.domain.target is not None:
         block = codec.block(codec.domain.target)
         return block.index if block.number is None else None
+    groups = {}
+    for block in codec.blocks:
+        if block.column.kind is Kind.CATEGORY:
+            shares = np.maximum(counts[block.index], 0.0)
+            groups[block.index] = float(shares.sum() ** 2 / max(np.square(shares).sum(), 1e-9))
+    best = max(groups, key=lambda index: groups[index], default=None)
+    if best is None or groups[best] <= MOST_CLASSES:
+        return None
     # a column's cells have a group's records between them, and noise each
     noise = noise_multiplier * math.sqrt(len(design.features))
-    least = noise * float(np.median([sizes[column] for column in design.features]))
-    groups = {
-        block.index: int((counts[block.index] > least).sum())
-        for block in codec.blocks
-        if block.column.kind is Kind.CATEGORY
-    }
-    best = max(groups, key=lambda index: groups[index], default=None)
-    return best if best is not None and groups[best] > MOST_CLASSES else None
+    cells = float(np.median([sizes[column] for column in design.features]))
+    return best if counts[best].sum() / groups[best] > noise * cells else None
 
 
 def pair_importance(design: Design, grouping: int | None) -> Floats:
