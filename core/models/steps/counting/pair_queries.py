@@ -184,7 +184,7 @@ def least_error_weights(importance: Floats, variance: Floats, energy: Floats) ->
     order = np.argsort(hidden / steep)  # as they come in when t rises
     level = (1.0 + np.cumsum(hidden[order])) / np.cumsum(steep[order])
     last = int(np.flatnonzero(level * steep[order] > hidden[order])[-1])
-    return np.maximum(0.0, level[last] * steep - hidden)
+    return np.asarray(np.maximum(0.0, level[last] * steep - hidden))
 
 
 def _shared(sizes: Floats) -> Floats:
