@@ -179,7 +179,7 @@ def test_the_target_of_many_labels_is_what_groups_compare() -> None:
         with_site = np.array([4 in pair for pair in known.design.pairs])
         assert (importance[~with_site] == 1.0).all()
         if grouped is not None:
-            assert (importance[with_site] == 2.0).all()
+            assert (importance[with_site] == 3.0).all()
     known = releases(Schema(columns=(*columns, site)).domain(), {})
     known.column_counts[4] = np.full(12, 2.0)
     assert known.group is None  # groups that noise hides

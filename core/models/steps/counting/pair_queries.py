@@ -143,19 +143,18 @@ def grouping_column(
 
 
 def pair_importance(design: Design, grouping: int | None) -> Floats:
-    """How often each pair's error counts, where pairs are looked at in the table and its groups.
+    """How often each pair's error counts, where pairs are looked at within groups.
 
     Two columns within groups err as the pair of both and the pairs of each with the group do. So a
-    pair with the grouping column counts once for itself and once for each other column, and any
-    other pair twice.
+    pair with the grouping column counts once for each other column, and any other pair once.
 
     Returns:
-      Float64 [pairs], 1 for a pair that counts twice.
+      Float64 [pairs].
     """
     if grouping is None:
         return np.ones(len(design.pairs))
     grouped = (np.array(design.pairs) == grouping).any(axis=1)
-    return np.where(grouped, (len(design.features) - 1) / 2.0, 1.0)
+    return np.where(grouped, max(1.0, len(design.features) - 2.0), 1.0)
 
 
 def least_error_weights(importance: Floats, variance: Floats, energy: Floats) -> Floats:
