@@ -284,7 +284,7 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     if guess is not None and guess.format is not None:
         return _dates(labels, base, guess)
     sample = labels.iloc[:1000]
-    pattern = code_pattern(base.name, sample) or long_code_pattern(sample)
+    pattern = code_pattern(base.name, sample)
     if pattern is not None and distinct <= MAX_CATEGORIES:
         return _coded_list(base, tally, pattern)
     words = float(sample.str.count(r"\s+").median()) + 1
@@ -316,7 +316,8 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         codes = sample.str.fullmatch(r"[A-Za-z]{0,3}[-_]?\d+").mean() > 0.9  # such as P0117
         text = _identifier(base, Kind.IDENTIFIER if codes else Kind.TEXT, distinct, n)
         return text.model_copy(update={"note": noted(text.note, MOSTLY_RARE, note)})
-    return _categories(base, sorted(labels, key=numbers_first), common, note)
+    column = _categories(base, sorted(labels, key=numbers_first), common, note)
+    return column.model_copy(update={"pattern": long_code_pattern(sample)})
 
 
 def _coded_list(base: SchemaColumn, tally: Tally, pattern: str) -> SchemaColumn:

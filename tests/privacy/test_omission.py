@@ -16,7 +16,7 @@ from core.models.registry import cards, synthesizer
 from core.models.step import FitContext
 from core.models.steps.counting import pair_queries, releases, scales
 from core.models.steps.counting.counts import SetCounts
-from core.models.steps.counting.pair_queries import select_pairs
+from core.models.steps.counting.pair_queries import PairQueries, select_pairs
 from core.models.steps.training import training_loop
 from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.guarded import PrivateTable
@@ -79,9 +79,12 @@ def test_classes_counted_together_move_no_further(counts, rare, tmp_path, monkey
     )  # columns are counted again whatever pairs show
     monkeypatch.setattr(pair_queries, "PAIR_SNR_THRESHOLD", math.inf)
     monkeypatch.setattr(releases, "SetCounts", counts)
-    monkeypatch.setattr(
-        releases, "select_pairs", lambda *facts: asked.append(select_pairs(*facts)) or asked[-1]
-    )
+
+    def noted(*facts: object, **noise: object) -> PairQueries:
+        asked.append(select_pairs(*facts, **noise))
+        return asked[-1]
+
+    monkeypatch.setattr(releases, "select_pairs", noted)
     plan = plan_of("scan_focus", most_together=2)  # so that pairs are counted twice
     if counts is SetCounts:
         checked = fit("scan_focus", plan, tmp_path, monkeypatch)[0]

@@ -96,7 +96,7 @@ def test_zero_inflated_amounts_get_a_spike_and_a_log_scale() -> None:
 
 
 def test_a_capped_value_is_a_spike_too() -> None:
-    values = np.minimum(np.round(RNG.normal(500, 150, 3000), 1), 550.0)
+    values = np.clip(np.round(RNG.normal(500, 150, 3000), 1), 1.0, 550.0)
     found = column(values)
     assert found.spikes == (550.0,) and found.high == 550 and found.scale == "linear"
     capped = column(np.minimum(values, 500.0))  # 500 is the bound that is proposed anyway
