@@ -87,9 +87,9 @@ def select_pairs(
         order = order[: min(PAIRS_A_COLUMN * design.columns, max(FEWEST_PAIRS, significant))]
     pairs = tuple(design.pairs[i] for i in order)
     cells = np.array([sizes[a] * sizes[b] for a, b in pairs], dtype=np.float64)
-    known = seen.importance[order], cells * noise**2, seen.energy[order]
-    weights = TRUST * least_error_weights(*known)
-    weights += (1.0 - TRUST) * _shared(np.cbrt(known[0] ** 2 * known[1]))
+    errors = seen.importance[order], cells * noise**2
+    weights = TRUST * least_error_weights(*errors, seen.energy[order])
+    weights += (1.0 - TRUST) * least_error_weights(*errors, np.full(len(order), np.inf))
     alike, hidden = np.zeros(len(order), dtype=bool), np.zeros(len(order), dtype=bool)
     if noise_dominated is not None and seen.differs is not None:
         alike = _alike(seen.differs[order])
@@ -168,7 +168,7 @@ def least_error_weights(importance: Floats, variance: Floats, energy: Floats) ->
     Args:
       importance: float64 [counts], of one's error among all, positive.
       variance: float64 [counts], energy of its noise if it had all of the weight.
-      energy: float64 [counts], expected where it is not counted, positive.
+      energy: float64 [counts], expected where it is not counted, positive; inf if nothing is known.
 
     Returns:
       Float64 [counts], not negative, summing to one.
@@ -184,10 +184,6 @@ def least_error_weights(importance: Floats, variance: Floats, energy: Floats) ->
     level = (1.0 + np.cumsum(hidden[order])) / np.cumsum(steep[order])
     last = int(np.flatnonzero(level * steep[order] > hidden[order])[-1])
     return np.asarray(np.maximum(0.0, level[last] * steep - hidden))
-
-
-def _shared(sizes: Floats) -> Floats:
-    return np.asarray(sizes / sizes.sum())
 
 
 def _alike(differs: Floats) -> NDArray[np.bool_]:
