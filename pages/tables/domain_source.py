@@ -200,8 +200,9 @@ def _declared(table: TableRecord, bar: DeltaGenerator) -> bool:
 
 def _refused(table: TableRecord) -> bool:
     """Whether no plan can be made of the schema as it is; the page then says why."""
+    settled = tuple(rule for rule in table.schema.rules if rule.settled)  # the run learns others
     try:
-        table.schema.as_proposed().domain()
+        table.schema.as_proposed().model_copy(update={"rules": settled}).domain()
     except SchemaError as error:
         st.error(plain(said(error)), icon=":material/error:")
         return True
