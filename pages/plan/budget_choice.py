@@ -6,9 +6,8 @@ import math
 
 import streamlit as st
 
-from core.privacy.accounting.attacker import attacker_best_guess
 from core.privacy.discovery.open_domain import planned_schema
-from core.privacy.plan import LARGEST_EPSILON, default_delta
+from core.privacy.plan import LARGEST_EPSILON
 from core.runs.accounts.account import DEFAULT_LIMIT, set_limit, table_account
 from core.runs.execution.noisy_scores import DEFAULT_SHARE
 from core.runs.execution.paid_release import shown_columns
@@ -32,13 +31,18 @@ MEANING = (
 )
 
 
-def epsilon(table: TableRecord) -> float:
-    """ε with its meaning, or ∞ after an explicit switch."""
-    st.subheader(say("Privacy"), anchor=False)
-    off = st.toggle(
-        say("No differential privacy (ε = ∞)"),
-        help=say("For tests with public data. Every file is marked as not private."),
+def without_privacy() -> bool:
+    """Whether nobody is to be protected, after an explicit switch."""
+    return bool(
+        st.toggle(
+            say("No differential privacy (ε = ∞)"),
+            help=say("For tests with public data. Every file is marked as not private."),
+        )
     )
+
+
+def epsilon(off: bool) -> float:
+    """ε with its meaning, or ∞ with what that means."""
     if off:
         st.error(
             say(
@@ -55,18 +59,9 @@ def epsilon(table: TableRecord) -> float:
         value=USUAL,
         format_func=labels.__getitem__,
         help=glossary.entry("ε"),
+        key="epsilon",  # outlives a look at what ε = ∞ would mean
     )
-    meaning = next(text for limit, text in MEANING if chosen <= limit)
-    guess = attacker_best_guess(chosen, default_delta(table.training_n))
-    right = say("**almost always**")
-    if guess < 0.99:  # rounded up, for it is said to be the most
-        right = say("at most **{guess:.0%}** of the time", guess=math.ceil(guess * 100) / 100)
-    bet = say(
-        "Someone who had a 50 : 50 chance of guessing whether a person's record was used can guess "
-        "right {right} after seeing the result.",
-        right=right,
-    )
-    st.markdown(f"{said(meaning)}  \n{bet}")
+    st.markdown(said(next(text for limit, text in MEANING if chosen <= limit)))
     return float(chosen)
 
 

@@ -1,18 +1,25 @@
-"""The forecast on Plan: which model, how close, how long; from public numbers alone."""
+"""The forecast on Plan: which model, how close, how safe, how long; from public numbers alone."""
 
 from __future__ import annotations
 
-import streamlit as st
+import math
+from collections.abc import Mapping
+from typing import Any
 
-from core.models.card import Card
-from core.privacy.plan import Plan
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.figures.prospects import prospects_figure
+from core.privacy.plan import Guarantee, Plan
 from core.runs.records import TableRecord
 from core.services import runs
-from core.services.estimates import forecast
+from core.services.estimates import domain_forecast, forecast
+from core.services.estimates.forecast import Forecast
 from core.services.estimates.machine_speed import machine_seconds
+from pages.plan import budget_choice
 from pages.shared import glossary
 from pages.shared import widgets as shared
-from pages.shared.language import say
+from pages.shared.language import number, said, say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
@@ -32,33 +39,115 @@ def advised(table: TableRecord, epsilon: float) -> forecast.Advice:
     )
 
 
-def show(table: TableRecord, card: Card, plan: Plan) -> None:
-    """Distances, what can be learnt, minutes; a warning where there is too much noise."""
-    columns = forecast.modelled_columns(table.schema)
+def show(table: TableRecord, plan: Plan, claim: Guarantee, beside: DeltaGenerator) -> None:
+    """What is kept, what an attacker can tell and how long it takes at this ε.
+
+    Args:
+      beside: where all ε are drawn, with this one marked, and doubts are said.
+    """
+    columns, target = forecast.modelled_columns(table.schema), table.schema.target
+    tiles = st.grid(5, min_column_width=150)
     if plan.budget.private:
-        _closeness(table, card, plan, columns)
+        points = forecast.prospects(
+            plan, columns=columns, epsilons=budget_choice.EPSILONS, claim=claim
+        )
+        if target is None:
+            points = [{k: v for k, v in point.items() if k != "learnt"} for point in points]
+        now = next(point for point in points if point["epsilon"] == plan.budget.epsilon)
+        with beside:
+            words = say("Expected quality and the attacker's chance at each ε.")
+            figure = prospects_figure(points, plan.budget.epsilon)
+            shared.picture(figure, key="prospects", alt=words)
+            known = _doubts(plan, columns)
+        with tiles:
+            if known is not None:
+                _quality(now, known, target)
+            _rarest(table, plan)
+            _attacker(now["attacker"][0])
+    with tiles:
+        _minutes(table, plan, columns)
+
+
+def _quality(now: Mapping[str, Any], known: Forecast, target: str | None) -> None:
+    """How close the table is expected to come."""
+    far, one = known.tvd_2way, known.tvd_1way
+    distances = say(
+        "Expected distance from the real table (0 = identical, 1 = nothing in common): single "
+        "columns {low:.2f} to {high:.2f}, pairs of columns {pairs_low:.2f} to {pairs_high:.2f}. "
+        "Estimated from benchmark runs on generated tables with few training steps, not from your "
+        "rows.",
+        low=one.low,
+        high=one.high,
+        pairs_low=far.low,
+        pairs_high=far.high,
+    )
+    st.metric(say("Pairs of columns in common"), _percent(*now["pairs"]), help=distances)
+    if target is None:
+        return
+    low, high = known.auroc(GOOD)
+    trees = say(
+        "The improvement over guessing, as a share of what real rows allow. If decision trees "
+        "trained on real rows reach an AUROC of {good:.2f}, trees trained on synthetic rows reach "
+        "{low:.2f} to {high:.2f}.",
+        good=GOOD,
+        low=low,
+        high=high,
+    )
+    st.metric(
+        say("Predicting {target}", target=plain(target)),
+        _percent(*now["learnt"]),
+        help=f"{trees}\n\n{glossary.entry('AUROC')}",
+    )
+
+
+def _percent(_: float, low: float, high: float) -> str:
+    ends = f"{low:.0%}", f"{high:.0%}"
+    return number(ends[0] if ends[0] == ends[1] else f"{ends[0][:-1]}–{ends[1]}")
+
+
+def _rarest(table: TableRecord, plan: Plan) -> None:
+    """How many must share a label that the run is to keep."""
+    least = domain_forecast.rarest_kept(plan, table.schema)
+    if math.isfinite(least):
+        words = said(domain_forecast.forecast_sentence(plan, table.schema) or "")
+        found = say("about {count:,.0f} {records!t}", count=least, records=table.records)
+        st.metric(say("Rarest value kept"), found, help=plain(words))
+
+
+def _attacker(guess: float) -> None:
+    """The most that somebody can tell who guesses whether a person's record was used."""
+    most = math.ceil(guess * 100) / 100  # rounded up, for it is said to be the most
+    st.metric(
+        say("Attacker guesses right"),
+        number(f"≤ {most:.0%}") if most < 1.0 else say("almost always"),
+        help=say(
+            "Someone who had a 50 : 50 chance of guessing whether a person's record was used can "
+            "guess right at most this often after seeing the result."
+        ),
+    )
+
+
+def _minutes(table: TableRecord, plan: Plan, columns: int) -> None:
+    """How long it takes until there is a synthetic table, as a range."""
     seconds = runs.expected_seconds(store(), table.id, plan)
     source = say("Estimated from earlier runs.")
+    measured = seconds is not None
     if seconds is None:
         speed = machine_seconds(store().workspace.home)
         seconds = forecast.expected_seconds(plan, columns=columns, speed=speed)
-        source = say(
-            "Estimated from benchmark runs and this machine's speed, assuming one free processor "
-            "core."
-        )
+        source = say("Estimated from benchmark runs and this machine's speed.")
     if seconds is None:
-        words = say("No estimate yet. The remaining time is shown once training starts.")
-    else:
-        time = shared.duration(seconds)
-        words = say("About {time} on this machine. {source}", time=time, source=source)
-    st.markdown(f":material/timer: {words}")
+        st.metric(say("Time"), "—", help=say("The remaining time is shown once training starts."))
+        return
+    low, high = forecast.seconds_range(seconds, measured=measured)
+    busy = say("The upper end allows for what else this machine does now.")
+    st.metric(say("Time"), shared.rough_duration(low, high), help=f"{source} {busy}")
 
 
-def _closeness(table: TableRecord, card: Card, plan: Plan, columns: int) -> None:
-    """How close the synthetic table is expected to be."""
-    asked = {"n": plan.n, "columns": columns}
-    epsilon = forecast.effective_epsilon(plan)
-    if forecast.drowned(**asked, epsilon=epsilon):
+def _doubts(plan: Plan, columns: int) -> Forecast | None:
+    """The forecast; where noise decides what comes out, or nothing is known, the page says so."""
+    own = forecast.effective_epsilon(plan)
+    if forecast.drowned(n=plan.n, columns=columns, epsilon=own):
         st.warning(
             say(
                 "Too much noise for this table: at ε = {epsilon:g} with {n:,} {records!t}, no "
@@ -70,42 +159,10 @@ def _closeness(table: TableRecord, card: Card, plan: Plan, columns: int) -> None
             ),
             icon=":material/waves:",
         )
-    one = forecast.expect(plan.model, **asked, epsilon=epsilon)
-    if one is None:
-        words = say("There is no quality forecast for {model} yet.", model=plain(card.name))
-        st.caption(f":material/query_stats: {words}")
-        return
-    words = say(
-        "Expected distance from the real table (0 = identical, 1 = nothing in common): single "
-        "columns **{low:.2f} to {high:.2f}**, pairs of columns **{pairs_low:.2f} to "
-        "{pairs_high:.2f}**.",
-        low=one.tvd_1way.low,
-        high=one.tvd_1way.high,
-        pairs_low=one.tvd_2way.low,
-        pairs_high=one.tvd_2way.high,
-    )
-    behind = None
-    if table.schema.target is not None:
-        low, high = one.auroc(GOOD)
-        behind = say(
-            "If decision trees trained on real rows reach an AUROC of {good:.2f}, trees trained on "
-            "synthetic rows reach {low:.2f} to {high:.2f}.",
-            good=GOOD,
-            low=low,
-            high=high,
-        )
-        behind = f"{behind}\n\n{glossary.entry('AUROC')}"
-        words += " " + say(
-            "Predicting {target}: **{low:.0%} to {high:.0%}** of the improvement over guessing "
-            "that real rows allow.",
-            target=plain(table.schema.target),
-            low=one.learnt.low,
-            high=one.learnt.high,
-        )
-    source = say(
-        "Estimated from benchmark runs on generated tables with few training steps, not from your "
-        "rows."
-    )
-    wide = say("Your table has more columns than those, so this is only a rough guess.")
-    st.markdown(f":material/query_stats: {words}", help=behind)
-    st.caption(f"{source} {wide}" if one.beyond else source)
+    known = forecast.expect(plan.model, n=plan.n, columns=columns, epsilon=own)
+    if known is None:
+        model = shared.model_name(plan.model)
+        st.caption(say("There is no quality forecast for {model} yet.", model=model))
+    elif known.beyond:
+        st.caption(say("Your table is wider than those we tested, so this is a rough guess."))
+    return known

@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.models.card import Card, Setting
 from core.models.registry import cards
+from core.services.estimates.forecast import Advice
 from pages.shared.language import said, say
 
 Value = float | int | bool | str
@@ -31,19 +32,19 @@ class ModelChoice:
 
 def choose(first: str) -> ModelChoice:
     """The model cards, `first` the first of them and chosen when nothing is; a switch to boost."""
-    st.subheader(say("Model"), anchor=False)
     known = {card.id: card for card in sorted(cards(), key=lambda card: card.id != first)}
-    picked = st.pills(
-        say("Model"),
-        list(known),
-        default=first,
-        format_func=lambda key: known[key].name,
-        label_visibility="collapsed",
-        key="model",
-    )
-    card = known[picked or first]
-    booster = next((other for other in known.values() if card.id in other.boosts), None)
-    with st.container(border=True):
+    place = st.expander(say("Model"), icon=":material/model_training:", key="models")
+    with place:
+        picked = st.pills(
+            say("Model"),
+            list(known),
+            default=first,
+            format_func=lambda key: known[key].name,
+            label_visibility="collapsed",
+            key="model",
+        )
+        card = known[picked or first]
+        booster = next((other for other in known.values() if card.id in other.boosts), None)
         st.markdown(f"**{card.name}** — {said(card.summary)}")
         good, weak = said(card.good_at), said(card.weak_at)
         st.markdown(f":material/thumb_up: {good}  \n:material/thumb_down: {weak}")
@@ -61,6 +62,28 @@ def choose(first: str) -> ModelChoice:
     known_names = {s.name for s in numbers}
     own = tuple(s for s in booster.settings if not s.choices and s.name not in known_names)
     return ModelChoice(booster, settings={"base": card.id}, more=(*numbers, *own))
+
+
+def advise(model: ModelChoice, advice: Advice) -> None:
+    """The model that is planned, with why or, where another is advised, the press to take it."""
+    base = str(model.settings.get("base", model.card.id))
+    words = said(advice.sentence)
+    if advice.model == base:
+        st.markdown(
+            say("Model: **{model}**, recommended for this table.", model=model.card.name),
+            help=words,
+        )
+        return
+    name = next(card.name for card in cards() if card.id == advice.model)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(say("Model: **{model}**.", model=model.card.name))
+        st.button(
+            say("Take {model}, which is recommended", model=name),
+            help=words,
+            icon=":material/recommend:",
+            on_click=st.session_state.update,
+            args=({"model": advice.model},),
+        )
 
 
 def _facts(card: Card) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 from core.figures.budget import budget_figure
 from core.message import from_json
 from core.models.card import Card
-from core.privacy.plan import Plan
+from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts import spending
 from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.records import TableRecord
@@ -32,7 +32,7 @@ def render() -> None:
     """The page."""
     guard.require("steward")
     shared.header(
-        say("Plan"), say("Choose a model and how much privacy to spend on the synthetic table.")
+        say("Plan"), say("Choose how much privacy to spend, and see what it is expected to buy.")
     )
     table = shared.chosen_table() or _newest()
     if table is None:
@@ -40,18 +40,24 @@ def render() -> None:
         return
     if not _settled(table):
         return
-    left, right = st.columns([3, 2], gap="large")
-    with left:
+    left, right = st.columns([2, 3], gap="large")
+    expected, tags, options = st.container(), st.container(), st.container()
+    with options:
         model = model_choice.choose(forecast_view.advised(table, budget_choice.USUAL).model)
-        why = st.container()
-        epsilon = budget_choice.epsilon(table)
-        why.caption(f":material/recommend: {said(forecast_view.advised(table, epsilon).sentence)}")
+        rest = st.expander(say("Options"), icon=":material/tune:", key="options")
+    with rest:
+        off = budget_choice.without_privacy()
+    with left:
+        _table(table)
+        epsilon = budget_choice.epsilon(off)
+    advice = forecast_view.advised(table, epsilon)
+    with tags:
         tagged = lmdp_settings.choose(table, model.card, epsilon)
+    with rest:
         review = budget_choice.review_share(epsilon)
         score = budget_choice.score_share(table, epsilon, tagged.get("shift", DEFAULT_SHIFT))
         details = run_details.choose(table, model)
-    with right:
-        st.subheader(say("What will happen"), anchor=False)
+    with left:
         try:
             request = RunRequest(
                 model=model.card.id,
@@ -67,10 +73,15 @@ def render() -> None:
             if st.button(say("Back to the table"), icon=":material/arrow_back:"):
                 routes.go("tables", table=table.id)
             return
-        _summary(table, model.card, plan)
+        claim = spending.promised_claim(plan, table.schema)
+        model_choice.advise(model, advice)
+        for sentence in claim.conditions:  # before a run, what of it was spent on learning earlier
+            st.caption(plain(said(sentence)))
         limit = budget_choice.first_limit(table) if plan.budget.private else None
-        code = recipe.run_code(table.name, request, account_id=table.account_id)
-        shown_code.show({say("This run"): code}, schema=table.schema, table_id=table.id)
+    with expected:
+        forecast_view.show(table, plan, claim, right)
+    with options:
+        _details(table, model.card, plan, claim, request)
     with shared.action_bar():
         _start(table, plan, request, limit)
 
@@ -107,34 +118,47 @@ def _newest() -> TableRecord | None:
     return by_id[picked]
 
 
-def _summary(table: TableRecord, card: Card, plan: Plan) -> None:
-    """The plan, its picture, and the ledger before it."""
-    _table(table)
-    _numbers(table, plan)
-    forecast_view.show(table, card, plan)
-    _learned(table, plan)
-    shared.picture(
-        budget_figure(from_json(plan.model_dump(mode="json"))),
-        key="budget",
-        alt=say("Share of the budget that each private phase uses."),
+def _details(
+    table: TableRecord, card: Card, plan: Plan, claim: Guarantee, request: RunRequest
+) -> None:
+    """What is spent on what, for those who want to know; made once it is opened."""
+    opened = st.expander(
+        say("Details: δ, phases, noise, code"),
+        icon=":material/account_tree:",
+        key="details",
+        on_change="rerun",
     )
-    shared.stages(plan)
-    _released(plan)
-    if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
-        steps = say("Then {n:,} training steps that use no private data.", n=plan.settings["steps"])
-        st.markdown(f":material/model_training: {steps}")
-    domain_source.declared_public(table)
-    lmdp_settings.summary(plan)
-    _ledger(table)
+    if not opened.open:
+        return
+    with opened:
+        left, right = st.columns([2, 3], gap="large")
+        with left:
+            _claim(claim, plan)
+            lmdp_settings.summary(plan)
+            _ledger(table)
+            shared.picture(
+                budget_figure(from_json(plan.model_dump(mode="json"))),
+                key="budget",
+                alt=say("Share of the budget that each private phase uses."),
+            )
+            _released(plan)
+            if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
+                n = plan.settings["steps"]
+                steps = say("Then {n:,} training steps that use no private data.", n=n)
+                st.markdown(f":material/model_training: {steps}")
+            domain_source.declared_public(table)
+        with right:
+            shared.stages(plan)
+            _learned(table, plan)
+        code = recipe.run_code(table.name, request, account_id=table.account_id)
+        shown_code.show({say("This run"): code}, schema=table.schema, table_id=table.id)
 
 
 def _learned(table: TableRecord, plan: Plan) -> None:
-    """What the run will keep of the columns whose domain it learns, from public numbers."""
-    sentence = domain_forecast.forecast_sentence(plan, table.schema)
-    if sentence is None:
-        return
-    st.markdown(f":material/blur_on: {plain(said(sentence))}")
+    """What the run will keep of each column whose domain it learns, from public numbers."""
     lines = domain_forecast.learned_forecast(plan, table.schema)
+    if not lines:
+        return
     with st.expander(say("What is learned, column by column"), icon=":material/list:"):
         share = say("share of ε")
         frame = pd.DataFrame(
@@ -184,17 +208,14 @@ def _released(plan: Plan) -> None:
             st.markdown(f"**{said(phase.title)}** — {what}")
 
 
-def _numbers(table: TableRecord, plan: Plan) -> None:
+def _claim(claim: Guarantee, plan: Plan) -> None:
     """What the certificate will claim, with what earlier runs learned of the domain."""
-    claim = spending.promised_claim(plan, table.schema)
     if not claim.private:
         shared.NOT_PRIVATE.show()
         return
     one, two = st.columns(2)
     one.metric("ε", number(spending.epsilon_text(claim)), help=glossary.entry("ε", "zero-out"))
     two.metric("δ", f"{round_up(claim.delta, '.3g'):.3g}", help=glossary.entry("δ"))
-    for sentence in claim.conditions:  # before a run, what of it was spent on learning earlier
-        st.caption(plain(said(sentence)))
     if plan.unit is not None:
         st.caption(
             f":material/person: {say('The guarantee holds {unit!t}.', unit=plan.unit.words)}"

@@ -20,7 +20,8 @@ DEVICES = {
 
 def choose(table: TableRecord, model: model_choice.ModelChoice) -> dict[str, Any]:
     """Fields of a RunRequest: rows, name, device, seed, δ and the model's own settings."""
-    with st.expander(say("Rows, name and device"), icon=":material/settings:"):
+    left, right = st.columns(2, gap="large")
+    with left:
         rows = st.number_input(
             say("Synthetic rows"),
             1,
@@ -41,7 +42,7 @@ def choose(table: TableRecord, model: model_choice.ModelChoice) -> dict[str, Any
                 "the same seed still differ, because repeatable noise would reveal the data."
             ),
         )
-    with st.expander(say("Advanced"), icon=":material/science:"):
+    with right:
         delta = st.number_input(
             say("δ: probability that the guarantee does not hold"),
             min_value=1e-12,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, count, cycle
+from math import ceil
 from typing import Any, Literal, NoReturn, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -315,6 +316,19 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def rough_duration(low: float, high: float) -> str:
+    """A range of seconds as people say them, in tens of seconds, then in minutes.
+
+    >>> rough_duration(7, 80), rough_duration(50, 190), rough_duration(130, 4000)
+    ('10 s – 2 min', '50 s – 4 min', '2 min – 1 h 7 min')
+    """
+    ends = [
+        duration(max(10, 10 * round(x / 10)) if x < 56 else 60 * up(x / 60))
+        for x, up in ((low, round), (high, ceil))
+    ]
+    return " – ".join(dict.fromkeys(end.replace(" 0 s", "") for end in ends))
 
 
 def time_left(now: Progress) -> str:

@@ -66,6 +66,10 @@ def app(shared_app):
     kill_workers(shared_app.home)
 
 
+def unfold(page: Page, title: str) -> None:
+    press(page.locator("summary").filter(has=page.get_by_text(title, exact=True)))
+
+
 def plan(page: Page, **settings: int) -> None:
     button = page.get_by_role("button", name="Plan a synthetic table")
     assert in_sight(button)
@@ -75,10 +79,11 @@ def plan(page: Page, **settings: int) -> None:
     train.wait_for()
     assert in_sight(train)
     settled(page)
+    unfold(page, "Model")
     models = page.get_by_role("radiogroup", name="Model")
     pick(models.get_by_role("radio", name="PEARL", exact=True), models)
     settled(page)
-    press(page.locator("summary").filter(has=page.get_by_text("Advanced", exact=True)))
+    unfold(page, "Options")
     for label, value in settings.items():
         box = page.get_by_role("spinbutton", name=label.replace("_", " "))
         press(box, "ControlOrMeta+a")

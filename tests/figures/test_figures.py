@@ -12,6 +12,7 @@ from core.figures.column_profile import profile_figure
 from core.figures.elements import edge_ticks, name_points, share, spans
 from core.figures.pca import pca_figure
 from core.figures.prediction import prediction_figure
+from core.figures.prospects import prospects_figure
 from core.figures.report_figure import report_figures
 from core.language.catalogue import ENGLISH, language
 from core.language.figures import say_figure
@@ -258,6 +259,19 @@ def test_budget_pieces_add_up_and_explain_themselves():
     # Neighbouring pieces differ in hatch, not only in colour.
     markers = [trace["marker"] for trace in figure["data"]]
     assert "pattern" not in markers[0] and markers[1]["pattern"]["shape"] == "/"
+
+
+def test_prospects_mark_the_planned_epsilon_alone():
+    points = [{"epsilon": e, "attacker": [a] * 3} for e, a in ((0.5, 0.6), (1.0, 0.7), (3.0, 0.9))]
+    points[1]["pairs"] = [0.8, 0.7, 0.9]
+    drawn = prospects_figure(points, 1.0)
+    lines = [trace for trace in drawn["data"] if "marker" in trace]
+    assert [line["name"] for line in lines] == [
+        "pairs of columns in common",
+        "attacker guesses right",
+    ]
+    assert lines[1]["marker"]["size"] == [0, 12, 0] and drawn["layout"]["shapes"][0]["x0"] == 1.0
+    Figure(say_figure(drawn, ENGLISH))
 
 
 def test_a_budget_without_privacy_says_so():

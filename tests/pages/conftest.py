@@ -141,6 +141,7 @@ def show(store: RunStore) -> Open:
         at = AppTest.from_function(script, args=(name,), default_timeout=120)
         for key, value in query.items():
             at.query_params[key] = value
+        at.session_state["details"] = True  # what a page shows once it is asked for
         return at.run()
 
     return opened

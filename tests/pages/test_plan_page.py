@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 import pytest
 
@@ -27,6 +28,31 @@ def numbers(at):
     return {metric.label: metric.value for metric in at.metric}
 
 
+def helps(at):
+    return {metric.label: metric.help for metric in at.metric}
+
+
+def test_the_first_screen_needs_few_words(table, show):
+    at = show("plan", table=table.id)
+    at.session_state["details"] = False
+    at = whole(at.run())
+    shown = [e.value for kind in (at.title, at.caption, at.markdown) for e in kind]
+    shown += [f"{metric.label} {metric.value}" for metric in at.metric]
+    folded = " ".join(e.value for box in at.expander for e in (*box.markdown, *box.caption))
+    assert len(" ".join(shown).split()) - len(folded.split()) <= 150
+    assert len(at.get("plotly_chart")) == 1
+
+
+def test_quality_attacker_and_time_move_with_epsilon(table, show):
+    at = whole(show("plan", table=table.id))
+    strong, labels = numbers(at), ("Pairs of columns in common", "Attacker guesses right")
+    weak = numbers(whole(at.select_slider(key="epsilon").set_value(3.0).run()))
+    for label in labels:
+        low, high = (int(re.findall(r"\d+", one[label])[-1]) for one in (strong, weak))
+        assert low < high
+    assert strong["Attacker guesses right"] == "≤ 74%" and " – " in weak["Time"]
+
+
 def test_every_phase_is_shown_with_its_noise(table, show):
     at = whole(show("plan", table=table.id).pills[0].set_value("pearl").run())
     plan = planning.make_plan(table.schema, table.n, RunRequest(model="pearl", epsilon=1.0))
@@ -37,8 +63,9 @@ def test_every_phase_is_shown_with_its_noise(table, show):
         f"replace-one, the same run has ε = {round_up(plan.guarantee.epsilon_replace, '.2f'):.2f}"
         in said
     )
-    assert len(at.get("plotly_chart")) == 2  # the budget, the stages
-    assert "Estimated from benchmark runs and" in said and "This first release opens" in said
+    assert len(at.get("plotly_chart")) == 3  # every ε, the budget, the stages
+    assert "This first release opens" in said
+    assert "Estimated from benchmark runs and" in helps(at)["Time"]
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
@@ -149,8 +176,10 @@ def test_earlier_runs_say_how_long_it_takes(store, table, start, show):
     run = start()
     store.record(run.id, seconds={"training": 90.0})
     store.set_state(run.id, State.DONE)
-    at = show("plan", table=table.id).pills[0].set_value("pearl").run()
-    assert "1 min 30 s on this machine" in words(whole(at))
+    at = whole(show("plan", table=table.id).pills[0].set_value("pearl").run())
+    low, high = numbers(at)["Time"].split(" – ")
+    assert low == "1 min" and int(high.split()[0]) >= 3
+    assert "earlier runs" in helps(at)["Time"]
 
 
 def test_two_tables_of_one_name_can_be_told_apart(store, table, show):
@@ -189,7 +218,7 @@ def test_every_model_can_be_planned(table, show, model):
     card = next(card for card in cards() if card.id == model)
     plan = planning.make_plan(table.schema, table.n, RunRequest(model=model, epsilon=1.0))
     said = words(at)
-    assert card.summary in said and len(at.get("plotly_chart")) == 2
+    assert card.summary in said and len(at.get("plotly_chart")) == 3
     for phase in plan.phases:
         noise = f"{phase.noise_multiplier:.2f}" if phase.rho is None else "the odds of a choice"
         assert phase.title in said and noise in said
@@ -215,11 +244,11 @@ def test_what_is_declared_stands_on_the_plan_with_its_origin(table, show):
 def test_the_forecast_reads_no_row(store, table, show):
     store.table_artefacts(table.id).delete("rows.parquet")
     at = whole(show("plan", table=table.id))
-    said = words(at)
-    assert "Expected distance" in said and "not from your rows" in said and "is recommended" in said
+    source = helps(at)["Pairs of columns in common"]
+    assert "Expected distance" in source and "not from your rows" in source
     at = whole(at.pills[0].set_value("ppem").run())
-    assert "There is no quality forecast for" in words(at) and "Expected distance" not in words(at)
-    assert "No estimate yet" in words(at)
+    assert "There is no quality forecast for PPEM" in words(at)
+    assert "Pairs of columns in common" not in numbers(at) and numbers(at)["Time"] == "—"
 
 
 @pytest.mark.parametrize(("n", "epsilon", "drowns"), [(5_000, 0.1, True), (30_000, 1.0, False)])
@@ -232,12 +261,16 @@ def test_noise_that_drowns_a_table_is_said(table, show, monkeypatch, n, epsilon,
 
 def test_without_privacy_only_time_is_forecast(table, show):
     at = whole(show("plan", table=table.id).toggle[0].set_value(True).run())
-    assert "Expected distance" not in words(at) and "on this machine" in words(at)
+    assert set(numbers(at)) == {"Time"}
 
 
 def test_the_advised_model_is_chosen_until_another_is_taken(table, show):
     at = whole(show("plan", table=table.id))
     advice = forecast_view.advised(table, budget_choice.USUAL)
-    assert at.pills[0].value == advice.model and advice.sentence in words(at)
+    assert at.pills[0].value == advice.model and "recommended for this table" in words(at)
     at = whole(at.pills[0].set_value("p3gm").run())
-    assert at.pills[0].value == "p3gm" and advice.sentence in words(at)
+    assert "recommended for this table" not in words(at)
+    press_it = button(at, "Take Scan and focus, which is recommended")
+    assert press_it.help == advice.sentence
+    at = whole(press_it.click().run())
+    assert at.pills[0].value == advice.model

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.generated_tables import TUNING
 from core.models.registry import cards
+from core.privacy.accounting.attacker import attacker_best_guess
 from core.privacy.discovery.open_domain import as_learned, open_domain
 from core.privacy.discovery.planning import Levels
 from core.proposing.propose import infer_schema
@@ -90,6 +91,28 @@ def test_fewer_columns_keep_what_a_smaller_plan_keeps(model):
     label = Levels.of(plan, open_domain(smaller)).label
     assert words.values["count"] == pytest.approx(label, rel=0.05)
     assert forecast_sentence(plan, infer_schema(sample_table(2_000))) is None
+
+
+def test_the_forecast_of_each_epsilon_rises_together():
+    made = plan(epsilon=2.0)
+    points = forecast.prospects(made, columns=9, epsilons=(0.5, 2.0, 8.0), claim=made.guarantee)
+    for key in ("pairs", "learnt", "attacker"):
+        means = [point[key][0] for point in points]
+        assert means == sorted(means) and all(0.0 <= mean <= 1.0 for mean in means)
+        assert all(point[key][1] <= point[key][0] <= point[key][2] for point in points)
+    own = forecast.expect("pearl", n=2_000, columns=9, epsilon=forecast.effective_epsilon(made))
+    assert points[1]["pairs"][0] == pytest.approx(1.0 - own.tvd_2way.mean)
+    assert points[1]["attacker"][0] == attacker_best_guess(2.0, made.budget.delta)
+
+
+def test_minutes_are_a_range_that_a_busy_machine_widens(monkeypatch):
+    monkeypatch.setattr(forecast.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(forecast.os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    low, high = forecast.seconds_range(100.0, measured=True)
+    assert low < 100.0 < high and high / low <= 4.0  # within twice of the forecast
+    assert forecast.seconds_range(100.0, measured=False)[1] > high
+    monkeypatch.setattr(forecast.os, "getloadavg", lambda: (7.0, 7.0, 7.0))
+    assert forecast.seconds_range(100.0, measured=True) == (low, pytest.approx(4 * high))
 
 
 def test_models_that_were_not_measured_are_not_guessed():

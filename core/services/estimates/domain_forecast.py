@@ -20,6 +20,12 @@ def learned_forecast(plan: Plan, schema: Schema) -> tuple[Forecast, ...]:
     return forecasts(plan, wanted) if plan.budget.private and wanted.names else ()
 
 
+def rarest_kept(plan: Plan, schema: Schema) -> float:
+    """How many records must share a label so that it is kept; inf where none is learned."""
+    wanted = open_domain(schema)
+    return Levels.of(plan, wanted).label if plan.budget.private and wanted.names else math.inf
+
+
 def forecast_sentence(plan: Plan, schema: Schema) -> Message | None:
     """What will be kept, and with half as many columns; None where nothing is learned.
 

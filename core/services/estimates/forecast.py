@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,8 @@ import numpy as np
 
 from core.message import Message, joined
 from core.models.registry import cards, synthesizer
-from core.privacy.plan import Plan
+from core.privacy.accounting.attacker import attacker_best_guess
+from core.privacy.plan import Guarantee, Plan
 from core.schema.schema import Schema
 
 FILE = Path(__file__).with_name("forecast.json")
@@ -116,6 +118,27 @@ def expect(model: str, *, n: int, columns: int, epsilon: float) -> Forecast | No
     )
 
 
+def prospects(
+    plan: Plan, *, columns: int, epsilons: Sequence[float], claim: Guarantee
+) -> list[dict[str, Any]]:
+    """What a private plan would come to at each ε, for `prospects_figure`; from public numbers.
+
+    Args:
+      claim: of the plan, with what earlier runs learned for it.
+    """
+    points: list[dict[str, Any]] = []
+    for at in epsilons:
+        part = at / plan.budget.epsilon
+        one = expect(plan.model, n=plan.n, columns=columns, epsilon=part * effective_epsilon(plan))
+        spent = at + max(0.0, claim.epsilon - plan.guarantee.epsilon)
+        points.append({"epsilon": at, "attacker": [attacker_best_guess(spent, claim.delta)] * 3})
+        if one is not None:
+            far, learnt = one.tvd_2way, one.learnt
+            points[-1]["pairs"] = [1.0 - x for x in (far.mean, far.high, far.low)]
+            points[-1]["learnt"] = [learnt.mean, learnt.low, learnt.high]
+    return points
+
+
 def drowned(*, n: int, columns: int, epsilon: float) -> bool:
     """Whether noise decides what comes out: no measured model kept even single columns.
 
@@ -146,6 +169,17 @@ def expected_seconds(plan: Plan, *, columns: int, speed: float) -> float | None:
         seconds += float(each) * float(plan.settings.get(setting, 0))
     wider = max(1.0, columns / max(widths))  # beyond what was timed: at least so much more
     return float(seconds * wider * speed / float(facts["matrix_seconds"]))
+
+
+def seconds_range(seconds: float, *, measured: bool) -> tuple[float, float]:
+    """What so many expected seconds may become: at best, and with what else this machine does.
+
+    Args:
+      measured: whether they were scaled from a run of the same table, not from benchmark runs.
+    """
+    low, high = (0.7, 1.5) if measured else (0.5, 3.0)
+    busy = max(1.0, (os.getloadavg()[0] + 1.0) / (os.cpu_count() or 1))
+    return seconds * low, seconds * high * busy
 
 
 def advise(
