@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from core.figures.elements import (
-    FAINT,
-    FULL_BLUE,
-    FULL_VERMILION,
     REAL,
+    SIGNED,
     SYNTHETIC,
     Dumped,
     Figure,
@@ -56,7 +54,7 @@ def _heatmap(key: Message, z: list[list[float]], names: list[str]) -> Trace:
     return heatmap(
         z,
         limits=(-1.0, 1.0),
-        scale=(FULL_VERMILION, FAINT, FULL_BLUE),
+        scale=SIGNED,
         bar={"title": {"text": Message("association"), "side": "right"}},
         name=key,
         xgap=1,

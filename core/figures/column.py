@@ -152,17 +152,20 @@ def _hovers(
 
 
 def _histogram(picture: Trace) -> Figure:
-    """Bins as filled steps (real) under an outline (synthetic); atoms and missing in a strip apart.
+    """Bins as filled steps (real) under an outline (synthetic), missing beside them on one scale.
 
-    An atom such as the exact 0 of an amount would dwarf every bin, so it has its own scale.
+    An atom such as the exact 0 of an amount would dwarf every bin, so it has a strip of its own.
     """
     edges, kind, real = picture["edges"] or [], picture["kind"], picture["real"]
     atoms = [i for i in range(len(edges) - 1) if edges[i] == edges[i + 1]]
     whole = [i for i in range(len(edges) - 1) if i not in atoms]
     names = spans(edges, kind)
+    gaps = bool(picture["missing_real"] or picture["missing_synthetic"]) and bool(whole)
     states, state_layout = _state_bars(
         [names[i] for i in atoms],
-        picture,
+        picture | {"missing_real": 0.0 if real else None, "missing_synthetic": 0.0}
+        if gaps
+        else picture,
         [real[i] for i in atoms] if real else [],
         [picture["synthetic"][i] for i in atoms],
     )
@@ -176,14 +179,21 @@ def _histogram(picture: Trace) -> Figure:
         bins,
         picture,
     )
+    ticks = edge_ticks(ends, kind)
+    if gaps:
+        at = len(whole) * 1.12 + 1  # far enough for both names on the axis
+        _add_missing(data, picture, at)
+        ticks["tickvals"].append(at)
+        ticks["ticktext"].append(MISSING_VALUES)
     layout: Trace = {
         "bargap": 0.0,
-        "xaxis": axis("", showgrid=False, **edge_ticks(ends, kind)),
+        "xaxis": axis("", showgrid=False, tickangle=0, ticklabeloverflow="allow", **ticks),
+        "margin": {"l": 10, "r": 30, "t": 36, "b": 10},
         "yaxis": axis(Message("share of rows"), tickformat=".1~%", rangemode="tozero"),
         "height": 340,
         "hovermode": "x",
     }
-    count = len(states[0]["y"])
+    count = len(atoms)
     if not count:
         return figure(data, layout)
     strip = min(0.4, 0.14 + 0.11 * count)  # of the figure's height
@@ -200,6 +210,18 @@ def _histogram(picture: Trace) -> Figure:
             "yaxis2": state_layout["yaxis"] | {"anchor": "x2", "domain": [0.0, strip]},
         },
     )
+
+
+def _add_missing(data: list[Trace], picture: Trace, at: float) -> None:
+    """One more bar and outline, apart from the bins."""
+    outline, filled = data[1], data[0]
+    sides = picture["missing_real"], picture["missing_synthetic"]
+    filled["x"].append(at)
+    filled["y"].append(sides[0] if picture["real"] else sides[1])
+    real = [sides[0]] if picture["real"] else []
+    filled["hovertext"] += _hovers([MISSING_VALUES], real, [sides[1]], picture)
+    outline["x"] += [None, at - 0.5, at - 0.5, at + 0.5, at + 0.5]
+    outline["y"] += [None, 0.0, sides[1], sides[1], 0.0]
 
 
 def _steps(

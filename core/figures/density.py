@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from core.figures.elements import (
-    FAINT,
-    FULL_BLUE,
-    FULL_VERMILION,
+    SIGNED,
     Dumped,
     Figure,
     axis,
@@ -13,6 +11,7 @@ from core.figures.elements import (
     heatmap,
     share,
 )
+from core.figures.pca import axis_names
 from core.figures.report_figure import ReportFigure
 from core.message import Message
 
@@ -35,7 +34,7 @@ def density_figure(report: Dumped) -> Figure | None:
         y=y,
         limits=(-most, most),
         # blue: rows that are missing there; orange: rows that are too many
-        scale=(FULL_BLUE, FAINT, FULL_VERMILION),
+        scale=SIGNED[::-1],
         bar={
             "title": {"text": Message("too few … too many"), "side": "right"},
             "tickformat": "+.1%",
@@ -46,8 +45,8 @@ def density_figure(report: Dumped) -> Figure | None:
             "<extra></extra>"
         ),
     )
-    axes = {"xaxis": axis(Message("axis 1")), "yaxis": axis(Message("axis 2"))}
-    return figure([trace], axes | {"height": 400})
+    across, up = axis_names(report)
+    return figure([trace], {"xaxis": axis(across), "yaxis": axis(up), "height": 400})
 
 
 def describe_density(report: Dumped) -> Message:

@@ -24,6 +24,10 @@ PHASES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0
 # both themes.
 FULL_BLUE, FULL_VERMILION = "rgba(0,114,178,0.95)", "rgba(213,94,0,0.95)"
 FAINT = "rgba(127,127,127,0.03)"
+_STRENGTHS = (0.95, 0.85, 0.7, 0.45)  # a quarter of the scale must show already
+TO_VERMILION = tuple(f"rgba(213,94,0,{strength})" for strength in reversed(_STRENGTHS))
+TO_BLUE = tuple(f"rgba(0,114,178,{strength})" for strength in reversed(_STRENGTHS))
+SIGNED = (*TO_VERMILION[::-1], FAINT, *TO_BLUE)
 GRID = "rgba(128,128,128,0.2)"
 LINE = "rgba(128,128,128,0.8)"
 REAL, SYNTHETIC = Message("real"), Message("synthetic")  # names of series
@@ -282,16 +286,18 @@ def name_ticks(names: Sequence[str], most: int = SHORT) -> Trace:
 
 
 def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
-    """Axis ticks for bins drawn at 0, 1, 2, …: a few edges, each at its bin's left end.
+    """Axis ticks for bins drawn at 0, 1, 2, …: a few edges, each at its bin's left end; both ends.
 
     Args:
       edges: of the bins, ascending, in the column's unit.
       kind: of the column, see `core.schema.schema.Kind`.
-      most: ticks there may be, ≥ 1.
+      most: ticks there may be, ≥ 2; of dates, which are long, at most four.
     """
-    every = max(1, math.ceil(len(edges) / most))
-    ticks = list(range(0, len(edges), every))
+    last, parts = len(edges) - 1, min(most, 4 if kind == "datetime" else most) - 1
+    ticks = sorted({round(i * last / parts) for i in range(parts + 1)})
     firsts = [_first(edges[tick], kind) for tick in ticks]
+    if kind == "integer" and last > 0:
+        firsts[-1] = math.floor(edges[-1])  # the last bin's last value
     if kind == "datetime" and edges[-1] - edges[0] > MANY_DAYS * DAY:
         firsts = [first // DAY * DAY for first in firsts]  # hours only crowd such an axis
     return {

@@ -16,7 +16,7 @@ from core.figures.elements import (
     points,
 )
 from core.figures.report_figure import ReportFigure
-from core.message import Message
+from core.message import Message, joined
 
 
 def pca_figure(report: Dumped) -> Figure | None:
@@ -30,7 +30,7 @@ def pca_figure(report: Dumped) -> Figure | None:
     if pca.get("before"):
         own = Message("before boosting"), Message("row before boosting")
         panels.insert(-1, ("before", *own, "square"))
-    first, second = pca["explained"]
+    across, up = axis_names(report)
     data: list[Trace] = []
     layout: Trace = {
         "height": 400,
@@ -47,17 +47,29 @@ def pca_figure(report: Dumped) -> Figure | None:
         trace["marker"] |= {"size": 5, "opacity": 0.45, "line": {"width": 0}}
         domain = panel(i, len(panels), gap=0.04)
         if i == 0:
-            across = Message("axis 1 ({share:.0%} of the variance)", share=first)
-            up = Message("axis 2 ({share:.0%} of the variance)", share=second)
             layout |= {"xaxis": axis(across, domain=domain), "yaxis": axis(up)}
         else:
             n = i + 1
             trace |= {"xaxis": f"x{n}", "yaxis": f"y{n}"}
-            title = Message("axis 1")
-            layout[f"xaxis{n}"] = axis(title, domain=domain, matches="x", anchor=f"y{n}")
+            layout[f"xaxis{n}"] = axis(across, domain=domain, matches="x", anchor=f"y{n}")
             layout[f"yaxis{n}"] = axis("", matches="y", anchor=f"x{n}", showticklabels=False)
         data.append(trace)
     return figure(data, layout)
+
+
+def axis_names(report: Dumped) -> tuple[Message, Message]:
+    """Both axes by the columns that drive them, where these are known."""
+    names = [Message("axis {n}", n=n) for n in (1, 2)]
+    pca = report["pca"]
+    if pca is None:
+        return names[0], names[1]
+    if pca.get("drivers"):
+        names = [joined([Message("{name}", name=x) for x in one], ", ") for one in pca["drivers"]]
+    first, second = (
+        Message("{columns} ({share:.0%} of the variance)", columns=name, share=share)
+        for name, share in zip(names, pca["explained"], strict=True)
+    )
+    return first, second
 
 
 def describe_pca(report: Dumped) -> Message:

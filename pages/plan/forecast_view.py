@@ -17,13 +17,10 @@ from core.services.estimates import domain_forecast, forecast
 from core.services.estimates.forecast import Forecast
 from core.services.estimates.machine_speed import machine_seconds
 from pages.plan import budget_choice
-from pages.shared import glossary
 from pages.shared import widgets as shared
 from pages.shared.language import number, said, say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
-
-GOOD = 0.9  # AUROC of a target that real rows predict well, as an example
 
 
 def advised(table: TableRecord, epsilon: float) -> forecast.Advice:
@@ -82,22 +79,10 @@ def _quality(now: Mapping[str, Any], known: Forecast, target: str | None) -> Non
         pairs_high=far.high,
     )
     st.metric(say("Pairs of columns in common"), _percent(*now["pairs"]), help=distances)
-    if target is None:
-        return
-    low, high = known.auroc(GOOD)
-    trees = say(
-        "The improvement over guessing, as a share of what real rows allow. If decision trees "
-        "trained on real rows reach an AUROC of {good:.2f}, trees trained on synthetic rows reach "
-        "{low:.2f} to {high:.2f}.",
-        good=GOOD,
-        low=low,
-        high=high,
-    )
-    st.metric(
-        say("Predicting {target}", target=plain(target)),
-        _percent(*now["learnt"]),
-        help=f"{trees}\n\n{glossary.entry('AUROC')}",
-    )
+    if target is not None:
+        meaning = say("The improvement over guessing, as a share of what real rows allow.")
+        title = say("Predicting {target}", target=plain(target))
+        st.metric(title, _percent(*now["learnt"]), help=meaning)
 
 
 def _percent(_: float, low: float, high: float) -> str:

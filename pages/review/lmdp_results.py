@@ -9,8 +9,6 @@ import streamlit as st
 from core.figures import marginal_shift
 from core.runs.records import RunRecord
 from core.services import limits
-from pages.review import report_scores
-from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.widgets import Badge
@@ -36,7 +34,7 @@ def render(run: RunRecord, report: dict[str, Any]) -> None:
     checks = {check["group"]: check for check in report.get("protection", [])}
     for group, names in run.plan.protection.groups.items():
         with st.container(border=True):
-            _group(group, names, certified.get(group), checks.get(group), report)
+            _group(group, names, certified.get(group), checks.get(group))
     st.caption(f":material/info: {said(NOT_PEOPLE)}")
 
 
@@ -45,7 +43,6 @@ def _group(
     names: tuple[str, ...],
     paid: dict[str, Any] | None,
     check: dict[str, Any] | None,
-    report: dict[str, Any],
 ) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{plain(group)}**: {plain(', '.join(names))}")
@@ -67,17 +64,3 @@ def _group(
         )
     if paid is not None:
         st.caption(plain(said(marginal_shift.certificate_words(paid))))
-    beside = st.expander(
-        say("Compare real and released distributions"),
-        icon=":material/stacked_bar_chart:",
-        key=f"beside_{group}",
-        on_change="rerun",  # drawn once it is open
-    )
-    with beside:
-        if not beside.open:
-            return
-        shown = [name for name in names if name in report["columns"]]
-        for tile, name in shared.tiles(shown):
-            with tile:
-                st.markdown(plain(name))
-                report_scores.column(report, name, key=f"hidden_{group}_{name}")

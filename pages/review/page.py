@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.figures.report_figure import ReportFigure, report_figures
 from core.quality.report.types import View
@@ -23,7 +24,7 @@ from pages.review.discussion import RunComments
 from pages.server import guard, routes
 from pages.shared import visible
 from pages.shared import widgets as shared
-from pages.shared.language import said, say, say_n, to_say
+from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 from pages.tables import declared_rules
@@ -35,6 +36,7 @@ TABS = {
     "pairs": to_say(":material/grid_on: Pairs"),
     "plane": to_say(":material/scatter_plot: The whole table"),
     "predictions": to_say(":material/online_prediction: Predictions"),
+    "findings": to_say(":material/checklist: Findings and scores"),
     "exposure": to_say(":material/person_search: Exposure"),
     "discussion": to_say(":material/forum: Discussion"),
 }
@@ -44,15 +46,13 @@ AS_IN_TABLE, WORST_FIRST = to_say("as in the table"), to_say("largest difference
 def render() -> None:
     """The page."""
     guard.require("reviewer", "steward")
-    shared.header(
-        say("Review"),
-        say("How close is the synthetic table to the real one, and where does it differ?"),
-    )
-    run = shared.finished_run(say("No run has finished yet, so there is nothing to review."))
-    if run is None:
-        return
+    head = st.container(horizontal=True, vertical_alignment="center")
+    head.title(say("Review"), anchor=False)
     bar = st.container(horizontal=True, vertical_alignment="bottom")
     with bar:
+        run = shared.finished_run(say("No run has finished yet, so there is nothing to review."))
+        if run is None:
+            return
         mode = st.segmented_control(
             say("Show"),
             [ONE, SEVERAL],
@@ -68,15 +68,20 @@ def render() -> None:
         del st.query_params["runs"]
     with bar:
         view = report_view.choose(run)
-    _one(run, view)
+    _one(run, view, head)
 
 
-def _one(run: RunRecord, view: View) -> None:
-    """Everything about one run."""
+def _one(run: RunRecord, view: View, head: DeltaGenerator) -> None:
+    """Everything about one run; the buttons stand beside the title."""
     report = report_view.opened(run, view)
     if report is None:
         _waiting(run)
         return
+    with head:
+        st.space("stretch")
+        report_view.share_report(run, report, view)
+        if guard.steward():
+            routes.button(say("Download"), "download", primary=True, run=run.id)
     _head(run, report, view)
     if not report["complete"]:
         if run.state.live:
@@ -88,14 +93,48 @@ def _one(run: RunRecord, view: View) -> None:
                 icon=":material/warning:",
             )
             _again(run)
-    if view == "outside":
-        report_view.limits_note(run)
-    report_scores.summary(report)
-    declared_rules.render_broken(run, report)
-    report_scores.scores(report)
-    report_scores.boosting(report)
+    report_view.verdict_card(run, report)
     if view == "inside":
         lmdp_results.render(run, report)
+    _tabs(run, report, view)
+
+
+def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
+    """The parts of the comparison; only the open one is made, since drawing takes the time."""
+    talk = RunComments.about(run, view)
+    wanted = st.query_params.get("figure", "")  # a link to one figure opens its tab
+    names = {figure.id: figure.tab for figure in report_figures()}
+    usual = "columns" if wanted or view == "inside" else "findings"
+    first = said(TABS[names.get(wanted, usual)])
+    labels = [said(label) for label in TABS.values()]
+    tabs = st.tabs(labels, default=first, key="tab", on_change="rerun")
+    for name, tab in zip(TABS, tabs, strict=True):
+        if not tab.open:
+            continue
+        with tab:
+            if name == "columns":
+                _columns(talk, report, wanted.removeprefix("column:"))
+            elif name == "predictions":
+                _predictions(talk, report)
+            elif name == "findings":
+                _findings(run, report, view)
+            elif name == "exposure":
+                _exposure(talk, report)
+            elif name == "discussion":
+                discussion.discussion(talk)
+            else:
+                _figures(talk, report, name)
+
+
+def _findings(run: RunRecord, report: dict[str, Any], view: View) -> None:
+    """What the verdict rests on, and how the table was made."""
+    report_scores.summary(report)
+    if view == "outside":
+        report_view.limits_note(run)
+    for note in report["notes"]:
+        st.caption(f":material/info: {plain(said(note))}")
+    declared_rules.render_broken(run, report)
+    report_scores.scores(report)
     made = st.expander(
         say("How this table was made"),
         icon=":material/account_tree:",
@@ -105,27 +144,6 @@ def _one(run: RunRecord, view: View) -> None:
     if made.open:
         with made:
             shared.stages(run.plan)
-    _tabs(run, report, view)
-
-
-def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
-    """The parts of the comparison; only the open one is made, since drawing takes the time."""
-    talk = RunComments.about(run, view)
-    tabs = st.tabs([said(label) for label in TABS.values()], key="tab", on_change="rerun")
-    for name, tab in zip(TABS, tabs, strict=True):
-        if not tab.open:
-            continue
-        with tab:
-            if name == "columns":
-                _columns(talk, report)
-            elif name == "predictions":
-                _predictions(talk, report)
-            elif name == "exposure":
-                _exposure(talk, report)
-            elif name == "discussion":
-                discussion.discussion(talk)
-            else:
-                _figures(talk, report, name)
 
 
 def _exposure(talk: RunComments, report: dict[str, Any]) -> None:
@@ -195,30 +213,27 @@ def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
             if view == "inside"
             else say("{n:,} synthetic rows", n=synthetic)
         )
-        st.caption(f"{plain(shared.run_title(run))} · {rows}")
-        report_view.share_report(run, report, view)
-        if guard.steward():
-            routes.button(say("Download"), "download", primary=True, run=run.id)
+        st.caption(rows, width="content")
     report_view.selection_note(run)
     report_view.disputed(run)
-    for note in report["notes"]:
-        st.caption(f":material/info: {plain(said(note))}")
 
 
-def _columns(talk: RunComments, report: dict[str, Any]) -> None:
+def _columns(talk: RunComments, report: dict[str, Any], wanted: str) -> None:
+    """Each column's picture, the worst first; `wanted` before all others."""
     pictures = report["columns"]
     if not pictures:
         st.caption(say("Not compared yet."))
         return
     names = list(pictures)
-    measured = all(picture["tvd"] is not None for picture in pictures.values())
-    if measured:
-        order = st.segmented_control(
-            say("Order"), [AS_IN_TABLE, WORST_FIRST], default=AS_IN_TABLE, format_func=said
-        )
-        if order == WORST_FIRST:
-            names.sort(key=lambda name: -pictures[name]["tvd"])
-    shown = shared.paged(names, FIRST)  # its buttons stand above the pictures
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if all(picture["tvd"] is not None for picture in pictures.values()):
+            order = st.segmented_control(
+                say("Order"), [WORST_FIRST, AS_IN_TABLE], default=WORST_FIRST, format_func=said
+            )
+            if order == WORST_FIRST:
+                names.sort(key=lambda name: -pictures[name]["tvd"])
+        names.sort(key=lambda name: name != wanted)
+        shown = shared.paged(names, FIRST)  # its buttons stand above the pictures
     hidden = limits.hidden_columns(talk.run)
     for tile, name in shared.tiles(shown, border=True):
         with tile:
@@ -239,30 +254,10 @@ def _predictions(talk: RunComments, report: dict[str, Any]) -> None:
     report_scores.utility(report)
     if report["utility"]:
         discussion.comment_button(talk, "utility")
-    dropped = [p for p in report["dimension_prediction"] if not p["predictable"]]
-    if not dropped:
-        return
-    unpredicted = st.expander(
-        say_n(
-            len(dropped),
-            "{n} column that real rows cannot predict either",
-            "{n} columns that real rows cannot predict either",
-        ),
-        icon=":material/filter_alt_off:",
-        key="unpredicted",
-        on_change="rerun",
-    )
-    with unpredicted:
-        if not unpredicted.open:
-            return
-        st.caption(
-            say("They do not count towards the prediction gap. Only their shares can be compared.")
-        )
-        for tile, point in shared.tiles(dropped):
-            with tile:
-                note = plain(said(point["note"]))
-                st.markdown(f"**{plain(point['column'])}** :gray[{note}]")
-                report_scores.column(report, point["column"], key=f"dropped_{point['column']}")
+    dropped = [plain(p["column"]) for p in report["dimension_prediction"] if not p["predictable"]]
+    if dropped:
+        words = say("Real rows cannot predict these either: {columns}.", columns=", ".join(dropped))
+        st.caption(words)
 
 
 def _figures(talk: RunComments, report: dict[str, Any], tab: str) -> None:
@@ -287,6 +282,6 @@ def _figure(talk: RunComments, declared: ReportFigure, report: dict[str, Any]) -
     if declared.headed:
         st.markdown(f"**{said(declared.title)}**")
     words = said(declared.describe(report))
-    st.plotly_chart(shared.drawn(figure), key=declared.id, alt=words)
+    shared.picture(figure, key=declared.id, alt=words)
     st.caption(plain(words))
     discussion.comment_button(talk, declared.id)

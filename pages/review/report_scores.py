@@ -15,7 +15,6 @@ from pages.shared.language import number, said, say, to_say
 from pages.shared.plain import plain
 
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
-MOST = 4  # cards in a row
 CARDS = {
     "kept": (":material/check_circle:", "green", to_say("Preserved")),
     "lost": (":material/error:", "orange", to_say("Lost")),
@@ -42,65 +41,34 @@ def summary(report: dict[str, Any]) -> None:
 
 
 def scores(report: dict[str, Any]) -> None:
-    """The headline scores as cards, all scores as a table."""
-    if not report["scores"]:
-        return
-    shown = sorted(report["scores"], key=lambda score: score["key"] not in HEADLINES)[:MOST]
-    for tile, score in shared.tiles(shown, len(shown)):
-        with tile:
-            _score(score)
-    with st.expander(say("All scores explained"), icon=":material/list:"):
-        rows = [
-            {
-                to_say("Score"): said(s["title"]),
-                to_say("Value"): s["value"],
-                "±": s["half_width"] or s["spread"],
-                to_say("Real data"): s["ceiling"],
-                to_say("Unit"): said(s["unit"]),
-                to_say("Better"): closer(s["goal"]),
-                to_say("What it is"): f"{said(s['meaning'])} {said(s['note'])}".strip(),
-                to_say("Range"): number(f"{s['low']:g} {say('to').lower()} {s['high']:g}"),
-                to_say("Source"): said(s["source"]),
-            }
-            for s in report["scores"]
-        ]
-        numbers(rows, ("Value", "±", "Real data"), "%.4g")
-        st.caption(
-            say(
-                "Real data: the same score for another sample of real rows, the best that is "
-                "possible. ±: half of a 95 % bootstrap interval, or the spread over repetitions."
-            )
+    """All scores as a table, those that matter most first."""
+    scores = sorted(report["scores"], key=lambda score: score["key"] not in HEADLINES)
+    boosted = any(s.get("before") is not None for s in report["scores"])
+    rows = [
+        {
+            to_say("Score"): said(glossary.title(s)),
+            to_say("Value"): s["value"],
+            "±": s["half_width"] or s["spread"],
+            to_say("Real data"): s["ceiling"],
+            to_say("Unit"): said(s["unit"]),
+            to_say("Better"): closer(s["goal"]),
+            to_say("What it is"): f"{said(s['meaning'])} {said(s['note'])}".strip(),
+            to_say("Range"): number(f"{s['low']:g} {say('to').lower()} {s['high']:g}"),
+            to_say("Source"): said(s["source"]),
+        }
+        for s in scores
+    ]
+    for row, score in zip(rows, scores, strict=True) if boosted else ():
+        selected = score.get("before") is not None and score["value"] is not None
+        row[to_say("Before selection")] = score.get("before")
+        row[to_say("Effect")] = said(boosting_words(score)) if selected else ""
+    numbers(rows, ("Value", "±", "Real data", "Before selection"), "%.4g")
+    st.caption(
+        say(
+            "Real data: the same score for another sample of real rows, the best that is "
+            "possible. ±: half of a 95 % bootstrap interval, or the spread over repetitions."
         )
-
-
-def boosting(report: dict[str, Any]) -> None:
-    """What boosting or counts changed: every score that was measured before and after it."""
-    scores = report["scores"]
-    boosted = [s for s in scores if s.get("before") is not None and s["value"] is not None]
-    if not boosted:
-        return
-    title = say("Before and after rows were selected")
-    with st.expander(title, icon=":material/compare_arrows:", expanded=True):
-        rows = [
-            {
-                to_say("Score"): said(glossary.title(score)),
-                to_say("Before"): score["before"],
-                to_say("After"): score["value"],
-                to_say("Real data"): score["ceiling"],
-                to_say("Better"): closer(score["goal"]),
-                to_say("Effect"): said(boosting_words(score)),
-            }
-            for score in boosted
-        ]
-        numbers(rows, ("Before", "After", "Real data"), "%.3f")
-        st.caption(
-            say(
-                "Before: rows straight from the trained model, or from its last generator if it "
-                "was boosted. After: the rows of this table, selected from new rows by weights "
-                "that come from private counts or from boosting's private choices. No row is used "
-                "twice."
-            )
-        )
+    )
 
 
 def closer(goal: str) -> str:
@@ -110,39 +78,15 @@ def closer(goal: str) -> str:
 
 def numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
     """Rows as a table, some columns of it in one number format; its headings are said."""
+    long = [name for name in (rows[0] if rows else ()) if any(len(str(r[name])) > 60 for r in rows)]
     config = {
         name: st.column_config.NumberColumn(said(name), format=format)
         if name in numeric
-        else st.column_config.Column(said(name))
+        else st.column_config.Column(said(name), width="large" if name in long else None)
         for name in (rows[0] if rows else ())
     }
-    st.dataframe(rows, hide_index=True, column_config=config, placeholder="—")
-
-
-def _score(score: dict[str, Any]) -> None:
-    value = score["value"]
-    direction = closer(score["goal"])
-    if score["ceiling"] is not None:
-        direction += " · " + say("real data {ceiling:.3f}", ceiling=score["ceiling"])
-    unit = f" {said(score['unit'])}" if score["unit"] else ""
-    band = f" ± {score['half_width']:.3f}" if score.get("half_width") else ""
-    st.metric(
-        said(glossary.title(score)),
-        "—" if value is None else number(f"{value:.3f}{band}") + unit,
-        delta=direction,
-        delta_color="off",
-        delta_arrow="off",
-        help=say(
-            "{title!t}. {meaning!t} Range {low:g} to {high:g}. {note} Source: {source!t}",
-            title=score["title"],
-            meaning=score["meaning"],
-            low=score["low"],
-            high=score["high"],
-            note=plain(said(score["note"])),
-            source=score["source"],
-        ),
-        border=True,
-    )
+    tall = 92 if long else None  # sentences break into lines and are not cut
+    st.dataframe(rows, hide_index=True, column_config=config, placeholder="—", row_height=tall)
 
 
 def utility(report: dict[str, Any]) -> None:

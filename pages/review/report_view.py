@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.export.page_html import page
 from core.quality.report.types import View
+from core.quality.verdict import Use, verdict
 from core.runs.records import RunRecord
 from core.services import discussion as notes
 from core.services import export, limits, reviews
@@ -29,6 +30,19 @@ WORDS: dict[View, str] = {
     "inside": to_say("Inside: with real data"),
     "outside": to_say("Outside: safe to share"),
 }
+# a colour and a word for each group of uses
+USES: dict[Use, tuple[str, str]] = {
+    "fit": ("green", to_say("Fit for")),
+    "care": ("orange", to_say("With care")),
+    "unfit": ("red", to_say("Not for")),
+    "unmeasured": ("gray", to_say("Not measured yet")),
+}
+NOT_OUTSIDE = to_say("Not measured for this view")
+LIMITS = to_say(
+    "Fit: at most 5 % of rows lie elsewhere beyond what another sample of real rows would show "
+    "(with care: 10 %), at least nine in ten strong relationships are kept (with care: half), and "
+    "models learn at least 90 % of what real rows teach (with care: 70 %)."
+)
 STAMPS: dict[View, Badge] = {
     "inside": Badge(
         to_say("Inside view: contains real data, do not share"), ":material/lock:", "red"
@@ -95,6 +109,27 @@ def opened(run: RunRecord, view: View) -> dict[str, Any] | None:
     if report is not None and view == "inside":
         notes.look(store(), run, author=discussion.signed_name())
     return report
+
+
+def verdict_card(run: RunRecord, report: dict[str, Any]) -> None:
+    """What the table is fit for and what not, a line each, with the limits behind it on hover."""
+    hidden = limits.hidden_columns(run)
+    found = verdict(report, run.schema, private=run.private, hidden=hidden)
+    lines = []
+    for use, words in found.uses.items():
+        if words:
+            color, label = USES[use]
+            if use == "unmeasured" and report["view"] == "outside":
+                label = NOT_OUTSIDE
+            uses = plain("; ".join(said(word) for word in words))
+            lines.append(f":{color}-badge[{said(label)}] {uses}")
+    color = "green" if report["covered"] else "orange"
+    kept = plain(said(report["coverage"][0])) if report["coverage"] else ""
+    lines += [f":{color}-badge[{say('Columns')}] {kept}"] if kept else []
+    color = "green" if run.private and not found.exposed else "red"
+    lines.append(f":{color}-badge[{say('People')}] {plain(said(found.people))}")
+    with st.container(border=True):
+        st.markdown("  \n".join(lines), help=said(LIMITS))
 
 
 def selection_note(run: RunRecord) -> None:

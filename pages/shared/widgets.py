@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, count, cycle
+from itertools import chain, count
 from math import ceil
 from typing import Any, Literal, NoReturn, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -286,8 +286,9 @@ def tiles(
     Args:
       columns: of the grid, ≥ 1.
     """
-    for tile, item in zip(cycle(st.columns(columns)), items, strict=False):
-        yield tile.container(border=True) if border else tile, item
+    grid = st.grid(columns, min_column_width=320, border=border)
+    for item in items:
+        yield grid.cell(), item
 
 
 def paged(items: Sequence[T], size: int = 9) -> Sequence[T]:

@@ -75,7 +75,7 @@ def test_review_comment_verdict_and_export(app, browser, page, home, tmp_path):
     page.get_by_text("This table is waiting for review").wait_for()
     page.get_by_role("button", name="Go to the review").click()
     page.get_by_text("Inside view: contains real data").wait_for()
-    expect(page.get_by_text("columns have nearly the real shares")).to_be_visible()
+    expect(page.get_by_text("shares of single columns")).to_be_visible()
     expect(page.locator(".js-plotly-plot").locator("visible=true").first).to_be_visible(
         timeout=PATIENCE
     )

@@ -128,14 +128,15 @@ def test_a_column_tells_tables_apart_by_more_than_colour(report):
     assert outline["line"]["shape"] == "hv"
 
 
-def test_atoms_and_missing_stand_apart_from_the_bins(report):
-    data = drawn(column_figure(report, "amount"))["data"]
-    bins, _, real, synthetic = data
-    assert bins["y"] == [0.1, 0.2]
-    assert real["x"] == [0.5, 0.2]  # exactly 0, missing
-    assert synthetic["x"] == [0.35, 0.1]
-    assert "exactly 0" in real["hovertext"][0] and "missing" in real["hovertext"][1]
-    assert real["xaxis"] == "x2"
+def test_atoms_stand_apart_and_missing_beside_the_bins(report):
+    figure = drawn(column_figure(report, "amount"))
+    bins, outline, real, synthetic = figure["data"]
+    assert bins["y"] == [0.1, 0.2, 0.2]  # the last one missing, on the scale of the bins
+    assert bins["x"][:2] == [0, 1] and bins["x"][2] > 2 and outline["y"][-2] == 0.1
+    assert figure["layout"]["xaxis"]["ticktext"][-1] == "missing"
+    assert "missing" in bins["hovertext"][-1]
+    assert (real["x"], synthetic["x"]) == ([0.5], [0.35])  # exactly 0
+    assert "exactly 0" in real["hovertext"][0] and real["xaxis"] == "x2"
 
 
 def test_a_constant_column_and_one_without_values_are_drawn(report):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -21,6 +22,7 @@ from tests.pages.screen import (
     buttons,
     finish,
     forget_statement,
+    in_tab,
     press,
     small_report,
     whole,
@@ -184,12 +186,13 @@ def test_review_waits_for_its_report(store, start, show):
 def test_review_labels_every_score(store, start, show):
     run = start()
     finish(store, run, report=small_report())
-    at = whole(show("review", run=run.id))
+    at = in_tab(show("review", run=run.id), "Findings and scores")
     assert not at.error
-    metric, absent = at.metric
-    assert absent.value == "—"
-    assert metric.value == "0.030" and "lower is closer" in metric.delta
-    assert "real data 0.010" in metric.delta
+    table = at.dataframe[0].value.set_index("Score")
+    assert np.isnan(table["Value"]["Absent"])
+    measured = table.loc["Single columns: distance"]
+    assert (measured["Value"], measured["Real data"]) == (0.03, 0.01)
+    assert measured["Better"] == "lower is closer" and measured["Range"] == "0 to 1"
 
 
 def test_review_of_an_unfinished_run_points_to_training(start, show):

@@ -64,7 +64,7 @@ def test_figures_are_drawn_when_their_tab_is_open(store, start, show):
 def test_the_review_tells_how_the_table_was_made(store, start, show):
     run = start()
     finish(store, run, report=small_report())
-    at = show("review", run=run.id)
+    at = in_tab(show("review", run=run.id), "Findings and scores")
     assert "How this table was made" in [box.label for box in at.expander]
     at.session_state["made"] = True
     assert "stages" in [chart.key for chart in whole(at.run()).get("plotly_chart")]
@@ -112,17 +112,17 @@ def test_a_reviewer_is_not_offered_to_finish_it(store, start, show, monkeypatch)
     assert "A steward can finish the comparison." in words(at)
 
 
-def test_columns_come_six_at_a_time_worst_first_on_request(store, start, show):
+def test_columns_come_six_at_a_time_the_worst_first(store, start, show):
     run = start()
     finish(store, run, report=small_report(columns=12))
     at = whole(show("review", run=run.id))
     assert len(drawn(at)) == 6
     names = [m.value for m in at.markdown if ":gray[distance" in m.value]
-    assert names[0].startswith("**c0**")
-    order = next(g for g in at.segmented_control if g.label == "Order")
-    at = whole(order.set_value("largest difference first").run())
-    names = [m.value for m in at.markdown if ":gray[distance" in m.value]
     assert names[0].startswith("**c11**")
+    order = next(g for g in at.segmented_control if g.label == "Order")
+    at = whole(order.set_value("as in the table").run())
+    names = [m.value for m in at.markdown if ":gray[distance" in m.value]
+    assert names[0].startswith("**c0**")
 
 
 def test_review_leads_to_the_download(store, start, show, gone):

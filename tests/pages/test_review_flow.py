@@ -78,7 +78,7 @@ def test_rules_that_are_broken_are_declared_by_a_press(store, table, show, start
     report["scores"][0] |= {"key": "impossible_rows", "value": 0.25}
     run = start()
     finish(store, run, report=report, outside=outside_report())
-    at = whole(show("review", run=run.id))
+    at = in_tab(show("review", run=run.id), "Findings and scores")
     assert "25% of the synthetic rows break rules that every real row keeps: age <= cost" in words(
         at
     )
@@ -302,3 +302,23 @@ def test_rows_are_kept_out_by_the_steward_and_the_plan_says_so(store, show, tabl
     tables.change_holdout(store, store.table(table.id), 0.25)
     store.attest(table.id)
     assert "300 rows for training, 100 kept out" in words(whole(show("plan", table=table.id)))
+
+
+def test_a_link_to_one_figure_opens_it(store, start, show):
+    run = start()
+    finish(store, run, report=small_report(columns=12, filled=True))
+    at = whole(show("review", run=run.id, figure="column:c3"))
+    names = [m.value for m in at.markdown if ":gray[distance" in m.value]
+    assert names[0].startswith("**c3**")
+    at = whole(show("review", run=run.id, figure="pca"))
+    assert "pca" in [chart.key for chart in at.get("plotly_chart")]
+
+
+def test_the_verdict_comes_first(store, start, show):
+    run = start()
+    finish(store, run, report=small_report(filled=True))
+    text = words(whole(show("review", run=run.id)))
+    assert "Fit for] shares of single columns" in text
+    assert "Not measured yet] cross tables" in text
+    assert "Not for] statements about single people" in text
+    assert "People] protected within what ε allows" in text

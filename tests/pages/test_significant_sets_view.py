@@ -48,7 +48,8 @@ def test_review_shows_it_in_both_views_and_the_file_too(store, start, show):
     tell(store, run)
     for view in ("inside", "outside"):
         at = in_tab(show("review", run=run.id, view=view), "Pairs")
-        assert SENTENCE in words(at) and "together tell something" in words(at)
+        assert SENTENCE in words(at)
+        assert "together tell something" in words(in_tab(at, "Findings and scores"))
         assert len(Report.model_validate(reviews.report(store, run.id, view)).significant_sets) == 2
         file = page(reviews.report(store, run.id, view), "t")
         assert SENTENCE in file and "together tell something" in file

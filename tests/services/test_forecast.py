@@ -122,11 +122,6 @@ def test_models_that_were_not_measured_are_not_guessed():
     assert forecast.expected_seconds(plan(model="ppem"), columns=9, speed=1.0) is None
 
 
-def test_auroc_is_between_guessing_and_what_real_rows_reach():
-    low, high = forecast.expect("p3gm", n=1_000, columns=12, epsilon=0.1).auroc(0.9)
-    assert 0.5 <= low <= high < 0.9
-
-
 def test_other_payments_and_people_of_many_rows_leave_less():
     whole = forecast.effective_epsilon(plan())
     assert whole == pytest.approx(1.0)

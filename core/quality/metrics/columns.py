@@ -120,10 +120,9 @@ def _listed(feature: Feature, real: Values, synthetic: Values, distance: float) 
 def _numeric(feature: Feature, real: Values, synthetic: Values, distance: float) -> ColumnPicture:
     a, b = real.astype(np.float64), synthetic.astype(np.float64)
     present, shown = a[~np.isnan(a)], b[~np.isnan(b)]
-    span = present if len(present) else shown
-    low, high = (float(span.min()), float(span.max())) if len(span) else (np.nan, np.nan)
-    edges, atoms = edges_of(feature.column, low, high)
-    outside = (shown < edges[0]) | (shown > edges[-1]) if len(edges) else np.zeros(0, dtype=bool)
+    low, high = _ends(present if len(present) else shown)
+    outside = (shown < low) | (shown > high)
+    edges, atoms = edges_of(feature.column, *_ends(np.concatenate([present, shown])))
     return ColumnPicture(
         kind=feature.column.kind.value,
         scale=feature.column.scale,
@@ -135,6 +134,10 @@ def _numeric(feature: Feature, real: Values, synthetic: Values, distance: float)
         outside=float(outside.sum() / max(len(b), 1)),
         tvd=distance,
     )
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    return (float(values.min()), float(values.max())) if len(values) else (np.nan, np.nan)
 
 
 def _bin_shares(values: Floats, edges: Floats, atoms: Floats) -> list[float]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.message import Message
-from core.quality.aligned_tables import AlignedTable
+from core.quality.aligned_tables import AlignedTable, Features
 from core.quality.comparison import Comparison
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.marginals import marginal_distance
@@ -25,6 +25,7 @@ Ints = NDArray[np.int64]
 AXES = 3
 AXIS_BINS = 10  # of an axis in a marginal: a thousand cells on three axes
 PICTURE_BINS = 24
+NAMED_SHARE = 0.15  # of an axis's loadings, from which on a column names it
 FIT_ROWS = 20_000  # rows the axes are computed from
 POINTS = 1_500  # dots drawn a side
 
@@ -77,6 +78,17 @@ def axes_of(real: AlignedTable, *, seed: int = 0) -> Axes:
     return principal_axes(real.sample(FIT_ROWS, rng).encode())
 
 
+def drivers(features: Features, axes: Axes) -> list[list[str]]:
+    """For each axis the columns that hold most of its loadings, at most two, strongest first."""
+    ends = np.cumsum([feature.width for feature in features.items])
+    loads = np.cumsum(axes.directions**2, axis=0)[ends - 1]
+    shares = np.diff(loads, axis=0, prepend=0.0)  # [columns, k]
+    return [
+        [features.names[i] for i in np.argsort(-share)[:2] if share[i] >= NAMED_SHARE]
+        for share in shares.T
+    ]
+
+
 def pca_marginals(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> list[float]:
     """TVD on the first one, two and three axes together, each in [0, 1] and never falling."""
     a, b = _projected(real, synthetic, seed=seed, k=AXES)
@@ -86,9 +98,10 @@ def pca_marginals(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0)
 
 
 def density(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) -> Density:
-    """Shares of rows in the cells of a grid over the first two axes; rows outside are left out."""
+    """Shares of rows in the cells of a grid over the first two axes, which holds both tables."""
     a, b = _projected(real, synthetic, seed=seed, k=2)
-    x, y = (np.linspace(*_range(a[:, axis]), PICTURE_BINS + 1) for axis in (0, 1))
+    both = np.concatenate([a, b])
+    x, y = (np.linspace(*_range(both[:, axis]), PICTURE_BINS + 1) for axis in (0, 1))
     grids = [
         np.histogram2d(side[:, 1], side[:, 0], bins=[y, x])[0] / max(len(side), 1)
         for side in (a, b)
@@ -118,6 +131,7 @@ def projection(
         synthetic=dots(tables.synthetic),
         before=dots(tables.before),
         explained=(float(axes.explained[0]), float(axes.explained[1])),
+        drivers=drivers(tables.real.features, axes),
         wscore=wscore,
         spread=spread,
     )

@@ -23,7 +23,7 @@ from core.quality.aligned_tables import AlignedTable, Features, sample_rows
 from core.quality.metrics.association import associations
 from core.quality.metrics.columns import TVD_1WAY
 from core.quality.metrics.marginals import tvd
-from core.quality.metrics.principal_axes import POINTS, axes_of
+from core.quality.metrics.principal_axes import POINTS, axes_of, drivers
 from core.quality.report.types import (
     AssociationTable,
     ColumnPicture,
@@ -193,6 +193,7 @@ def _projection(table: AlignedTable, rng: np.random.Generator) -> Projection:
         real=[],
         synthetic=np.round(dots, 4).tolist(),
         explained=(float(axes.explained[0]), float(axes.explained[1])),
+        drivers=drivers(table.features, axes),
     )
 
 

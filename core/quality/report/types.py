@@ -59,7 +59,7 @@ class ColumnPicture(_Value):
       real, synthetic: share of rows per label or bin, in [0, 1]; `real` is empty where nothing of
         the real table may be shown.
       missing_real, missing_synthetic: share of rows without a value.
-      outside: share of synthetic rows beyond the real range (drawn in the end bins).
+      outside: share of synthetic rows beyond the real range.
       tvd: 1-way total variation distance; None where `real` is empty.
       noise: half of a 95 % interval around each noisy real share; None for exact shares.
       shifted: whether real shares are shown as the released table shifts them.
@@ -84,13 +84,14 @@ class Projection(_Value):
 
     Attributes:
       real, synthetic, before: at most 1,500 points [x, y] each; `real` is empty outside.
-      explained: shares of the real variance on each axis.
+      explained: shares of the real variance on each axis; drivers: the columns it rests on most.
       wscore, spread: Wasserstein score on this plane, mean and standard deviation over seeds.
     """
 
     real: list[tuple[float, float]]
     synthetic: list[tuple[float, float]]
     explained: tuple[float, float]
+    drivers: list[list[str]] = []
     before: list[tuple[float, float]] = []
     wscore: float | None = None
     spread: float | None = None

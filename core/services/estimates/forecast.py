@@ -63,11 +63,6 @@ class Forecast:
     tables: int
     beyond: bool
 
-    def auroc(self, ceiling: float) -> tuple[float, float]:
-        """Lowest and highest AUROC where learning from real rows would reach `ceiling`."""
-        low, high = (0.5 + part * (ceiling - 0.5) for part in (self.learnt.low, self.learnt.high))
-        return low, high
-
 
 @dataclass(frozen=True)
 class Advice:
