@@ -74,7 +74,8 @@ class _Rows:
     def write(self, out: str | Path, *, escape_formulas: bool = False) -> None:
         """Write the rows as the original was written, whole or not at all.
 
-        Beside a table without differential privacy lies OUT.not-private.json, which says so.
+        Beside it OUT.synthetic.json says what it is, and OUT.not-private.json where it has no
+        differential privacy.
 
         Args:
           escape_formulas: put an apostrophe before text that a spreadsheet would run (CSV only).
@@ -85,7 +86,8 @@ class _Rows:
         path = out_path(Path(out), endings=OUT_ENDINGS, inputs=[])
         if not self.certificate["private"]:
             mark_without_privacy(path, self.certificate)
-        write_table(self.table, path, schema=self.schema, escape_formulas=escape_formulas)
+        papers, schema = self.certificate, self.schema
+        write_table(self.table, path, papers, schema=schema, escape_formulas=escape_formulas)
 
 
 @dataclass(frozen=True, kw_only=True)

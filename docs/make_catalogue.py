@@ -22,6 +22,8 @@ from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
+from core.export.guides import guides
+
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "core" / "language"
 PAGES = [ROOT / "app.py", *sorted(ROOT.glob("pages/**/*.py"))]
@@ -133,7 +135,19 @@ def collected() -> Catalog:
         texts = [*texts_of_calls(source), *(texts_of_declarations(source) if path in CORE else ())]
         for text in texts:
             catalog.add(text, locations=[(where, 0)])
+    for text in texts_of_guides():
+        catalog.add(text, locations=[("core/export/guides.toml", 0)])
     return catalog
+
+
+def texts_of_guides() -> Iterator[str]:
+    """Texts of evidence packs, which are data."""
+    content = guides()
+    for guide in content["guide"]:
+        yield from (guide["title"], guide["reference"])
+    for one in content["question"].values():
+        yield from (one[key] for key in ("text", "answer", "who") if has_words(one.get(key, "")))
+    yield from (one["claim"] for one in content["claim"].values())
 
 
 def updated(code: str) -> Catalog:

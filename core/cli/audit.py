@@ -12,7 +12,9 @@ from core.audit.audit import LONG, QUICK, Audit, Trial, run_audit
 from core.cli.common import print_json
 from core.models.registry import cards
 from core.runs.execution.threads import limit_threads
+from core.runs.workspace import Workspace
 from core.schema.person import MOST_ROWS
+from core.services.evidence.documents import keep_audit
 from core.services.synthesis.options import RefusedError
 
 REFUTED = 1
@@ -57,6 +59,7 @@ def audit(options: argparse.Namespace) -> int:
         print(line)
     if options.json:
         print_json(result.as_json())
+    keep_audit(Workspace.default_home(), result.as_json())
     return REFUTED if result.refuted else 0
 
 

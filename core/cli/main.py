@@ -1,6 +1,6 @@
 """The command line: the same services as the pages, no browser.
 
-    python -m core.cli models | schema | plan | synth | sample | review | ledger | audit
+    python -m core.cli models | schema | plan | synth | sample | review | evidence | ledger | audit
 
 With `--json` the last line of the output is one JSON object, an error too: "error" and "exit". An
 error is one line on stderr and exit code 2; a file is written whole or not at all.
@@ -17,6 +17,7 @@ import re
 import sys
 import traceback
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import NoReturn
 
@@ -118,6 +119,8 @@ def command_line() -> argparse.ArgumentParser:
     sample_options(sample)
     review = commands.add_parser("review", help="compare a synthetic table with the real one")
     _review_options(review)
+    evidence = commands.add_parser("evidence", help="what those need who must judge a release")
+    _evidence_options(evidence)
     ledger = commands.add_parser("ledger", help="what was spent on which table")
     ledger.add_argument(
         "what",
@@ -219,6 +222,25 @@ def _audit_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--canaries", type=int, help="records that a coin puts in or leaves out")
     command.add_argument("--seed", type=int, help="the user's; the attacker knows it")
     command.add_argument("--long", action="store_true", help="default settings; minutes a model")
+
+
+def _evidence_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("run", help="a finished run of the workspace: its id or folder")
+    command.add_argument("--out", type=Path, required=True, help="a .zip file")
+    command.add_argument(
+        "--view",
+        choices=("outside", "inside"),
+        default="outside",
+        help="inside adds what was measured on real rows without noise, such as attacks",
+    )
+    for name in ("organisation", "purpose", "recipient", "legal-basis"):
+        command.add_argument(f"--{name}", metavar="WORDS", help="for the sheets; kept with the run")
+    command.add_argument(
+        "--review-date", type=date.fromisoformat, help="when this is looked at again: 2027-01-31"
+    )
+    command.add_argument(
+        "--language", choices=("en", "de"), default="en", help="of the sheets and the report"
+    )
 
 
 def _keep_out(command: argparse.ArgumentParser) -> None:

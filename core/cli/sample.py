@@ -11,6 +11,7 @@ from core.cli.common import print_json
 from core.models.registry import load_fitted
 from core.models.saved_model import Fitted
 from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
+from core.runs.execution.synthetic_label import write_label
 from core.runs.execution.threads import limit_threads
 from core.services.export import pack
 from core.services.shaping import DrawnTable, certificate_of, table_name
@@ -97,7 +98,8 @@ def _write(
         for at, seed in enumerate(seeds):
             drawn = draw_shaped(fitted, options.rows, shape, seed)
             path = Path(folder) / f"{at}{Path(inside).suffix}"
-            write_table(drawn.table, path, schema=written, escape_formulas=options.escape_formulas)
+            papers, escape = trained.certificate, options.escape_formulas
+            write_table(drawn.table, path, papers, schema=written, escape_formulas=escape)
             tables.append(DrawnTable(path, drawn.facts))
         facts = [one.facts for one in tables]
         if not trained.private:
@@ -114,5 +116,6 @@ def _write(
                 )
         else:
             for one, target in zip(tables, files, strict=True):
+                write_label(target, trained.certificate)
                 one.path.replace(target)
     return files, facts

@@ -139,6 +139,7 @@ def synth(options: argparse.Namespace) -> int:
     write_table(
         outcome.tables.synthetic,
         out,
+        synthesis.certificate,
         schema=synthesis.schema,
         escape_formulas=options.escape_formulas,
     )

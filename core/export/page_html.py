@@ -76,6 +76,8 @@ figure{margin:0 0 1.5rem}figcaption{font-size:.9rem}
 .plot{width:100%}table{border-collapse:collapse;width:100%}
 td,th{padding:.3rem .6rem;text-align:left;border-bottom:1px solid var(--line);vertical-align:top}
 .scroll{overflow-x:auto}
+.sheet td{white-space:pre-line}.sheet td:nth-child(1){width:22%}
+.sheet td:nth-child(3){width:20%;font-size:.8rem}
 """
 SCRIPT = """
 const unpack=async id=>{const raw=document.getElementById(id).textContent.trim();
@@ -119,8 +121,6 @@ def page(
       hidden: columns whose distribution is not the real one, on purpose.
       language: of everything but what people wrote.
     """
-    head, text = map(language.render, STAMPS[report["view"]])
-    stamp = f"<div class='stamp {report['view']}' role='note'><b>{_e(head)}.</b> {_e(text)}</div>"
     drawn: dict[str, Any] = {}
     body = "".join(
         (
@@ -136,16 +136,33 @@ def page(
             _remarks(remarks, language),
         )
     )
+    scripts = (
+        f"<script type='text/plain' id='library'>{_library()}</script>"
+        f"<script type='text/plain' id='figures'>{_packed(json.dumps(drawn))}</script>"
+        f"<script>{SCRIPT}</script>"
+    )
+    return document(title, body, report["view"], STAMPS[report["view"]], language, scripts)
+
+
+def document(
+    title: str,
+    body: str,
+    view: str,
+    stamp: tuple[Message, Message],
+    language: Language,
+    scripts: str = "",
+) -> str:
+    """A whole HTML document that needs no network, stamped with who may see it."""
+    head, text = map(language.render, stamp)
+    runs = "script-src 'unsafe-inline'; " if scripts else ""
     return (
         f"<!doctype html><html lang='{language.code}'><head><meta charset='utf-8'>"
         f"<title>{_e(title)}</title>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; "
-        "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">"
-        f"<style>{STYLE}</style></head><body>{stamp}<main>{body}</main>"
-        f"<script type='text/plain' id='library'>{_library()}</script>"
-        f"<script type='text/plain' id='figures'>{_packed(json.dumps(drawn))}</script>"
-        f"<script>{SCRIPT}</script></body></html>"
+        f"{runs}style-src 'unsafe-inline'; img-src data: blob:\">"
+        f"<style>{STYLE}</style></head><body><div class='stamp {view}' role='note'>"
+        f"<b>{_e(head)}.</b> {_e(text)}</div><main>{body}</main>{scripts}</body></html>"
     )
 
 
@@ -245,10 +262,10 @@ def _exposure(report: Report, language: Language) -> str:
         )
         for a in report["attacks"]
     ]
-    return _heading("exposure", say("Is anyone exposed?")) + _table(heads, rows)
+    return _heading("exposure", say("Is anyone exposed?")) + html_table(heads, rows)
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table that scrolls by itself where the page is narrow."""
     top = "".join(f"<th>{_e(head)}</th>" for head in heads)
     body = "".join(
@@ -324,7 +341,7 @@ def _utility(report: Report, language: Language) -> str:
         for row in report["utility"]
     ]
     title = say("Predicting {target}", target=report["target"])
-    return _heading("utility", title) + _table(heads, rows)
+    return _heading("utility", title) + html_table(heads, rows)
 
 
 def _remarks(remarks: Sequence[Mapping[str, str]], language: Language) -> str:
@@ -333,4 +350,4 @@ def _remarks(remarks: Sequence[Mapping[str, str]], language: Language) -> str:
     rows = [[one[key] for key in ("author", "time", "about", "text")] for one in remarks]
     say = language.say
     heads = (say("Who"), say("When"), say("About"), say("What"))
-    return _heading("remarks", say("What people said")) + _table(heads, rows)
+    return _heading("remarks", say("What people said")) + html_table(heads, rows)

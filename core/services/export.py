@@ -21,6 +21,7 @@ from core.models.shaped_output import Shape
 from core.runs.accounts.spending import epsilon_text
 from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.execution.privacy_certificate import declared_domain, origin
+from core.runs.execution.synthetic_label import ENDING, label_of, synthetic_label
 from core.runs.records import RunRecord
 from core.runs.storage.artefacts import MODEL, SYNTHETIC_TABLE
 from core.runs.storage.row_batches import row_batches
@@ -83,7 +84,8 @@ def reviewed_file(
         with artefacts.readable(SYNTHETIC_TABLE) as file, exports.filling(name) as out:
             parts = row_batches(file)
             if format == "parquet":
-                write_parquet_parts(parts, out, schema=run.schema)
+                label = label_of(artefacts, run.id)
+                write_parquet_parts(parts, out, schema=run.schema, label=label)
             else:
                 write_csv_parts(parts, out, schema=run.schema, escape_formulas=escape_formulas)
     return exports.local(name)
@@ -201,13 +203,15 @@ def pack(
     name: str,
     domain: Domain,
     certificate: dict[str, Any],
+    run: str | None = None,
     escaped: bool = False,
 ) -> None:
-    """Write a ZIP of tables with a dictionary and a certificate that say what was asked.
+    """Write a ZIP of tables with a dictionary, a certificate and a label that say what they are.
 
     Args:
       tables: ≥ 1, all of one request.
       name: of a table's file in it; each has its seed in its name where there are several.
+      run: id of the run that made the model, if it has one.
       escaped: whether they were made safe for spreadsheets.
     """
     facts = [one.facts for one in tables]
@@ -219,3 +223,5 @@ def pack(
             archive.write(one.path, own)
         archive.writestr("dictionary.csv", csv_text(words))
         archive.writestr("certificate.json", certificate_text(certificate_of(certificate, facts)))
+        if certificate:
+            archive.writestr(ENDING, certificate_text(synthetic_label(certificate, run)))

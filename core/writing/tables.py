@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -20,6 +21,8 @@ from core.schema.schema import Schema
 from core.writing.whole_files import replacing
 
 Series: TypeAlias = "pd.Series[Any]"
+Label: TypeAlias = Mapping[str, Any] | None
+LABEL = "facsimile"  # key of a Parquet file's metadata
 
 NUMBER = r"[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
 # Which mark parts cells is the spreadsheet's choice, by its country, so that inside a cell of ours
@@ -88,15 +91,22 @@ def csv_text(frame: pd.DataFrame) -> str:
 
 
 def write_parquet_parts(
-    parts: Iterable[pd.DataFrame], path: Path, *, schema: Schema | None = None
+    parts: Iterable[pd.DataFrame], path: Path, *, schema: Schema | None = None, label: Label = None
 ) -> None:
-    """Write Parquet without an index, whole or not at all, a part a group of rows."""
+    """Write Parquet without an index, whole or not at all, a part a group of rows.
+
+    `label` is what the file's metadata says under `LABEL`, as JSON.
+    """
     with replacing(path) as file:
-        write_row_groups(parts, file, schema=schema)
+        write_row_groups(parts, file, schema=schema, label=label)
 
 
 def write_row_groups(
-    parts: Iterable[pd.DataFrame], file: BinaryIO, *, schema: Schema | None = None
+    parts: Iterable[pd.DataFrame],
+    file: BinaryIO,
+    *,
+    schema: Schema | None = None,
+    label: Label = None,
 ) -> int:
     """Write Parquet to an open file, a part a group of rows; how many rows there are."""
     writer, rows = None, 0
@@ -108,7 +118,9 @@ def write_row_groups(
                 table = table if kinds is None else table.cast(kinds)
             else:
                 table = pa.Table.from_pandas(part, kinds, preserve_index=False)
-            writer = pq.ParquetWriter(file, table.schema) if writer is None else writer
+            if writer is None:
+                writer = pq.ParquetWriter(file, table.schema)
+                writer.add_key_value_metadata({LABEL: json.dumps(label)} if label else {})
             writer.write_table(table)
             rows += len(part)
     finally:

@@ -12,7 +12,7 @@ from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
 from core.schema.rounding_up import round_up
 from core.services import discussion, export, limits, recipe, reviews, runs
-from pages.download import shaped_rows
+from pages.download import evidence, shaped_rows
 from pages.review import exposure, report_view
 from pages.server import guard, routes
 from pages.shared import downloads, glossary, shown_code
@@ -70,6 +70,7 @@ def render() -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         asked, seeds = _table(run)
+        evidence.section(run)
     with right:
         _papers(run, escaped=asked.escape_formulas)
     _code(run, asked, seeds)

@@ -186,6 +186,7 @@ def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
             name=export.file_name(run, request.format),
             domain=run.schema.domain(),
             certificate=reviews.privacy_certificate(store(), run.id) or {},
+            run=run.id,
             escaped=request.escape_formulas,
         )
         return buffer.getvalue()

@@ -17,7 +17,8 @@ from core.runs.events import State
 from core.runs.request import RunRequest
 from core.runs.storage.artefacts import INSIDE_REPORT
 from core.runs.storage.reviews import notes
-from core.services import imports, planning, runs
+from core.runs.storage.reviews.inside_views import viewed_runs
+from core.services import imports, planning, runs, tables
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
 from tests.cli.test_cli import FEW, last_line
 from tests.requests_for import request_for
@@ -75,7 +76,8 @@ def test_several_seeds_give_one_zip_of_several_tables(saved: Path, tmp_path: Pat
     assert main([*command, "--out", str(tmp_path / "x.csv")]) == 0
     with zipfile.ZipFile(tmp_path / "x.zip") as archive:
         names = archive.namelist()
-        assert names == ["x.seed-1.csv", "x.seed-2.csv", "dictionary.csv", "certificate.json"]
+        papers = ["dictionary.csv", "certificate.json", "synthetic.json"]
+        assert names == ["x.seed-1.csv", "x.seed-2.csv", *papers]
         certificate = json.loads(archive.read("certificate.json"))
         words = pd.read_csv(io.BytesIO(archive.read("dictionary.csv"))).set_index("column")
         inside = [archive.read(name) for name in names[:2]]
@@ -181,3 +183,41 @@ def test_a_folder_to_save_in_must_be_new_and_pictures_need_one(
     assert main([*command, "--sensitive", "age", "--save", str(tmp_path / "new")]) == 2
     assert "hidden distributions unshifted" in capsys.readouterr().err
     assert not home.exists() and not (tmp_path / "new").exists()
+
+
+def test_evidence_waits_for_review_and_keeps_what_was_said(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "e.zip"
+    with runs.open_store() as store:
+        table = imports.import_frame(store, sample_table(300), name="t", source="test")
+        table = tables.declare_all(store, table)
+        request = RunRequest(model="pearl", epsilon=5.0)
+        plan = planning.make_plan(table.schema, table.training_n, request)
+        run = store.create_run(
+            table.id, plan, request_for(plan, rows=3, device="cpu"), schema=table.schema
+        )
+        command = ["evidence", run.id, "--out", str(out)]
+        assert main(command) == 2 and "not finished" in capsys.readouterr().err
+        folder = store.artefacts(run.id).folder
+        shutil.copy(saved / "certificate.json", folder)
+        sample_table(3).to_parquet(folder / "synthetic.parquet")
+        store.record(run.id, guarantee=plan.guarantee)
+        store.set_state(run.id, State.DONE, "Done.")
+        report = {"attacks": [{"exposed": True}], "significant_sets": []}
+        (folder / INSIDE_REPORT).write_text(json.dumps(report))
+        assert main(command) == 2 and "has to approve" in capsys.readouterr().err
+        (folder / INSIDE_REPORT).unlink()
+        assert main([*command, "--review-date", "soon"]) == 2 and not out.exists()
+        assert main([*command, "--purpose", "Teaching"]) == 0
+        assert main([*command, "--recipient", "A university", "--json"]) == 0
+        told = last_line(capsys.readouterr().out)
+        assert "For which purpose is the table released?" not in told["to_fill_in"]
+        assert told["to_fill_in"]["On which legal basis?"] == "the data protection officer"
+        assert not viewed_runs(store, run.account_id)
+        assert main([*command, "--view", "inside"]) == 0
+        assert viewed_runs(store, run.account_id) == {run.id}
+    with zipfile.ZipFile(out) as archive:
+        terms = json.loads(archive.read("release.json"))
+        assert (terms["purpose"], terms["recipient"]) == ("Teaching", "A university")
+        assert json.loads(archive.read("synthetic.json"))["run"] == run.id

@@ -24,7 +24,9 @@ import pandas as pd
 import pytest
 
 from core.encoding.codec import Codec, Codes
+from core.export.evidence_pack import packed
 from core.export.page_html import page
+from core.language.catalogue import ENGLISH
 from core.models.shaped_output import Shape, ShapeFacts
 from core.models.steps.training import training_loop
 from core.operations.monitoring import metrics_text
@@ -43,6 +45,7 @@ from core.runs.workspace import Workspace
 from core.schema.column import Column, Kind
 from core.schema.schema import Domain, Schema
 from core.services import export, imports, planning, recipe, reviews, tables
+from core.services.evidence.documents import documents
 from core.services.shaping import DrawnTable
 from pages.shared import shown_code
 from tests.requests_for import request_for
@@ -220,6 +223,11 @@ def _collected(store: RunStore, run_id: str) -> dict[str, bytes]:
         ).encode()
     found["table.parquet"] = export.reviewed_file(store, run, format="parquet").read_bytes()
     found["run code"] = repr(shown_code.of_run(run)).encode()
+    told = documents(store, run, "outside")
+    told["certificate.json"] = timeless
+    pack = packed(told, {}, view="outside", language=ENGLISH)
+    with zipfile.ZipFile(io.BytesIO(pack)) as archive:
+        found |= {f"evidence/{name}": archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(io.BytesIO(export.model_zip(store, run))) as archive:
         found |= {f"model/{name}": archive.read(name) for name in archive.namelist()}
     return found

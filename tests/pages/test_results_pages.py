@@ -141,7 +141,8 @@ def test_every_file_of_a_done_run(store, start, show, downloads):
     whole(show("download", run=run.id))
     stem = "clinic-visits-synthetic-epsilon-1"
     assert set(downloads) == {
-        f"{stem}.csv", f"{stem}.certificate.json", f"{stem}.dictionary.csv", f"{stem}.model.zip"
+        f"{stem}.csv", f"{stem}.certificate.json", f"{stem}.dictionary.csv", f"{stem}.model.zip",
+        f"{stem}.evidence-outside.zip", f"{stem}.evidence-inside.zip",
     }  # fmt: skip
     assert json.loads(downloads[f"{stem}.certificate.json"]()) == {"relation": "zero-out"}
     dictionary = pd.read_csv(io.BytesIO(downloads[f"{stem}.dictionary.csv"]()))
@@ -172,10 +173,11 @@ def test_a_page_left_open_gives_no_file_that_awaits_review(store, start, show, d
     run = start()
     finish(store, run)
     whole(show("download", run=run.id))
-    rows = [name for name in downloads if name.endswith((".csv", ".zip")) and "dict" not in name]
+    rows = [name for name in downloads if name.endswith((".csv", "model.zip"))]
+    rows = [name for name in rows if "dict" not in name]
     assert len(rows) == 2 and all(downloads[name]() for name in rows)
     notes.set_rule(store, table_id=run.table_id, author="S", rule=notes.Rule(approvals=1))
-    for name in rows:
+    for name in [*rows, *(name for name in downloads if "evidence" in name)]:
         with pytest.raises(PermissionError):
             downloads[name]()
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import save_file
 
@@ -20,6 +21,7 @@ from core.schema.column import Column, DomainSource, Kind, SchemaColumn
 from core.schema.form import Form
 from core.schema.schema import Schema
 from core.services import export
+from core.writing.tables import LABEL
 from tests.requests_for import request_for
 
 
@@ -164,3 +166,13 @@ def test_the_dictionary_says_how_cells_are_written():
 def test_certificate_text_is_json_for_people():
     text = export.certificate_text({"claim": "ε = 1"})
     assert json.loads(text) == {"claim": "ε = 1"} and "ε" in text
+
+
+def test_a_table_says_in_its_file_that_it_is_synthetic(store, run, made):
+    certificate = {"ledger_entry": "3", "epsilon_zero_out": 0.5, "delta": 1e-6, "private": True}
+    with store.artefacts(run.id).replacing("certificate.json") as file:
+        file.write(json.dumps(certificate).encode())
+    path = export.reviewed_file(store, run, format="parquet")
+    label = json.loads(pq.read_metadata(path).metadata[LABEL.encode()])
+    assert label["synthetic"] is True and label["run"] == run.id and label["epsilon"] == 0.5
+    assert "synthetic" in label["statement"]

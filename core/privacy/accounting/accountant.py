@@ -35,7 +35,7 @@ from dp_accounting.pld import privacy_loss_distribution as plds
 
 from core.message import Message
 from core.privacy.accounting import curves
-from core.privacy.accounting.curves import gaussian_pld
+from core.privacy.accounting.curves import Floats, gaussian_pld
 from core.privacy.accounting.groups import AccountedPhase, accounted_phases, mixture_pld
 from core.privacy.accounting.rdp import rdp_divergences, rdp_epsilon
 from core.privacy.accounting.scale_search import smallest_scale
@@ -124,9 +124,33 @@ def _pld_epsilon(
     parts: tuple[AccountedPhase, ...], delta: float, *, near: float, two_sided: bool
 ) -> float:
     """ε by composing privacy loss distributions; inf where the losses are too large to grid."""
+    total = _composed(parts, near=near, two_sided=two_sided)
+    return math.inf if total is None else float(total.get_epsilon_for_delta(delta))
+
+
+def privacy_profile(phases: Sequence[Phase], eps: Floats, *, rows: int = 1) -> Floats | None:
+    """Bounds on δ at each ε ≥ 0 [k] of all phases together, under zero-out; None where none is had.
+
+    They are exact for Gaussians on all rows, and else those of the PLD.
+    """
+    parts = accounted_phases(phases, rows)
+    failures = math.fsum(phase.failure * phase.count for phase in phases)
+    if any(part.noise == 0.0 for part in parts):
+        return np.ones_like(eps)
+    if all(part.kind == "gaussian" and part.rate == 1.0 for part in parts):
+        precision = sum(part.runs / part.noise**2 for part in parts)
+        exact = curves.gaussian_profile(eps, math.sqrt(precision)) if parts else np.zeros_like(eps)
+        return np.asarray(exact + failures)
+    total = _composed(parts, near=0.0, two_sided=False)
+    return None if total is None else np.asarray(total.get_delta_for_epsilon(eps)) + failures
+
+
+@functools.lru_cache(maxsize=8)
+def _composed(parts: tuple[AccountedPhase, ...], *, near: float, two_sided: bool) -> Any:
+    """The privacy loss distribution of all phases; None where losses are too large to grid."""
     interval = _interval(parts, near)
     if not math.isfinite(interval):
-        return math.inf
+        return None
     total: Any = plds.identity(interval)
     try:
         rho = sum(part.noise * part.runs for part in parts if part.kind == "zcdp")
@@ -137,8 +161,8 @@ def _pld_epsilon(
                 if part.kind != "zcdp":
                     total = total.compose(_noise_pld(part, interval, two_sided))
     except _TooLargeError:
-        return math.inf
-    return float(total.get_epsilon_for_delta(delta))
+        return None
+    return total
 
 
 def _interval(parts: tuple[AccountedPhase, ...], near: float) -> float:

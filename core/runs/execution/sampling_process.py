@@ -20,6 +20,7 @@ from core.models.registry import load_fitted
 from core.models.shaped_output import ShapeFacts, draw_shaped
 from core.runs.errors import StorageError
 from core.runs.execution.launching.launcher import REFUSED, SampleRequest, facts_name
+from core.runs.execution.synthetic_label import label_of
 from core.runs.execution.threads import limit_threads
 from core.runs.storage.artefacts import MODEL, save_json
 from core.runs.storage.store import RunStore
@@ -64,7 +65,8 @@ def _sample(options: argparse.Namespace) -> None:
     save_json(exports, facts_name(options.name), facts)
     with exports.filling(options.name) as out:
         if request.format == "parquet":
-            write_parquet_parts(parts, out, schema=run.schema)
+            label = label_of(artefacts, run.id)
+            write_parquet_parts(parts, out, schema=run.schema, label=label)
         else:
             escaped = request.escape_formulas
             write_csv_parts(parts, out, schema=run.schema, escape_formulas=escaped)

@@ -23,6 +23,7 @@ from core.reading.address import Address, Allowed
 from core.reading.raw_cells import is_written
 from core.reading.tally import Tally, count_cells
 from core.reading.typed_cells import UNREAD, typed_rows, typed_tally
+from core.runs.execution.synthetic_label import write_label
 from core.runs.workspace import Workspace
 from core.schema.column import Column, Kind
 from core.schema.form import FileForm
@@ -118,18 +119,25 @@ def out_path(path: Path, *, endings: Sequence[str], inputs: Sequence[Path]) -> P
 
 
 def write_table(
-    frame: pd.DataFrame, out: Path, *, schema: Schema, escape_formulas: bool = False
+    frame: pd.DataFrame,
+    out: Path,
+    certificate: dict[str, Any],
+    *,
+    schema: Schema,
+    escape_formulas: bool = False,
 ) -> None:
-    """Write CSV or Parquet, by the file's ending, whole or not at all.
+    """Write CSV or Parquet, by the file's ending, whole or not at all, and its label beside it.
 
     Args:
+      certificate: of the run that the rows come from.
       schema: says how cells are written and of which type they are.
       escape_formulas: see `write_csv_parts`.
     """
+    label = write_label(out, certificate)
     if out.suffix.lower() == ".csv":
         write_csv_parts([frame], out, schema=schema, escape_formulas=escape_formulas)
     else:
-        write_parquet_parts([frame], out, schema=schema)
+        write_parquet_parts([frame], out, schema=schema, label=label)
 
 
 def require_consent(*, given: bool) -> None:

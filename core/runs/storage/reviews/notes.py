@@ -22,10 +22,11 @@ from core.message import Message, plural
 from core.quality.report.types import View
 from core.runs.errors import RunStoreError
 from core.runs.storage.database import NoteRow
-from core.runs.storage.reviews.inside_views import record_view
+from core.runs.storage.reviews.inside_views import SOMEBODY, record_view
 from core.runs.storage.table_store import TableStore
 
 MOST = 4_000  # characters of a comment
+RELEASE_TERMS = ("organisation", "purpose", "recipient", "legal_basis", "review_date")
 SIGNED = re.compile(r"(\S+@\S+) \((.*?)\)?")  # where people sign in: an address and a name
 
 
@@ -193,6 +194,28 @@ def rule(store: TableStore, table_id: str) -> Rule:
     """The rule that holds for a table."""
     newest = _last(store, table_id, "rule")
     return Rule() if newest is None else Rule(**json.loads(newest.text))
+
+
+def set_release_terms(
+    store: TableStore, *, table_id: str, run_id: str, author: str, terms: dict[str, str]
+) -> None:
+    """Keep what only people can say of a run's release, `RELEASE_TERMS`; others stay as they are.
+
+    Who said so and when is kept.
+    """
+    said = {name: terms[name].strip()[:MOST] for name in RELEASE_TERMS if name in terms}
+    text = json.dumps((release_terms(store, run_id) or {}) | said)
+    _add(store, "release", table_id, run_id, author or SOMEBODY, "", text)
+
+
+def release_terms(store: TableStore, run_id: str) -> dict[str, str] | None:
+    """What was said of a run's release, with "author" and "time" of the last; None for nothing."""
+    notes = _notes(store, run_id, ("release",))
+    if not notes:
+        return None
+    who = {"author": called(notes[-1].author), "time": f"{_when(notes[-1]):%Y-%m-%d %H:%M} UTC"}
+    terms: dict[str, str] = json.loads(notes[-1].text) | who
+    return terms
 
 
 def pick(

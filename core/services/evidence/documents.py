@@ -1,0 +1,150 @@
+"""What the evidence for a release is made of: documents of a run, gathered for who may see them.
+
+A document for outside holds nothing that was computed from real rows but what ε paid for; those
+that do are named as of the inside and are gathered for it alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from core.export.attack_sentences import exposure
+from core.export.evidence_pack import INSIDE
+from core.export.findings import findings
+from core.export.guides import guides
+from core.message import Message, joined
+from core.models.registry import cards
+from core.privacy.accounting.attacker import BestAttack, best_attack
+from core.quality.report.types import View
+from core.runs.errors import RunStoreError
+from core.runs.execution.synthetic_label import ENDING, synthetic_label
+from core.runs.records import RunRecord
+from core.runs.storage.reviews import notes
+from core.runs.storage.store import RunStore
+from core.runs.workspace import private_folder
+from core.services import export, limits, reviews
+from core.services.plan_advice import phase_words
+from core.writing.whole_files import replacing
+
+AUDITS = "audits"  # folder of a workspace: of each model the last one on this machine
+LIBRARIES = ("dp-accounting", "numpy", "opacus", "pandas", "pyarrow", "torch")  # that are told
+
+
+def documents(store: RunStore, run: RunRecord, view: View) -> dict[str, Any]:
+    """JSON values by name in the pack.
+
+    Raises:
+      RunStoreError: the run is not done, waits for a review, or may not be shown outside at all.
+    """
+    certificate, claims = reviews.privacy_certificate(store, run.id), guides()["claim"]
+    if certificate is None:
+        raise RunStoreError(Message("This run is not finished, so there is no evidence of it yet."))
+    if view == "outside" and not run.private:
+        raise RunStoreError(
+            Message("This run has no differential privacy, so its evidence may not leave.")
+        )
+    if view == "outside" and (waits := reviews.waits_for(store, run)):
+        raise RunStoreError(Message("This run waits for its review: {waits}", waits=waits))
+    audit = store.workspace.home / AUDITS / f"{run.model}.json"
+    found = {
+        "certificate.json": certificate,
+        ENDING: synthetic_label(certificate, run.id) | _files(store, run),
+        "release.json": notes.release_terms(store, run.id),
+        "run.json": _run(store, run) | {"made": str(certificate.get("date"))[:10]},
+        "best-attack.json": best_attack_words(of_run(run)) if run.private else None,
+        "verdicts.json": _verdicts(store, run, view),
+        "product.json": {n: {**one, "claim": joined([one["claim"]])} for n, one in claims.items()},
+        "audit.json": json.loads(audit.read_bytes()) if audit.is_file() else None,
+        "outside-report.json": reviews.report(store, run.id, "outside"),
+        # of the installation that packs; the run's own product is in its certificate
+        "versions.json": {name: metadata.version(name) for name in LIBRARIES},
+    }
+    if view == "inside":
+        report = reviews.report(store, run.id) or {}
+        tried = report.get("attacks")
+        if tried:
+            words = {"sentence": exposure(tried).text, "attacks": tried}
+            found[f"{INSIDE}attacks.json"] = words
+        found[f"{INSIDE}findings.json"] = report and {
+            "sentences": [one.text for one in findings(report)],
+            "groups": [one["note"] for one in report["scores"] if one["key"] == "k_marginal"],
+        }
+    return {name: document for name, document in found.items() if document}
+
+
+def of_run(run: RunRecord) -> BestAttack:
+    """A bound on attacks on a private run, from its plan: what may run, whatever did."""
+    claim, plan = run.guarantee or run.plan.guarantee, run.plan
+    # what an earlier run learned is in the claim and in no phase of this one
+    phases = plan.charged if claim.epsilon <= plan.guarantee.epsilon * (1.0 + 1e-9) else None
+    return best_attack(phases, claim.epsilon, claim.delta, rows=plan.rows_of_one)
+
+
+def best_attack_words(bound: BestAttack) -> dict[str, Any]:
+    """The bound as JSON values, rounded up to a thousandth."""
+    found = {"right": bound.right}
+    for share in (0.01, 0.1):
+        found[f"found_at_{100 * share:g}_percent"] = bound.found(share)
+        found[f"posterior_at_{100 * share:g}_percent"] = bound.posterior(share)
+    return {name: min(1.0, math.ceil(1e3 * value) / 1e3) for name, value in found.items()}
+
+
+def keep_audit(home: Path, result: dict[str, Any]) -> None:
+    """Keep an `Audit.as_json()` in a workspace, if there is one, for evidence of the model."""
+    if home.is_dir():
+        with replacing(private_folder(home / AUDITS) / f"{result['model']}.json") as file:
+            file.write(json.dumps(result).encode())
+
+
+def _run(store: RunStore, run: RunRecord) -> dict[str, Any]:
+    plan = run.plan
+    return {
+        "id": run.id,
+        "table": run.table_name,
+        "model_name": {card.id: card.name for card in cards()}.get(run.model, run.model),
+        "unit": Message("one record") if plan.unit is None else plan.unit.words,
+        "columns": len(run.schema.domain().columns),
+        "accesses": [
+            Message("{title}: {words}", title=joined([phase.title]), words=phase_words(phase, plan))
+            for phase in plan.phases
+        ],
+        "limits": limits.limits(store, run),
+        "hidden": list(limits.hidden_columns(run)),
+        "releases": sum(one.kind == "release" for one in store.ledger.entries(run.account_id)),
+    }
+
+
+def _verdicts(store: RunStore, run: RunRecord, view: View) -> dict[str, Any] | None:
+    given = [
+        {
+            "author": notes.called(one.author),
+            "decision": one.decision.value,
+            "time": f"{one.time:%Y-%m-%d %H:%M} UTC",
+            "reason": one.text,
+        }
+        for one in notes.review_verdicts(store, run.id, view)
+    ]
+    each = [Message("{author}: {decision} ({time}).", **one) for one in given]
+    return {"sentence": joined(each), "verdicts": given} if given else None
+
+
+def _files(store: RunStore, run: RunRecord) -> dict[str, Any]:
+    """The files of the table that Download hands out, with their hashes."""
+    csv = export.file_name(run, "csv")
+    made = {
+        csv: export.reviewed_file(store, run, format="csv"),
+        f"{csv} (safe for spreadsheets)": export.reviewed_file(
+            store, run, format="csv", escape_formulas=True
+        ),
+        export.file_name(run, "parquet"): export.reviewed_file(store, run, format="parquet"),
+    }
+    hashes = {}
+    for name, path in made.items():
+        with path.open("rb") as file:
+            hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"name": csv, "sha256": hashes}
