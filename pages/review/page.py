@@ -188,7 +188,7 @@ def _refresh(run_id: str, known: int) -> None:
     now = runs.progress(store(), run_id)
     text = say(
         "Still comparing{time_left}. More figures will appear automatically.",
-        time_left=shared.time_left(now),
+        time_left=shared.time_left(now.eta_seconds),
     )
     st.progress(now.fraction, text)
 

@@ -37,10 +37,11 @@ def page(name: str) -> st.Page:
         importlib.import_module(f"pages.{name}.page").render()
 
     render.__name__ = name
+    step = list(ROUTES).index(name) + 1  # the ledger is none: it goes along with all of them
     return st.Page(
         render,
         title=said(title),
-        icon=icon,
+        icon=icon if name == "ledger" else f":material/counter_{step}:",
         url_path=name,
         default=name == FIRST,
         visibility="visible" if _listed(name, own) else "hidden",

@@ -28,7 +28,6 @@ from core.runs.execution.launching.launcher import Launcher
 from core.runs.execution.launching.launchers import configured_launcher
 from core.runs.records import RunRecord, TableRecord
 from core.schema.rounding_up import round_up
-from core.services.runs import Progress
 from pages.server import routes
 from pages.server.faults import plain_errors as plain_errors
 from pages.shared import language, visible
@@ -332,8 +331,6 @@ def rough_duration(low: float, high: float) -> str:
     return " – ".join(dict.fromkeys(end.replace(" 0 s", "") for end in ends))
 
 
-def time_left(now: Progress) -> str:
+def time_left(seconds: float | None) -> str:
     """The end of a progress bar's text; "" while nobody can tell."""
-    if now.eta_seconds is None:
-        return ""
-    return say(" · about {time} left", time=duration(now.eta_seconds))
+    return "" if seconds is None else say(" · about {time} left", time=duration(seconds))

@@ -15,7 +15,7 @@ from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 from pages.tables import schema_editor
 
-GROUPS = ("", to_say("group 1"), to_say("group 2"), to_say("group 3"), to_say("group 4"))
+GROUPS = (to_say("group 1"), to_say("group 2"), to_say("group 3"), to_say("group 4"))
 EXPLAINED = to_say(
     "Tag columns whose **distribution** is confidential, such as your customers' ages or the "
     "markets you trade in. Each synthetic record stays plausible, and the way other columns depend "
@@ -47,12 +47,19 @@ def render(table: TableRecord) -> None:
 def _grid(table: TableRecord) -> None:
     groups = {name: group for group, names in table.schema.sensitive.items() for name in names}
     columns = [column.name for column in table.schema.columns if column.modelled]
-    known = [*GROUPS, *sorted(set(groups.values()) - set(GROUPS))]
-    frame = pd.DataFrame({"column": columns, "group": [groups.get(name, "") for name in columns]})
+    known = ["", *GROUPS, *sorted(set(groups.values()) - set(GROUPS))]
+    frame = pd.DataFrame(
+        {
+            "column": columns,
+            "hidden": [name in groups for name in columns],
+            "group": [groups.get(name, "") for name in columns],
+        }
+    )
     config = {
         "column": st.column_config.TextColumn(say("Column"), disabled=True),
+        "hidden": st.column_config.CheckboxColumn(say("Hide its distribution")),
         "group": st.column_config.SelectboxColumn(
-            say("Hide its distribution"),
+            say("Together with"),
             options=known,
             format_func=lambda group: group_name(str(group)),
             help=say(
@@ -64,7 +71,10 @@ def _grid(table: TableRecord) -> None:
     edited = schema_editor.edited_grid(table, frame, "tags", config)
     if edited is not None:
         with shared.change():
-            tags = {row["column"]: row["group"] or "" for row in edited.to_dict("records")}
+            tags = {
+                name: group or GROUPS[0] if hidden or (group and name not in groups) else ""
+                for name, hidden, group in edited.itertuples(index=False)
+            }
             tables.change_groups(store(), table, tags)
 
 

@@ -22,9 +22,9 @@ ANSWERS = {
 USUAL_ROWS = 5
 UNKEPT = "open_person"  # in the session: the table whose answer is not kept yet
 UNANSWERED = to_say(
-    "You said that a person can have several rows, but that answer has not been saved. Complete "
-    "and save it, or answer that every row is a different person. Until then nothing can be "
-    "planned, because ε would not protect what you said."
+    "You said that a person can have several rows, but that answer is not complete. Complete it, "
+    "or answer that every row is a different person. Until then nothing can be planned, because ε "
+    "would not protect what you said."
 )
 
 
@@ -65,10 +65,8 @@ def render(table: TableRecord) -> None:
     if chosen is None or chosen != person:
         st.session_state[UNKEPT] = table.id
     if chosen is not None and chosen != person:
-        st.caption(say("Not saved yet."))
-        if st.button(say("Save this answer"), key=f"keep_unit_{table.id}"):
-            with shared.change():
-                declarations.change_person(store(), table, chosen)
+        with shared.change():
+            declarations.change_person(store(), table, chosen)
 
 
 def _most(table: TableRecord, person: Person | None, help: str) -> int:

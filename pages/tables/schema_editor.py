@@ -16,31 +16,22 @@ from core.schema.schema import Schema
 from core.services import tables
 from core.services.schema_grid import grid_of
 from pages.shared import widgets as shared
-from pages.shared.language import number, said, say, to_say
+from pages.shared.language import number, said, say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 from pages.tables import category_lists, remarks
 
-LABELS = {
-    "kind": to_say("Kind"),
-    "missing": to_say("May be missing"),
-    "absent": to_say("Missing value"),
-    "codes": to_say("Missing-value codes"),
-    "from": to_say("From"),
-    "to": to_say("To"),
-    "scale": to_say("Scale"),
-    "keep": to_say("In the synthetic table"),
-}
-OURS = ("kind", "missing", "scale", "keep")  # cells that hold the product's words
+FREE, OURS = ("from", "to", "absent", "codes"), ("kind", "missing", "scale", "keep")  # to edit
+FIRST = ("column", "kind", "keep", "remark")  # columns of the grid; the rest by choice
 
 
 def _headings() -> dict[str, ColumnConfig]:
     """How each column of the grid is called, explained and edited."""
     config = st.column_config
     return _declared_headings() | {
-        "column": config.TextColumn(say("Column"), disabled=True, pinned=True, width=150),
+        "column": config.TextColumn(say("Column"), disabled=True, pinned=True, width=120),
         "remark": config.TextColumn(
-            say("Remark"), disabled=True, width=210, help=say("Double-click a cell to read it all.")
+            say("Remark"), disabled=True, width=420, help=say("Double-click a cell to read it all.")
         ),
         "values": config.TextColumn(say("Categories"), disabled=True),
         "rare": config.TextColumn(
@@ -149,9 +140,18 @@ def render(table: TableRecord) -> None:
     remarks.decisions(found)
     grid = grid_of(table.schema, tables.rare_words(table), said)
     beside = remarks.beside(found)
-    grid.insert(1, "remark", [beside.get(name, "") for name in grid["column"]])
+    if refused(table):
+        edit: _Refused = st.session_state[_refused_key(table)]
+        beside |= {name: f"⚠ “{written}”: {said(edit.error)}" for name, written in edit.cells}
+    grid.insert(3, "remark", [beside.get(name, "") for name in grid["column"]])
     unused = {name: None for name in ("remark", "rare") if not grid[name].any()}
-    edited = edited_grid(table, grid, "grid", {**_headings(), **unused})
+    whole = st.toggle(
+        say("All settings of each column"),
+        help=say("Bounds, categories, missing values and how values are written."),
+        key=f"whole_grid_{table.id}",
+    )
+    shown = None if whole else FIRST
+    edited = edited_grid(table, grid, "grid", {**_headings(), **unused}, shown)
     if edited is not None:
         _keep_grid(table, grid, edited)
     _show_refusal(table)
@@ -215,13 +215,18 @@ def schema_key(name: str, table: TableRecord) -> str:
 
 
 def edited_grid(
-    table: TableRecord, frame: pd.DataFrame, name: str, columns: Mapping[str, ColumnConfig | None]
+    table: TableRecord,
+    frame: pd.DataFrame,
+    name: str,
+    columns: Mapping[str, ColumnConfig | None],
+    shown: Sequence[str] | None = None,
 ) -> pd.DataFrame | None:
     """A grid to edit, with a row for each column of the table.
 
     Args:
       name: of the grid, for its key.
       columns: how each column of the grid is edited; None hides one.
+      shown: the columns in sight, in order; None for all.
 
     Returns:
       The frame as it was edited, None where nothing was changed.
@@ -233,6 +238,7 @@ def edited_grid(
         num_rows="fixed",
         placeholder="",
         column_config=columns,
+        column_order=shown,
         height=min(38 + 35 * len(frame), 600),
     )
     return None if edited.equals(frame) else edited
@@ -243,9 +249,9 @@ def edited_grid(
 
 @dataclass(frozen=True)
 class _Refused:
-    """An edit that was refused: its cells as (column, heading, written, held), and why."""
+    """An edit that was refused: its cells as (column, what was written), and why."""
 
-    cells: tuple[tuple[str, str, str, str], ...]
+    cells: tuple[tuple[str, str], ...]
     error: str
     schema: Schema
 
@@ -275,7 +281,8 @@ def _show_refusal(table: TableRecord) -> None:
     if not refused(table):
         return
     edit: _Refused = st.session_state[_refused_key(table)]
-    st.error(_words(edit), icon=":material/error:")
+    cells = [f"**{plain(name)}**: “{plain(written)}”." for name, written in edit.cells]
+    st.error(" ".join([*cells, plain(said(edit.error))]), icon=":material/error:")
     st.button(say("Discard the change"), key=f"leave_{table.id}", on_click=_discard, args=(table,))
 
 
@@ -299,34 +306,8 @@ def _refused_key(table: TableRecord) -> str:
     return f"refused_{table.id}"
 
 
-def _cells(shown: pd.DataFrame, edited: pd.DataFrame) -> Iterator[tuple[str, str, str, str]]:
-    for name in LABELS:
+def _cells(shown: pd.DataFrame, edited: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    for name in (*FREE, *OURS):
         for row in shown.index[shown[name].ne(edited[name])]:
-            held, written = str(shown.at[row, name]), str(edited.at[row, name])
-            yield str(shown.at[row, "column"]), name, written, held
-
-
-def _words(refused: _Refused) -> str:
-    """Which cells were refused, what was written there, and what they hold all the same."""
-    sentences = [_sentence(*cell) for cell in refused.cells]
-    return " ".join([*sentences, plain(said(refused.error))])
-
-
-def _sentence(column: str, name: str, written: str, held: str) -> str:
-    if name in OURS:
-        written, held = said(written), said(held)
-    words = {
-        "column": plain(column),
-        "heading": said(LABELS[name]),
-        "written": plain(written),
-        "held": plain(held),
-    }
-    if held:
-        return say(
-            "**{column} · {heading}**: “{written}” was not accepted; the cell still holds "
-            "“{held}”.",
-            **words,
-        )
-    return say(
-        "**{column} · {heading}**: “{written}” was not accepted; the cell is still empty.", **words
-    )
+            written = str(edited.at[row, name])
+            yield str(shown.at[row, "column"]), said(written) if name in OURS else written

@@ -12,6 +12,7 @@ from core.runs.events import WAITS_FOR_SLOT, State
 from core.runs.records import RunRecord
 from core.schema.rounding_up import round_up
 from core.services import reviews, runs
+from core.services.estimates.run_progress import whole_progress
 from core.services.training_charts import training_charts
 from pages.review import report_view
 from pages.server import guard, routes
@@ -100,9 +101,12 @@ def _show(run: RunRecord) -> None:
 def _progress(run: RunRecord) -> None:
     now = runs.progress(store(), run.id)
     title = said(now.title) if now.title else say("Starting")
-    stage = f"{plain(title)}{_stage_of(run, now)}"
-    done = number(f"{now.fraction:.0%}")
-    st.progress(now.fraction, text=f"{stage} · {done}{shared.time_left(now)}")
+    whole, left = whole_progress(store(), run, now)
+    # training that goes on because it is not close enough yet has more steps to do, not fewer done
+    key = f"progress_{run.id}_{run.attempt}"
+    whole = st.session_state[key] = max(whole, st.session_state.get(key, 0.0))
+    done = number(f"{whole:.0%}")
+    st.progress(whole, text=f"{plain(title)} · {done}{shared.time_left(left)}")
     _spent(run)
     device = store().journal.latest(run.id, "device")
     use = {} if device is None else device.data
@@ -126,17 +130,6 @@ def _progress(run: RunRecord) -> None:
         number(f"{use.get('memory_mb', 0):,.0f} MB"),
         help=say("Memory used by the run's own process."),
     )
-
-
-def _stage_of(run: RunRecord, now: runs.Progress) -> str:
-    """Which stage of how many this is, where a model has several."""
-    card = shared.card_of(run.model)
-    phases = {phase.name for phase in run.plan.phases}
-    every = () if card is None else card.stages
-    stages = [stage.name for stage in every if not stage.private or stage.name in phases]
-    if len(stages) < 2 or now.phase not in stages:
-        return ""
-    return say(", stage {at} of {n}", at=stages.index(now.phase) + 1, n=len(stages))
 
 
 def _spent(run: RunRecord) -> None:

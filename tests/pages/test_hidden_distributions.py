@@ -32,7 +32,7 @@ def test_tags_are_kept_in_groups_and_pictured(store, table, show):
     key = f"tags_{table.id}_{abs(hash(table.schema.model_dump_json()))}"
     names = [c.name for c in table.schema.columns if c.modelled]
     at.session_state[key] = {
-        "edited_rows": {names.index("age"): {"group": "group 1"}},
+        "edited_rows": {names.index("age"): {"hidden": True}},
         "added_rows": [],
         "deleted_rows": [],
     }

@@ -41,9 +41,9 @@ def spent(store, run, *, checkpoint: bool) -> None:
 
 def test_a_running_run_shows_where_it_is(store, live, show):
     tell = [
-        PhaseStarted(name="t", title="Training"),
-        Progress(step=0, steps=200, phase="t"),
-        Progress(step=50, steps=200, phase="t"),
+        PhaseStarted(name="training", title="Training"),
+        Progress(step=0, steps=200, phase="training"),
+        Progress(step=50, steps=200, phase="training"),
         Metrics(step=25, values={"mismatch": 2.0, "noise": float("nan")}),
         Metrics(step=50, values={"mismatch": 1.0, "noise": 0.5}),
         Preview(rows=[{"age": 30}, {"age": 40}]),
@@ -57,7 +57,8 @@ def test_a_running_run_shows_where_it_is(store, live, show):
     assert shown["Processor"] == "100 %" and shown["Memory"] == "1,234 MB"
     assert shown["Speed"].endswith("steps/s")
     (bar,) = at.get("progress")
-    assert bar.proto.value == 25 and bar.proto.text.startswith("Training · 25%")
+    assert 0 < bar.proto.value < 25  # of the whole run, not of its present stage
+    assert bar.proto.text.startswith(f"Training · {bar.proto.value}%")
     assert "left" in bar.proto.text
     assert len(at.get("vega_lite_chart")) == 1
     assert at.dataframe[0].value["age"].tolist() == [30, 40]
@@ -280,8 +281,7 @@ def test_a_private_stage_says_where_it_is_and_what_it_has_spent(store, start, sh
     store.journal.append(run.id, Metrics(step=10, values=told))
     at = whole(show("training", run=run.id))
     (bar,) = at.get("progress")
-    stages = len(plan.phases)
-    assert stages == 8 and f", stage {stages} of {stages} · 50%" in bar.proto.text
+    assert 0 < bar.proto.value < 50
     assert len(at.get("vega_lite_chart")) == 2  # one a chart of the card
     spent = runs.epsilon_so_far(store, run.id)
     assert 0.4 < spent < 0.95 and f"**{round_up(spent, '.2f'):.2f}** of 1.00" in words(at)

@@ -137,10 +137,7 @@ def test_what_is_advised_was_not_clearly_worse_than_any_other(epsilon):
         mine = forecast.expect(advice.model, **asked).tvd_2way.mean
         best = min(forecast.expect(model, **asked).tvd_2way.mean for model in MODELS)
         assert mine <= best + forecast.CLEARLY
-        assert (
-            f"distance {mine:.2f} for pairs" in advice.sentence and "target" not in advice.sentence
-        )
-        assert ("only a guess" in advice.sentence) == (columns == 900)
+        assert "no other model came clearly closer" in advice.sentence
 
 
 def test_more_rows_a_person_need_a_longer_table():

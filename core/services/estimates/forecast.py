@@ -195,7 +195,6 @@ def advise(
     losses = {model: _loss(one, target) for model, one in known.items()}
     best = min(losses, key=lambda model: losses[model])
     chosen = USUAL if losses.get(USUAL, math.inf) <= losses[best] + CLEARLY else best
-    second = min((m for m in losses if m != chosen), key=lambda model: losses[model])
     one = known[chosen]
     first, *more = dict.fromkeys(one.columns)
     width = Message("{n}", n=first)
@@ -203,24 +202,13 @@ def advise(
         width = Message("{first} to {last}", first=first, last=more[-1])
     sentences = [
         Message(
-            "**{model}** is recommended. On {n} generated tables of {width} columns with as many "
-            "rows and this ε, after few training steps, it reached: {figures}. {second} reached: "
-            "{others}.",
+            "**{model}** is recommended: on {n} generated tables of {width} columns with as many "
+            "rows and this ε, after few training steps, no other model came clearly closer.",
             model=_name(chosen),
             n=one.tables,
             width=width,
-            figures=_figures(one, target),
-            second=_name(second),
-            others=_figures(known[second], target),
         )
     ]
-    if one.beyond:
-        sentences.append(
-            Message(
-                "With {n} columns your table is wider than those, so this is only a guess.",
-                n=columns,
-            )
-        )
     if tagged:
         able = ", ".join(card.name for card in cards() if card.protects)
         sentences.append(
@@ -236,20 +224,6 @@ def advise(
 def _loss(one: Forecast, target: bool) -> float:
     """What is lost: the distance of pairs and, where there is a target, what is not learnt."""
     return one.tvd_2way.mean + (1.0 - one.learnt.mean if target else 0.0)
-
-
-def _figures(one: Forecast, target: bool) -> Message:
-    """What was measured, in words."""
-    if target:
-        return Message(
-            "distance {distance:.2f} for pairs of columns (0: equal), {part:.0%} of the target "
-            "learned",
-            distance=one.tvd_2way.mean,
-            part=one.learnt.mean,
-        )
-    return Message(
-        "distance {distance:.2f} for pairs of columns (0: equal)", distance=one.tvd_2way.mean
-    )
 
 
 def _name(model: str) -> str:

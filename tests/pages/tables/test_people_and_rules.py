@@ -9,11 +9,9 @@ from core.schema.column import DomainSource, SchemaError
 from core.schema.person import Person
 from core.schema.rules.rules import AtMost, Determines, parse_rule
 from core.services import declarations, imports
-from tests.pages.screen import button, buttons, press, whole, words
+from tests.pages.screen import button, buttons, press, said, whole, words
 
 pytestmark = pytest.mark.slow
-
-KEEP = "Save this answer"
 
 
 @pytest.fixture
@@ -42,25 +40,24 @@ def unit(at, answer):
 
 def test_nobody_can_tell_whose_rows(store, stays, show):
     at = unit(show("tables", table=stays.id), "unknown")
-    next(one for one in at.number_input if "Maximum rows" in one.label).set_value(3).run()
-    assert "3 times the noise" in words(at) and "Not saved yet" in words(at)
-    whole(press(at, KEEP))
+    assert store.table(stays.id).schema.person == Person(rows=5)  # kept as it is answered
+    most = next(one for one in at.number_input if "Maximum rows" in one.label)
+    assert "3 times the noise" in words(whole(most.set_value(3).run()))
     kept = store.table(stays.id)
     assert kept.schema.person == Person(rows=3) and kept.training_n == 240
-    assert KEEP not in buttons(at)
     unit(at, "row")
     assert store.table(stays.id).schema.person is None
 
 
 def test_columns_say_whose_rows(store, stays, show):
     at = unit(show("tables", table=stays.id), "key")
-    assert "Choose at least one column" in words(at) and KEEP not in buttons(at)
+    assert "Choose at least one column" in words(at)
+    assert store.table(stays.id).schema.person is None
     key, constant = at.multiselect[0], at.multiselect[1]
     assert key.options[0] == "patient"  # what looks like an identifier comes first
     key.set_value(["patient"])
     constant.set_value(["sex"])
     assert "needs the noise of one row" in words(whole(at.run()))
-    whole(press(at, KEEP))
     kept = store.table(stays.id)
     assert kept.schema.person == Person(columns=("patient",), rows=5, constant=("sex",))
     assert kept.training_n == 80
@@ -120,26 +117,36 @@ def test_a_second_click_removes_and_adds_no_other_rule(store, stays, show):
     assert first not in [one.key for one in at.button]
 
 
+def test_all_suggested_rules_are_added_in_one_press(store, stays, show):
+    at = whole(press(show("tables", table=stays.id), LOOK))
+    suggested = [one for one in at.button if one.key and one.key.startswith("suggest_")]
+    (every,) = [one for one in suggested if one.key == f"suggest_all_{stays.id}"]
+    assert every.label == f"Add all {len(suggested) - 1}"
+    at = whole(every.click().run())
+    kept = {rule.text for rule in store.table(stays.id).schema.rules}
+    assert kept == {said(one.label) for one in suggested if one is not every}
+    assert not [one for one in at.button if one.key and one.key.startswith("suggest_")]
+
+
 def test_a_rule_is_declared_once(store, stays):
     rule = parse_rule("admitted <= discharged")
     with pytest.raises(SchemaError, match="declared twice"):
         declarations.change_rules(store, stays, [rule, rule])
 
 
-@pytest.mark.parametrize("answer", ["key", "unknown"])
-def test_no_plan_before_the_answer_about_people_is_kept(store, stays, show, answer):
+def test_no_plan_before_the_answer_about_people_is_whole(store, stays, show):
     store.attest(stays.id)
-    at = unit(show("tables", table=stays.id), answer)
-    assert "that answer has not been saved" in words(at)
+    at = unit(show("tables", table=stays.id), "key")
+    assert "that answer is not complete" in words(at)
     assert button(at, "Plan a synthetic table").disabled
     assert not [label for label in buttons(at) if label.startswith("Buy ")]
     plan = show("plan", table=stays.id)
     plan.session_state["open_person"] = stays.id  # of the same visit
     plan.run()
-    assert "that answer has not been saved" in words(plan)
+    assert "that answer is not complete" in words(plan)
     assert buttons(plan) == ["Go to the table"]
     at = unit(at, "row")
-    assert "has not been saved" not in words(at)
+    assert "is not complete" not in words(at)
     assert not button(at, "Plan a synthetic table").disabled
 
 

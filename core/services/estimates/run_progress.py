@@ -1,0 +1,40 @@
+"""How far a whole run is: its stages weighed by what they took in the newest run like it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.runs.events import State
+from core.runs.records import RunRecord
+from core.runs.storage.store import RunStore
+from core.services.runs import Progress
+
+# s of a usual run's stages, until one of the model is done; all others count one each
+USUAL = {"preliminary": 12.0, "training": 60.0, "report": 25.0}
+EARLY = 0.03  # below this nobody can tell how long the rest will take
+
+
+def whole_progress(store: RunStore, run: RunRecord, now: Progress) -> tuple[float, float | None]:
+    """The part of all stages that is done, in [0, 1], and seconds left; None while too early.
+
+    Args:
+      now: of the present stage.
+    """
+    done = [str(event.data.get("name")) for event in store.journal.events(run.id, kind="phase")]
+    took = _seconds(store, run)
+    stages = dict.fromkeys([*done, *took, *(phase.name for phase in run.plan.phases)])
+    weights = {name: max(0.1, took.get(name, 1.0)) for name in stages}
+    part = sum(weights[name] for name in dict.fromkeys(done) if name != now.phase)
+    part += weights.get(now.phase, 0.0) * now.fraction
+    fraction = min(1.0, part / sum(weights.values()))
+    if fraction < EARLY:
+        return fraction, None
+    return fraction, max(now.eta_seconds or 0.0, now.elapsed_seconds * (1.0 - fraction) / fraction)
+
+
+def _seconds(store: RunStore, run: RunRecord) -> Mapping[str, float]:
+    """By stage, what the newest run of this table and model took."""
+    for one in store.runs(run.table_id):
+        if one.model == run.model and one.state is State.DONE and one.seconds:
+            return one.seconds
+    return USUAL
