@@ -5,8 +5,6 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from core.figures.budget import budget_figure
-from core.message import from_json
 from core.models.card import Card
 from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts import spending
@@ -136,11 +134,6 @@ def _details(
             _claim(claim, plan)
             lmdp_settings.summary(plan)
             _ledger(table)
-            shared.picture(
-                budget_figure(from_json(plan.model_dump(mode="json"))),
-                key="budget",
-                alt=say("Share of the budget that each private phase uses."),
-            )
             _released(plan)
             if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
                 n = plan.settings["steps"]

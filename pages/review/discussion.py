@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -249,13 +250,19 @@ def _comments(talk: RunComments) -> None:
     comment_button(talk, "")
 
 
+def _link(run: RunRecord, about: str) -> str:
+    """A figure's name, as a link that opens the figure."""
+    name = plain(title(about))
+    return f"[{name}](review?{urlencode({'run': run.id, 'figure': about})})" if about else name
+
+
 def _comment(run: RunRecord, comment: Comment) -> None:
     with st.container(border=True):
         st.markdown(
             say(
                 "**{name}** on **{what}** :gray[{time}]",
                 name=named(comment.author),
-                what=plain(title(comment.about)),
+                what=_link(run, comment.about),
                 time=shared.clock(comment.time),
             )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -29,6 +30,7 @@ from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 from pages.tables import declared_rules
 
+SIDE = 5  # columns of rows that stand side by side
 FIRST = 6  # pictures of columns at a time: a browser takes longest for drawing them
 ONE, SEVERAL = to_say("One run"), to_say("Compare runs")
 TABS = {
@@ -129,6 +131,7 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
 def _findings(run: RunRecord, report: dict[str, Any], view: View) -> None:
     """What the verdict rests on, and how the table was made."""
     report_scores.summary(report)
+    report_scores.fates(run.schema)
     if view == "outside":
         report_view.limits_note(run)
     for note in report["notes"]:
@@ -260,8 +263,28 @@ def _predictions(talk: RunComments, report: dict[str, Any]) -> None:
         st.caption(words)
 
 
+def _rows(talk: RunComments) -> None:
+    """The first rows of both tables side by side, in the columns that somebody picks."""
+    newest = store().journal.latest(talk.run.id, "preview")
+    if talk.view == "outside" or newest is None:
+        return
+    synthetic = pd.DataFrame(newest.data["rows"])
+    real = pd.DataFrame(visible.table(talk.run.table_id).profile["preview"]).head(len(synthetic))
+    names = [name for name in synthetic if name in real]
+    picked = st.multiselect(
+        say("Rows side by side, in these columns"), names, names[:SIDE], placeholder=say("Choose")
+    )
+    for place, title, rows in zip(
+        st.columns(2), (say("real"), say("synthetic")), (real, synthetic), strict=True
+    ):
+        place.caption(title)
+        place.dataframe(rows[picked], hide_index=True, placeholder="")
+
+
 def _figures(talk: RunComments, report: dict[str, Any], tab: str) -> None:
     """The figures of one tab."""
+    if tab == "plane":
+        _rows(talk)
     if tab == "plane" and report["yardsticks"]:
         report_scores.yardstick(report)
     for declared in report_figures():

@@ -9,6 +9,8 @@ import streamlit as st
 
 from core.export.findings import boosting_words, findings
 from core.figures.column import column_figure, describe_column
+from core.schema.coverage import coverage
+from core.schema.schema import Schema
 from pages.shared import glossary
 from pages.shared import widgets as shared
 from pages.shared.language import number, said, say, to_say
@@ -69,6 +71,34 @@ def scores(report: dict[str, Any]) -> None:
             "possible. ±: half of a 95 % bootstrap interval, or the spread over repetitions."
         )
     )
+
+
+def fates(schema: Schema) -> None:
+    """Columns that did not come through whole, in one table to sort."""
+    found = coverage(schema)
+    constant = [
+        c.name
+        for c in schema.columns
+        if c.modelled and (c.low is not None and c.low == c.high or len(c.categories or ()) == 1)
+    ]
+    few = (
+        (found.dropped, to_say("left out")),
+        (found.made_up, to_say("made up")),
+        (constant, to_say("always the same value")),
+    )
+    rows: list[dict[str, Any]] = [
+        {"name": name, "fate": said(fate), "share": None, "error": None}
+        for names, fate in few
+        for name in names
+    ]
+    for one in found.columns:
+        if one.outside > one.error:
+            fate = say("rare values replaced") if one.merged or one.listed else say("ends cut off")
+            rows.append({"name": one.name, "fate": fate, "share": one.outside, "error": one.error})
+    if rows:
+        heads = to_say("Column"), to_say("What became of it"), to_say("Share of rows"), "±"
+        shown = [dict(zip(heads, row.values(), strict=True)) for row in rows]
+        numbers(shown, heads[2:], "percent")
 
 
 def closer(goal: str) -> str:

@@ -167,8 +167,10 @@ def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
         help=say("Each run has its own link: the address of this page."),
         label_visibility="collapsed" if len(order) == 1 else "visible",
     )
-    if st.query_params.get("run") != picked:
+    if wanted != picked:
         st.query_params["run"] = picked
+        if wanted is not None:
+            st.rerun()  # the box begins at what the address names: else its next change was lost
     return by_id[picked]
 
 

@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from core.figures.budget import budget_figure
 from core.figures.column import column_figure
 from core.figures.column_profile import profile_figure
 from core.figures.marginal_shift import shift_figure
@@ -133,18 +132,6 @@ def test_numbers_are_written_the_languages_way():
     assert said["layout"]["xaxis"]["ticktext"][:-1] == ["0", "2.000", "9.000"]
     assert said["data"][0]["hovertext"][1].startswith("<b>2.000 bis 9.000</b><br>")
     assert "20,0\u00a0%" in said["data"][0]["hovertext"][1]
-
-
-def test_phases_and_stages_are_said_as_texts_of_core():
-    german = Language("de")
-    plan = dumped("pearl")
-    phase = plan["phases"][0]
-    german._messages |= {phase["title"]: "Titel", phase["what"].template: "Was {n} " * 40}
-    first = say_figure(budget_figure(plan), german)["data"][0]
-    assert first["name"] == "Titel"
-    lines = first["hovertext"][0].split("<br>")
-    assert "<b>Titel</b>" in lines[0] and max(map(len, lines)) <= 60
-    assert lines[1].startswith("Was ")
 
 
 def test_stages_of_every_model_are_messages(german):

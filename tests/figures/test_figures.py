@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import pytest
 from plotly.graph_objects import Figure
 
-from core.figures.budget import budget_figure
 from core.figures.column import column_figure, describe_column
 from core.figures.column_profile import profile_figure
 from core.figures.elements import edge_ticks, name_points, share, spans
@@ -225,43 +224,6 @@ def test_descriptions_name_the_largest_difference(report):
     assert "most is that of amount and word: 0.50" in sentences["associations"]
 
 
-def plan(epsilon, **changes):
-    phase = {
-        "name": "p",
-        "title": "Embedding",
-        "what": "Averages of waves.",
-        "mechanism": "gaussian",
-        "share": 0.8,
-        "noise_multiplier": 3.73,
-        "count": 1500,
-        "sampling_rate": 0.002,
-        "rho": None,
-    }
-    small = phase | {"title": "Shares", "share": 0.2, "count": 1, "sampling_rate": None}
-    return {"budget": {"epsilon": epsilon}, "phases": [phase | changes, small]}
-
-
-def test_a_share_of_records_is_shown_unless_it_is_all():
-    def words(rate):
-        hover = drawn(budget_figure(plan(1.0, sampling_rate=rate)))["data"][0]["hovertext"][0]
-        return hover.replace("<br>", " ")
-
-    assert words(1.0).endswith("1,500 times.")
-    assert "a random 99.7% of" in words(0.997) and "e+" not in words(0.9996)
-
-
-def test_budget_pieces_add_up_and_explain_themselves():
-    figure = drawn(budget_figure(plan(1.0)))
-    assert sum(trace["x"][0] for trace in figure["data"]) == 1
-    hover = figure["data"][0]["hovertext"][0].replace("<br>", " ")
-    assert "Gaussian noise of 3.73 times" in hover
-    assert "1,500 times, each time on a random 0.2% of the records" in hover
-    assert "ε = 1" in figure["layout"]["xaxis"]["title"]["text"]
-    # Neighbouring pieces differ in hatch, not only in colour.
-    markers = [trace["marker"] for trace in figure["data"]]
-    assert "pattern" not in markers[0] and markers[1]["pattern"]["shape"] == "/"
-
-
 def test_prospects_mark_the_planned_epsilon_alone():
     points = [{"epsilon": e, "attacker": [a] * 3} for e, a in ((0.5, 0.6), (1.0, 0.7), (3.0, 0.9))]
     points[1]["pairs"] = [0.8, 0.7, 0.9]
@@ -273,14 +235,6 @@ def test_prospects_mark_the_planned_epsilon_alone():
     ]
     assert lines[1]["marker"]["size"] == [0, 12, 0] and drawn["layout"]["shapes"][0]["x0"] == 1.0
     Figure(say_figure(drawn, ENGLISH))
-
-
-def test_a_budget_without_privacy_says_so():
-    figure = drawn(budget_figure(plan("Infinity")))
-    assert "no differential privacy" in figure["layout"]["xaxis"]["title"]["text"]
-    assert "noise" not in figure["data"][0]["hovertext"][0]
-    zcdp = budget_figure(plan(1.0, mechanism="zcdp", rho=0.01))
-    assert "ρ = 0.01" in drawn(zcdp)["data"][0]["hovertext"][0]
 
 
 def profile(**changes):

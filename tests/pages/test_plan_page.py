@@ -63,7 +63,7 @@ def test_every_phase_is_shown_with_its_noise(table, show):
         f"replace-one, the same run has ε = {round_up(plan.guarantee.epsilon_replace, '.2f'):.2f}"
         in said
     )
-    assert len(at.get("plotly_chart")) == 3  # every ε, the budget, the stages
+    assert len(at.get("plotly_chart")) == 2  # every ε, the stages
     assert "This first release opens" in said
     assert "Estimated from benchmark runs and" in helps(at)["Time"]
 
@@ -218,7 +218,7 @@ def test_every_model_can_be_planned(table, show, model):
     card = next(card for card in cards() if card.id == model)
     plan = planning.make_plan(table.schema, table.n, RunRequest(model=model, epsilon=1.0))
     said = words(at)
-    assert card.summary in said and len(at.get("plotly_chart")) == 3
+    assert card.summary in said and len(at.get("plotly_chart")) == 2
     for phase in plan.phases:
         noise = f"{phase.noise_multiplier:.2f}" if phase.rho is None else "the odds of a choice"
         assert phase.title in said and noise in said

@@ -6,10 +6,14 @@ import math
 import time
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
+from core.models.events import Preview
 from core.quality.report import types
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.notes import Decision, Rule
+from core.schema.column import DomainSource, Kind, Learned, SchemaColumn
+from core.schema.schema import Schema
 from core.services import tables
 from pages.server import guard
 from tests.pages.screen import (
@@ -231,7 +235,7 @@ def test_comments_stand_beside_their_figure_until_settled(store, show, done):
     at = in_tab(show("review", run=done.id), "The whole table")
     assert "**Bob**: two clouds are one" in words(at) and "Comment (1)" in buttons(at)
     at = in_tab(at, "Discussion")
-    assert "on **two principal axes**" in words(at)
+    assert f"on **[two principal axes](review?run={done.id}&figure=pca)**" in words(at)
     whole(press(at, "Resolve"))
     assert "Resolved by" in words(at)
     assert "**Bob**: two clouds are one" not in words(in_tab(at, "The whole table"))
@@ -322,3 +326,46 @@ def test_the_verdict_comes_first(store, start, show):
     assert "Not measured yet] cross tables" in text
     assert "Not for] statements about single people" in text
     assert "People] protected within what ε allows" in text
+
+
+def test_rows_of_both_tables_stand_side_by_side(store, table, show, done):
+    store.journal.append(
+        done.id, Preview(rows=[{"age": 30, "ward": "x"}, {"age": 40, "ward": "y"}])
+    )
+    at = in_tab(show("review", run=done.id), "The whole table")
+    real, synthetic = [one.value for one in at.dataframe[:2]]
+    assert synthetic["age"].tolist() == [30, 40] and list(real.columns) == ["age", "ward"]
+    assert len(real) == 2 and real["age"].tolist() == [
+        row["age"] for row in table.profile["preview"][:2]
+    ]
+    at = whole(at.multiselect[0].set_value(["ward"]).run())
+    assert list(at.dataframe[0].value.columns) == ["ward"]
+    outside = in_tab(show("review", run=done.id, view="outside"), "The whole table")
+    assert not outside.multiselect
+
+
+def test_what_became_of_columns_is_one_table_to_sort():
+    learned = Learned(domain="", outside=0.2, error=0.01)
+    declared = Schema(
+        columns=(
+            SchemaColumn(name="note", kind=Kind.TEXT, source=DomainSource.DROP),
+            SchemaColumn(
+                name="ward", kind=Kind.CATEGORY, categories=("x", "OTHER"), other="OTHER",
+                source=DomainSource.LEARNED, learned=learned,
+            ),
+            SchemaColumn(name="site", kind=Kind.CATEGORY, categories=("a",)),
+            SchemaColumn(name="age", kind=Kind.NUMBER, low=0.0, high=9.0),
+        )
+    )  # fmt: skip
+
+    def script(declared):
+        from pages.review import report_scores
+
+        report_scores.fates(declared)
+
+    at = AppTest.from_function(script, args=(declared,)).run()
+    fates = at.dataframe[0].value.set_index("Column")
+    assert fates["What became of it"].to_dict() == {
+        "note": "left out", "site": "always the same value", "ward": "rare values replaced",
+    }  # fmt: skip
+    assert fates.at["ward", "Share of rows"] == 0.2
