@@ -16,7 +16,7 @@ from core.schema.column import SchemaError
 from core.services import reviews
 from pages.server import guard
 from pages.shared import glossary
-from pages.shared.language import number, said, say, to_say
+from pages.shared.language import keyed, number, said, say, to_say
 from pages.shared.workspace_store import store
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0)
@@ -59,7 +59,7 @@ def epsilon(off: bool) -> float:
         value=USUAL,
         format_func=labels.__getitem__,
         help=glossary.entry("ε"),
-        key="epsilon",  # outlives a look at what ε = ∞ would mean
+        key=keyed("epsilon"),  # outlives a look at what ε = ∞ would mean
     )
     st.markdown(said(next(text for limit, text in MEANING if chosen <= limit)))
     return float(chosen)
@@ -76,7 +76,7 @@ def review_share(epsilon: float) -> float | None:
         REVIEW_SHARES,
         value=0.0,
         format_func=labels.__getitem__,
-        key="review_share",
+        key=keyed("review_share"),
         help=say(
             "Without this, outside reports show synthetic rows only. With it, each column's real "
             "shares are released once, with noise, and may be shown to anyone. If some columns are "

@@ -15,7 +15,7 @@ from core.runs.records import TableRecord
 from core.runs.request import DEFAULT_ALPHA, DEFAULT_SHIFT
 from core.services.plan_advice import certificate_offers
 from pages.shared import widgets as shared
-from pages.shared.language import number, said, say, to_say
+from pages.shared.language import keyed, number, said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 from pages.tables.hidden_columns import NOT_PEOPLE
@@ -49,7 +49,7 @@ def choose(table: TableRecord, card: Card, epsilon: float) -> dict[str, Any]:
         list(shifts),
         value=DEFAULT_SHIFT,
         format_func=shifts.__getitem__,
-        key="shift_or_training" if card.protects else "shift",  # they offer other values
+        key=keyed("shift_or_training" if card.protects else "shift"),  # they offer other values
         help=say(
             "How often {n} records would reveal the difference: slightly 40 %, clearly 75 %, "
             "strongly 95 % of the time.",

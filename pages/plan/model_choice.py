@@ -10,7 +10,7 @@ import streamlit as st
 from core.models.card import Card, Setting
 from core.models.registry import cards
 from core.services.estimates.forecast import Advice
-from pages.shared.language import said, say
+from pages.shared.language import keyed, said, say
 
 Value = float | int | bool | str
 
@@ -97,7 +97,7 @@ def _facts(card: Card) -> None:
 
 def setting(card: Card, declared: Setting) -> Value:
     """One setting: named choices, a switch or a number."""
-    key = f"setting_{card.id}_{declared.name}"
+    key = keyed(f"setting_{card.id}_{declared.name}")
     label, meaning = said(declared.label), said(declared.help)
     if declared.choices:
         words = {value: said(label) for value, label in declared.choices}

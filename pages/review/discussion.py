@@ -17,7 +17,7 @@ from core.services.discussion import SOMEBODY, Comment, Decision, Rule
 from pages.server import guard
 from pages.shared import visible
 from pages.shared import widgets as shared
-from pages.shared.language import said, say, to_say
+from pages.shared.language import keyed, said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.widgets import Badge
 from pages.shared.workspace_store import store
@@ -154,7 +154,7 @@ def _decide(run: RunRecord, view: View) -> None:
             say("May this table be released?"),
             list(Decision),
             index=None,
-            key=f"decision_{fresh}",
+            key=keyed(f"decision_{fresh}"),
             format_func=lambda d: (
                 say("Approve") if d is Decision.APPROVE else say("Request changes")
             ),

@@ -25,7 +25,7 @@ from pages.review.discussion import RunComments
 from pages.server import guard, routes
 from pages.shared import visible
 from pages.shared import widgets as shared
-from pages.shared.language import said, say, to_say
+from pages.shared.language import keyed, said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 from pages.tables import declared_rules
@@ -61,7 +61,7 @@ def render() -> None:
             default=SEVERAL if st.query_params.get("runs") else ONE,
             format_func=said,
             required=True,
-            key="mode",
+            key=keyed("mode"),
         )
     if mode == SEVERAL:
         run_comparison.render(run)

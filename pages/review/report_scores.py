@@ -91,10 +91,9 @@ def fates(schema: Schema) -> None:
         for names, fate in few
         for name in names
     ]
-    for one in found.columns:
-        if one.outside > one.error:
-            fate = say("rare values replaced") if one.merged or one.listed else say("ends cut off")
-            rows.append({"name": one.name, "fate": fate, "share": one.outside, "error": one.error})
+    for one in found.noted:
+        fate = say("rare values replaced") if one.merged or one.listed else say("ends cut off")
+        rows.append({"name": one.name, "fate": fate, "share": one.outside, "error": one.error})
     if rows:
         heads = to_say("Column"), to_say("What became of it"), to_say("Share of rows"), "±"
         shown = [dict(zip(heads, row.values(), strict=True)) for row in rows]

@@ -17,7 +17,7 @@ from pages.review import discussion
 from pages.server import guard
 from pages.shared import downloads
 from pages.shared import widgets as shared
-from pages.shared.language import said, say, spoken, to_say
+from pages.shared.language import keyed, said, say, spoken, to_say
 from pages.shared.plain import plain
 from pages.shared.widgets import Badge
 from pages.shared.workspace_store import store
@@ -88,7 +88,7 @@ def switch(runs: Sequence[RunRecord], *, parameter: str) -> View:
         default=wanted if wanted in WORDS else first,
         format_func=lambda view: said(WORDS[view]),
         required=True,
-        key=f"{parameter}_choice",
+        key=keyed(f"{parameter}_choice"),
         help=say(
             "The inside view shows real data without noise. If you choose among runs after looking "
             "at it, the certificate says so. The outside view shows nothing of the real table, or "

@@ -43,6 +43,11 @@ def number(text: str) -> str:
     return spoken().number(text)
 
 
+def keyed(name: str) -> str:
+    """The key of a choice whose options are said: the browser sends back the words it showed."""
+    return name if code() == "en" else f"{name}_{code()}"
+
+
 def to_say(label: str, /) -> str:
     """A label in a constant, as it is: marked for the catalogue, to be shown by `said`."""
     return label

@@ -10,7 +10,7 @@ from core.runs.records import TableRecord
 from core.services import access
 from pages.server import guard
 from pages.shared import widgets as shared
-from pages.shared.language import said, say, to_say
+from pages.shared.language import keyed, said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
@@ -56,7 +56,7 @@ def render(table: TableRecord) -> None:
                 if key == people.NEW
                 else say("the people in {tables}", tables=names[key])
             ),
-            key=f"people_{table.id}_{table.account_id}",
+            key=keyed(f"people_{table.id}_{table.account_id}"),
             label_visibility="collapsed",
         )
         wanted = table.account_id if chosen == current else chosen

@@ -9,7 +9,7 @@ from core.schema.column import Kind
 from core.schema.form import FileForm
 from core.schema.schema import Schema
 from core.services.imports import FORM
-from pages.shared.language import said, say, to_say
+from pages.shared.language import keyed, said, say, to_say
 from pages.shared.plain import plain
 
 SUGGESTED = to_say("detect automatically")
@@ -48,13 +48,13 @@ def choose() -> FileForm:
             say("Cells are separated"),
             [None, *SEPARATED],
             format_func=lambda mark: said(SEPARATED.get(mark, SUGGESTED)),
-            key="upload_delimiter",
+            key=keyed("upload_delimiter"),
         )
         encoding = right.selectbox(
             say("Text encoding"),
             [None, *ENCODING_NAMES],
             format_func=lambda name: said(ENCODING_NAMES.get(name, SUGGESTED)),
-            key="upload_encoding",
+            key=keyed("upload_encoding"),
         )
     asked = {"delimiter": delimiter, "encoding": encoding}
     return FileForm.model_validate({name: value for name, value in asked.items() if value})

@@ -10,7 +10,7 @@ from core.schema.column import Kind
 from core.schema.person import MOST_ROWS, Person
 from core.services import declarations
 from pages.shared import widgets as shared
-from pages.shared.language import said, say, to_say
+from pages.shared.language import keyed, said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
@@ -47,7 +47,7 @@ def render(table: TableRecord) -> None:
             "ε protects one person. If someone has five rows and each row counts as a person, "
             "their privacy loss can be five times the stated ε."
         ),
-        key=f"unit_{table.id}_{now}",
+        key=keyed(f"unit_{table.id}_{now}"),
     )
     if answer == "row":
         if person is not None:
@@ -125,7 +125,7 @@ def _grouped(table: TableRecord) -> Person | None:
         dated,
         index=dated.index(person.order) if person and person.order in dated else 0,
         format_func=lambda name: say("no column") if name is None else name,
-        key=f"order_{table.id}",
+        key=keyed(f"order_{table.id}"),
     )
     if not columns:
         st.caption(say("Choose at least one column."))

@@ -16,7 +16,7 @@ from core.schema.schema import Schema
 from core.services import tables
 from core.services.schema_grid import grid_of
 from pages.shared import widgets as shared
-from pages.shared.language import number, said, say
+from pages.shared.language import keyed, number, said, say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 from pages.tables import category_lists, remarks
@@ -195,7 +195,7 @@ def _holdout(table: TableRecord) -> None:
         format_func=lambda share: number(f"{share:.0%}") if share else say("none"),
         required=True,
         # an answer that another tab changed is not given again by this one
-        key=f"holdout_{table.id}_{table.schema.holdout}",
+        key=keyed(f"holdout_{table.id}_{table.schema.holdout}"),
         help=say(
             "Chosen by their position in the file, not by their content. They let Review check "
             "whether the synthetic rows are closer to the people used for training than to "

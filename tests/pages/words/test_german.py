@@ -115,6 +115,14 @@ def test_what_people_wrote_is_not_translated(store, show):
     assert {"Target", "Number"} <= set(grid.to_numpy().astype(str).ravel()) | set(grid.index)
 
 
+def test_a_choice_is_another_one_in_another_language(table, show):
+    """The browser sends back the words that it showed, which the other language does not know."""
+    english = show("plan", table=table.id)
+    german = show("plan", table=table.id, lang="de")
+    keys = [{one.key for one in at.select_slider if one.key} for at in (english, german)]
+    assert keys[0] and not keys[0] & keys[1]
+
+
 def test_the_choice_stays_in_the_address(store):
     at = whole(AppTest.from_file(str(FRONT), default_timeout=120).run())
     at.session_state["language_choice"] = "de"
