@@ -77,7 +77,7 @@ def axis(title: str, **settings: Any) -> Trace:
         "ticklen": 4,
         "tickcolor": "rgba(0,0,0,0)",
         "automargin": True,
-        "title": {"text": title, "standoff": 14},
+        "title": {"text": title, "standoff": 14 if title else 0},
     }
     return look | settings
 

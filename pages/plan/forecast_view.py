@@ -78,7 +78,7 @@ def _quality(now: Mapping[str, Any], known: Forecast, target: str | None) -> Non
         pairs_low=far.low,
         pairs_high=far.high,
     )
-    st.metric(say("Pairs of columns in common"), _percent(*now["pairs"]), help=distances)
+    st.metric(say("Pairs in common"), _percent(*now["pairs"]), help=distances)
     if target is not None:
         meaning = say("The improvement over guessing, as a share of what real rows allow.")
         title = say("Predicting {target}", target=plain(target))

@@ -148,7 +148,7 @@ def _curve(reports: Reports) -> None:
     goal = scores[-1][1]["goal"]
     title = f"{titles[key]} ({report_scores.closer(goal)})"
     sentence = said(tradeoff_words(points, titles[key], goal))
-    st.plotly_chart(shared.drawn(tradeoff_figure(points, title)), key="tradeoff", alt=sentence)
+    shared.picture(tradeoff_figure(points, title), key="tradeoff", alt=sentence)
     st.caption(say("{sentence} Dotted: the same score for real data.", sentence=plain(sentence)))
 
 

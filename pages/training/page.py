@@ -326,7 +326,7 @@ def _significant_sets(run: RunRecord) -> None:
         with opened:
             figure = interactions.interactions_figure(found) or {}
             words = said(interactions.describe_interactions(found))
-            st.plotly_chart(shared.drawn(figure), key="interactions", alt=words)
+            shared.picture(figure, key="interactions", alt=words)
             st.caption(plain(words))
 
 

@@ -45,7 +45,7 @@ def test_the_first_screen_needs_few_words(table, show):
 
 def test_quality_attacker_and_time_move_with_epsilon(table, show):
     at = whole(show("plan", table=table.id))
-    strong, labels = numbers(at), ("Pairs of columns in common", "Attacker guesses right")
+    strong, labels = numbers(at), ("Pairs in common", "Attacker guesses right")
     weak = numbers(whole(at.select_slider(key="epsilon").set_value(3.0).run()))
     for label in labels:
         low, high = (int(re.findall(r"\d+", one[label])[-1]) for one in (strong, weak))
@@ -244,11 +244,11 @@ def test_what_is_declared_stands_on_the_plan_with_its_origin(table, show):
 def test_the_forecast_reads_no_row(store, table, show):
     store.table_artefacts(table.id).delete("rows.parquet")
     at = whole(show("plan", table=table.id))
-    source = helps(at)["Pairs of columns in common"]
+    source = helps(at)["Pairs in common"]
     assert "Expected distance" in source and "not from your rows" in source
     at = whole(at.pills[0].set_value("ppem").run())
     assert "There is no quality forecast for PPEM" in words(at)
-    assert "Pairs of columns in common" not in numbers(at) and numbers(at)["Time"] == "—"
+    assert "Pairs in common" not in numbers(at) and numbers(at)["Time"] == "—"
 
 
 @pytest.mark.parametrize(("n", "epsilon", "drowns"), [(5_000, 0.1, True), (30_000, 1.0, False)])

@@ -29,7 +29,7 @@ def whole_progress(store: RunStore, run: RunRecord, now: Progress) -> tuple[floa
     fraction = min(1.0, part / sum(weights.values()))
     if fraction < EARLY:
         return fraction, None
-    return fraction, max(now.eta_seconds or 0.0, now.elapsed_seconds * (1.0 - fraction) / fraction)
+    return fraction, now.elapsed_seconds * (1.0 - fraction) / fraction
 
 
 def _seconds(store: RunStore, run: RunRecord) -> Mapping[str, float]:
