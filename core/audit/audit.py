@@ -9,11 +9,13 @@ they are able to see.
 from __future__ import annotations
 
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from core.audit.bounds import bound_from_guesses, bound_from_rates, rates
+from core.audit.bounds import bound_from_gaussians, bound_from_guesses, bound_from_rates, rates
 from core.audit.canary_attack import (
     AuditTable,
     LeaveOneOut,
@@ -30,43 +32,15 @@ ONE_RUN, ONE_OUT = "one run", "leave one out"
 ALONE, SAMPLED = "nobody else", "nobody else, random batches"
 METHOD = (
     "one run with canaries (Steinke, Nasr and Jagielski, 2023) and leave-one-out at a known seed "
-    "(Clopper–Pearson), white box, Bonferroni"
+    "(Gaussian trade-off where nobody else is there, else Clopper–Pearson), white box, Bonferroni"
 )
 CONFIDENCE = 0.95  # of the largest bound
 _EACH = 1.0 - (1.0 - CONFIDENCE) / 4.0  # of each attack's: all four share the error
 WEAK = 0.1  # share of the planned noise at which an audit's power is measured
 
-_SMALL_GAN = {"critic_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "critic_hidden": 16}
-# Networks as small as the attacks allow: they say nothing of privacy, only of time.
-_SMALL: dict[str, dict[str, Any]] = {
-    "dp_gan": _SMALL_GAN,
-    "dp_auto_gan": {**_SMALL_GAN, "encoder_hidden": 8, "noise": 4},
-    "p3gm": {"hidden": 8, "spread_hidden": 4, "em_steps": 1, "dimensions": 4, "components": 2},
-    "pearl": {"steps": 20, "frequencies": 400, "batch": 32, "hidden": 8, "latent": 4},
-    "scan_focus": {
-        "steps": 20,
-        "preliminary_steps": 10,
-        "components": 16,
-        "hidden": 8,
-        "latent": 4,
-        "members": 1,
-    },
-    "pgb": {**_SMALL_GAN, "snapshots": 2, "rounds": 4, "candidates": 8, "questions": 4},
-    "ppem": {"energy_steps": 1, "fakes": 16, "hidden": 8, "latent": 4, "energy_hidden": 8},
-}
-# Settings with which records draw little, so that nothing but the noise hides the one; leave one
-# out keeps the defaults, because what is drawn is what it looks at.
-_PLAIN: dict[str, dict[str, Any]] = {
-    "p3gm": {"spread": False},
-    "ppem": {"lipschitz": 0.0, "margin": 1e-3},
-}
-_STEPS = {  # settings that say how many steps there are; "batch" is the expected records a step
-    "dp_gan": ("steps",),
-    "dp_auto_gan": ("encoder_steps", "steps"),
-    "p3gm": ("steps",),
-    "pgb": ("steps",),
-    "ppem": ("marginal_steps", "steps"),
-}
+_SETTINGS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("settings.toml").read_text(encoding="utf-8")
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +58,7 @@ class Sizes:
     steps: int = 2
     records: int = 512
     repeats: int = 400
-    alone_repeats: int = 800
+    alone_repeats: int = 2400
     sampled_repeats: int = 200
     full: bool = False
     scored: int = 160
@@ -201,9 +175,14 @@ class Trial:
         if name not in self._prepared:
             self._prepared[name] = self._prepare(name)
         attack, delta = self._prepared[name], self.budget.delta
-        seen = rates(*attack.scores(noise=noise), delta=delta, confidence=_EACH)
+        scores, plan = attack.scores(noise=noise), attack.plan
+        if name == ALONE and all(phase.mechanism != "laplace" for phase in plan.phases):
+            # every record takes part, and what is scored has Gaussian noise alone
+            bound = bound_from_gaussians(*scores, delta=delta, confidence=_EACH)
+            return Finding(name, bound, _EACH, _plan_words(plan))
+        seen = rates(*scores, delta=delta, confidence=_EACH)
         bound = bound_from_rates(seen, delta=delta, confidence=_EACH)
-        return Finding(name, bound, _EACH, asdict(seen) | _plan_words(attack.plan))
+        return Finding(name, bound, _EACH, asdict(seen) | _plan_words(plan))
 
     def _prepare(self, name: str) -> LeaveOneOut:
         sizes = self.sizes
@@ -227,11 +206,12 @@ class Trial:
         n = len(attacked.codes)
         settings: dict[str, Any] = {}
         if steps is not None:
-            settings = _SMALL.get(self.model, {}) | (_PLAIN.get(self.model, {}) if plain else {})
-            settings |= dict.fromkeys(_STEPS.get(self.model, ()), steps)
+            for kind in ("small", "plain") if plain else ("small",):
+                settings |= _SETTINGS[kind].get(self.model, {})
+            settings |= dict.fromkeys(_SETTINGS["steps"].get(self.model, ()), steps)
             if self.counted:
                 settings[SHARE] = 0.0
-            if self.model in _STEPS:
+            if self.model in _SETTINGS["steps"]:
                 settings["batch"] = max(1, round(rate * n))
         return plan_fit(synthesizer(self.model), attacked.domain, n, self.budget, settings)
 

@@ -59,7 +59,7 @@ def audit(options: argparse.Namespace) -> int:
         print(line)
     if options.json:
         print_json(result.as_json())
-    keep_audit(Workspace.default_home(), result.as_json())
+    keep_audit(Workspace.default_home(), result)
     return REFUTED if result.refuted else 0
 
 

@@ -11,17 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from core.export.guides import TO_FILL, Documents, Sheet, registry_record, sheets
-from core.export.page_html import STAMPS, document, html_table, page
+from core.export.guides import TO_FILL, Documents, Sheet, filled, guides, registry_record, sheets
+from core.export.page_html import document, html_table, page
 from core.language.catalogue import Language
-from core.message import Message, joined, to_say
+from core.message import Message, to_say
 from core.quality.report.types import View
 
 INSIDE = "inside/"  # of documents made from real rows without noise
 PACKS = {
-    "inside": Message("The folder “inside” holds results of real records without noise."),
-    "outside": Message("Nothing here was computed from real records but what ε paid for."),
+    "inside": Message("INSIDE ONLY. The folder “inside” holds results of real records."),
+    "outside": Message("MAY BE SHOWN OUTSIDE. Real records show only in what ε paid for."),
 }
+READ_FROM = to_say(
+    "Every answer was read from a file of this pack: its source, with the place in it after #. "
+    "Questions are the guides' topics in our words. Still to be filled in: {n} of {all} answers."
+)
 TITLE = to_say("Evidence for a synthetic table")
 HEADS = (to_say("Question"), to_say("Answer"), to_say("Source"))
 IN_SYMBOL = "αβγδεμρσΔ≤≥→∞√−"  # what the font Symbol has and the others lack
@@ -42,12 +46,15 @@ def packed(
     """
     if view == "outside" and any(name.startswith(INSIDE) for name in documents):
         raise ValueError("A pack for outside may hold no document of the inside.")
-    filled, run = sheets(documents), documents["run.json"]
-    opening = [language.render(one) for one in _opening(documents, filled, view)]
+    answered, run = sheets(documents), documents["run.json"]
+    every = [field for sheet in answered for field in sheet.fields]
+    words = Message(READ_FROM, n=sum(not field.answer for field in every), all=len(every))
+    about = filled(documents, **guides()["opening"]).answer
+    opening = [language.render(one) for one in (PACKS[view], about, words)]
     contents: dict[str, str | bytes] = {
-        "evidence.html": _html(filled, opening, language, view),
-        "evidence.pdf": _pdf(filled, opening, language),
-        "evidence.json": _json([asdict(sheet) for sheet in filled]),
+        "evidence.html": _html(answered, opening, language, view),
+        "evidence.pdf": _pdf(answered, opening, language),
+        "evidence.json": _json([asdict(sheet) for sheet in answered]),
         "registry.json": _json(registry_record(documents)),
         **{name: _json(document) for name, document in documents.items()},
         **files,
@@ -76,28 +83,6 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _opening(documents: Documents, filled: Sequence[Sheet], view: View) -> Iterator[Message]:
-    """What stands above the sheets: first who may see them."""
-    run, certificate = documents["run.json"], documents["certificate.json"]
-    every = [field for sheet in filled for field in sheet.fields]
-    yield joined([STAMPS[view][0], PACKS[view]], ". ")
-    yield Message(
-        "Table: {table}. Model: {model}. Run: {run}. Claim: {claim}. Made by {product}.",
-        table=run["table"],
-        model=run["model_name"],
-        run=run["id"],
-        claim=certificate["claim"],
-        product=certificate["product"],
-    )
-    yield Message(
-        "Every answer was read from a file of this pack: the source names it, and after # the "
-        "place in it. Questions are the guides' topics in our words. Still to be filled in: {n} of "
-        "{all} answers.",
-        n=sum(not field.answer for field in every),
-        all=len(every),
-    )
-
-
 def _rows(sheet: Sheet, language: Language) -> Iterator[tuple[str, str, str]]:
     """Questions, answers and sources; first the heads."""
     yield tuple(map(language.render, HEADS))  # type: ignore[misc]
@@ -106,20 +91,20 @@ def _rows(sheet: Sheet, language: Language) -> Iterator[tuple[str, str, str]]:
         yield language.render(field.question), language.render(answer), ", ".join(field.sources)
 
 
-def _html(filled: Sequence[Sheet], opening: Sequence[str], language: Language, view: View) -> str:
+def _html(answered: Sequence[Sheet], opening: Sequence[str], language: Language, view: View) -> str:
     """One document that needs no network."""
     said, e = language.render, html.escape
     parts = [f"<h1>{e(said(TITLE))}</h1>", *(f"<p>{e(one)}</p>" for one in opening[1:])]
-    for sheet in filled:
+    for sheet in answered:
         heads, *rows = _rows(sheet, language)
         parts.append(
             f"<h2 id='{sheet.key}'>{e(said(sheet.title))}</h2><p><small>{e(said(sheet.reference))}"
             f"</small></p><div class='sheet'>{html_table(heads, rows)}</div>"
         )
-    return document(said(TITLE), "".join(parts), view, (STAMPS[view][0], PACKS[view]), language)
+    return document(said(TITLE), "".join(parts), view, PACKS[view], language)
 
 
-def _pdf(filled: Sequence[Sheet], opening: Sequence[str], language: Language) -> bytes:
+def _pdf(answered: Sequence[Sheet], opening: Sequence[str], language: Language) -> bytes:
     """The same as PDF, A4; what its built-in fonts lack is shown as “?”."""
     # heavy for its size, and only who packs evidence needs it
     from reportlab.lib.pagesizes import A4
@@ -133,7 +118,7 @@ def _pdf(filled: Sequence[Sheet], opening: Sequence[str], language: Language) ->
         return Paragraph(_in_its_fonts(words), style)
 
     story = [text(said(TITLE), styles["Title"]), *map(text, opening)]
-    for sheet in filled:
+    for sheet in answered:
         rows = [[text(q), text(a), text(s, small)] for q, a, s in _rows(sheet, language)]
         grid = [("VALIGN", (0, 0), (-1, -1), "TOP"), ("LINEBELOW", (0, 0), (-1, -1), 0.3, "grey")]
         story += [text(said(sheet.title), styles["Heading2"]), text(said(sheet.reference), small)]

@@ -57,19 +57,20 @@ def sheets(documents: Documents) -> tuple[Sheet, ...]:
             guide["key"],
             guide["title"],
             guide["reference"],
-            tuple(_filled(documents, **asked[name]) for name in guide["questions"]),
+            tuple(filled(documents, **asked[name]) for name in guide["questions"]),
         )
         for guide in guides()["guide"]
     )
 
 
-def _filled(
+def filled(
     documents: Documents,
     text: str,
     answer: str = "{said}",
     values: Mapping[str, str] | None = None,
     who: str = STEWARD,
 ) -> Field:
+    """One question, with its template filled from the documents."""
     found = {name: value_at(documents, source) for name, source in (values or {}).items()}
     if not found or any(value in (None, "", []) for value in found.values()):
         return Field(text, "", (), who)
@@ -89,18 +90,18 @@ def value_at(documents: Documents, source: str) -> Any:
 def registry_record(documents: Documents) -> dict[str, Any]:
     """What the public registry of deployments takes, in English as the registry is."""
 
-    def filled(leaf: Any) -> Any:
+    def read(leaf: Any) -> Any:
         if isinstance(leaf, list):
-            return [filled(one) for one in leaf]
+            return [read(one) for one in leaf]
         if not isinstance(leaf, dict):
             return leaf
         if not leaf.keys() <= {"from", "who"}:
-            return {key: filled(value) for key, value in leaf.items()}
+            return {key: read(value) for key, value in leaf.items()}
         found = [value_at(documents, source) for source in leaf.get("from", ())]
         if len(found) == 1 and isinstance(found[0], float):
             return found[0]
         texts = [" ".join(one) if isinstance(one, list) else str(one or "") for one in found]
         return " ".join(filter(None, texts)) or TO_FILL.format(who=leaf.get("who", STEWARD))
 
-    record: dict[str, Any] = filled(guides()["registry"])
+    record: dict[str, Any] = read(guides()["registry"])
     return record

@@ -13,6 +13,7 @@ import html
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from core.export.attack_sentences import STANDINGS, standing
@@ -25,20 +26,14 @@ from core.message import Message
 
 Report = Mapping[str, Any]
 
-STAMPS = {
-    "inside": (
-        Message("INSIDE ONLY"),
-        Message(
-            "Figures and numbers were computed from real records without noise. Do not share this "
-            "file outside the organisation."
-        ),
+STAMPS = {  # the first sentence in bold
+    "inside": Message(
+        "INSIDE ONLY. Figures and numbers were computed from real records without noise. Do not "
+        "share this file outside the organisation."
     ),
-    "outside": (
-        Message("MAY BE SHOWN OUTSIDE"),
-        Message(
-            "Everything here was computed from the synthetic table, from what ε paid for and from "
-            "what was declared public."
-        ),
+    "outside": Message(
+        "MAY BE SHOWN OUTSIDE. Everything here was computed from the synthetic table, from what ε "
+        "paid for and from what was declared public."
     ),
 }
 WORDS = {
@@ -53,52 +48,9 @@ WORDS = {
     "unknown": Message("People"),
     "unseen": Message("Hidden by noise"),
 }
-STYLE = """
-:root{color-scheme:light dark;--ink:#17242c;--paper:#fff;--soft:#f3f6f8;--line:#d5dee4}
-@media(prefers-color-scheme:dark){
-:root{--ink:#e6edf1;--paper:#10181d;--soft:#19252c;--line:#31424c}}
-*{box-sizing:border-box}
-body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);margin:0}
-main{max-width:68rem;margin:0 auto;padding:1rem}
-.stamp{position:sticky;top:0;z-index:9;padding:.5rem 1rem;color:#fff;font-size:.9rem}
-.inside{background:#a63c06}.outside{background:#00694f}
-@media print{.stamp{position:fixed;left:0;right:0;-webkit-print-color-adjust:exact;
-print-color-adjust:exact}main{padding-top:5rem}figure{break-inside:avoid}}
-nav a{margin-right:1rem}a{color:inherit}
-h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}
-.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(15rem,1fr));gap:.75rem}
-.card{background:var(--soft);border:1px solid var(--line);border-radius:.5rem;padding:.75rem}
-.card b{display:block;font-size:1.6rem}.card b small{display:inline;font-weight:400}
-.card small{display:block}details{font-size:.85rem;margin-top:.4rem}summary{cursor:pointer}
-li.lost b,li.edge b,li.works b,li.exposed b{color:#d55e00}
-.columns{display:grid;grid-template-columns:repeat(auto-fill,minmax(20rem,1fr));gap:1rem}
-figure{margin:0 0 1.5rem}figcaption{font-size:.9rem}
-.plot{width:100%}table{border-collapse:collapse;width:100%}
-td,th{padding:.3rem .6rem;text-align:left;border-bottom:1px solid var(--line);vertical-align:top}
-.scroll{overflow-x:auto}
-.sheet td{white-space:pre-line}.sheet td:nth-child(1){width:22%}
-.sheet td:nth-child(3){width:20%;font-size:.8rem}
-"""
-SCRIPT = """
-const unpack=async id=>{const raw=document.getElementById(id).textContent.trim();
-const bytes=Uint8Array.from(atob(raw),c=>c.charCodeAt(0));
-const stream=new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-return new Response(stream).text()};
-(async()=>{const code=document.createElement('script');
-code.textContent=await unpack('library');document.head.append(code);
-const all=JSON.parse(await unpack('figures'));
-const ink=getComputedStyle(document.body).color;
-const seen=new IntersectionObserver(found=>{for(const one of found){if(!one.isIntersecting)continue;
-seen.unobserve(one.target);const figure=all[one.target.dataset.figure];
-figure.layout.font={color:ink,family:'system-ui,sans-serif'};
-Plotly.newPlot(one.target,figure.data,figure.layout,{responsive:true,displaylogo:false})}},
-{rootMargin:'600px'});
-document.querySelectorAll('.plot').forEach(place=>seen.observe(place));
-addEventListener('beforeprint',()=>document.querySelectorAll('.plot').forEach(place=>{
-if(!place.data){const figure=all[place.dataset.figure];
-Plotly.newPlot(place,figure.data,figure.layout,{staticPlot:true})}}));
-document.documentElement.dataset.ready='yes'})();
-"""
+STYLE, SCRIPT = (
+    Path(__file__).with_name(f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
+)
 
 
 def page(
@@ -145,22 +97,16 @@ def page(
 
 
 def document(
-    title: str,
-    body: str,
-    view: str,
-    stamp: tuple[Message, Message],
-    language: Language,
-    scripts: str = "",
+    title: str, body: str, view: str, stamp: Message, language: Language, scripts: str = ""
 ) -> str:
     """A whole HTML document that needs no network, stamped with who may see it."""
-    head, text = map(language.render, stamp)
-    runs = "script-src 'unsafe-inline'; " if scripts else ""
+    head, _, text = language.render(stamp).partition(". ")
     return (
         f"<!doctype html><html lang='{language.code}'><head><meta charset='utf-8'>"
         f"<title>{_e(title)}</title>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; "
-        f"{runs}style-src 'unsafe-inline'; img-src data: blob:\">"
+        "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">"
         f"<style>{STYLE}</style></head><body><div class='stamp {view}' role='note'>"
         f"<b>{_e(head)}.</b> {_e(text)}</div><main>{body}</main>{scripts}</body></html>"
     )

@@ -11,7 +11,7 @@ from core.runs.events import State
 from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
 from core.schema.rounding_up import round_up
-from core.services import discussion, export, limits, recipe, reviews, runs
+from core.services import discussion, export, limits, recipe, reviews
 from pages.download import evidence, shaped_rows
 from pages.review import exposure, report_view
 from pages.server import guard, routes
@@ -143,11 +143,8 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
     )
     shape, seeds = shaped_rows.choose(run)
     asked = SampleRequest(rows=rows, format=format, escape_formulas=escape, shape=shape)
-    if seeds or not shape.plain:
+    if seeds or not shape.plain or rows != run.rows:
         shaped_rows.offer(run, asked, seeds)
-        return asked, seeds
-    if rows != run.rows:
-        _fresh(run, asked)
         return asked, seeds
     name = export.file_name(run, format)
     downloads.offer(
@@ -164,26 +161,6 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
     )
     st.caption(say("These are exactly the rows that were reviewed."))
     return asked, seeds
-
-
-def _fresh(run: RunRecord, asked: SampleRequest) -> None:
-    """Another number of rows: drawn on request, then offered."""
-    key = f"fresh_{run.id}_{asked!r}"
-    label = say("Generate {n:,} new rows", n=asked.rows)
-    if st.button(label, type="primary", icon=":material/refresh:"):
-        with shared.plain_errors(), st.spinner(say("Generating rows from the saved model …")):
-            st.session_state[key] = runs.generate_rows(store(), shared.launcher(), run.id, asked)
-    path = st.session_state.get(key)
-    if path is not None:
-        name = export.file_name(run, asked.format)
-        downloads.offer(
-            say("Download {name}", name=name),
-            path.read_bytes,
-            table_id=run.table_id,
-            reviewed=run,
-            file_name=name,
-            icon=":material/download:",
-        )
 
 
 def _papers(run: RunRecord, *, escaped: bool) -> None:

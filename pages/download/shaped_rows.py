@@ -157,8 +157,8 @@ def _seeds(text: str) -> tuple[int, ...]:
 def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
     """Make such rows on request, say how common they were, and offer them with their papers."""
     key = f"shaped_{run.id}_{request!r}_{seeds}"
-    label = say("Generate {n:,} such rows", n=request.rows)
-    if st.button(label, type="primary", icon=":material/filter_alt:"):
+    label = say("Generate {n:,} rows", n=request.rows)
+    if st.button(label, type="primary", icon=":material/refresh:"):
         with shared.plain_errors(), st.spinner(say("Generating rows from the saved model …")):
             st.session_state[key] = shaping.draw_tables(
                 store(), shared.launcher(), run.id, request, seeds=seeds

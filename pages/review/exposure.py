@@ -11,12 +11,17 @@ from typing import Any
 import streamlit as st
 
 from core.export.attack_sentences import STANDINGS, Grade, exposure, standing
+from core.export.guides import filled, guides
+from core.figures.attack_bound import attack_figure
+from core.message import Message
 from core.runs.records import RunRecord
 from core.services import discussion as notes
 from core.services import reviews
+from core.services.evidence.documents import best_attack_words, of_run
 from pages.review import discussion, report_scores
 from pages.server import guard, routes
 from pages.shared import glossary
+from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
@@ -35,8 +40,15 @@ BOXES: dict[Grade, tuple[Callable[..., Any], str]] = {
 
 
 def tab(run: RunRecord, report: dict[str, Any]) -> None:
-    """What simple attackers reach, beside what they reach without the people's data."""
+    """What any attacker could reach, and what simple ones did, beside the rows kept out."""
     tried: Attacks = report.get("attacks") or ()
+    if run.private:
+        _bound(run, tried)
+    if report["view"] == "outside":
+        st.caption(
+            say("Attacks are measured on real rows, so their results are shown in the inside view.")
+        )
+        return
     if not tried:
         st.caption(
             say(
@@ -71,6 +83,32 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
             strangers=max(attack["strangers"] for attack in tried),
         )
     )
+
+
+def _bound(run: RunRecord, tried: Attacks) -> None:
+    """What no attack can exceed, whatever it knows; from the plan alone, so free to show."""
+    bound = of_run(run)
+    told = best_attack_words(bound)
+    numbers, picture = st.columns([2, 3], gap="large")
+    with numbers:
+        st.markdown(say("**The best possible guess at who is in the real table**"))
+        for words, name in (
+            (say("Right guesses, from 50:50"), "right"),
+            (say("Found, if 1% of all others are accused too"), "found_at_1_percent"),
+            (say("Found, if 10% of all others are accused too"), "found_at_10_percent"),
+        ):
+            st.metric(words, said(Message("{x:.1%}", x=told[name])))
+        st.caption(
+            say(
+                "By the noise of this run, whatever the attacker knows. Points are attacks on this "
+                "table, grey where chance explains them. Of 100 runs without a leak at most 1 has "
+                "another one."
+            )
+        )
+    with picture:
+        words = filled({"best-attack.json": told}, **guides()["question"]["best_attack"]).answer
+        chart = shared.drawn(attack_figure(bound, tried))
+        st.plotly_chart(chart, key="attack_bound", alt=said(words))
 
 
 def seen(run: RunRecord) -> bool:

@@ -150,16 +150,9 @@ def _findings(run: RunRecord, report: dict[str, Any], view: View) -> None:
 
 
 def _exposure(talk: RunComments, report: dict[str, Any]) -> None:
-    if talk.view == "outside":
-        st.caption(
-            say(
-                "Attacks are measured on real rows, so their results are shown in the inside view "
-                "only."
-            )
-        )
-        return
     exposure.tab(talk.run, report)
-    discussion.comment_button(talk, "exposure")
+    if talk.view == "inside":
+        discussion.comment_button(talk, "exposure")
 
 
 def _waiting(run: RunRecord) -> None:

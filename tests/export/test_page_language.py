@@ -45,7 +45,8 @@ def test_the_page_is_said_in_the_language():
     })  # fmt: skip
     text = page(report, "In short", remarks=[remark], hidden=["c1"], language=language)
     assert "<html lang='de'>" in text and "<title>In short</title>" in text
-    assert all(f"«{part}»" in text for part in STAMPS["inside"])
+    head, _, rest = STAMPS["inside"].partition(". ")
+    assert f"<b>«{head}.</b> {rest}»" in text
     shown = body(text)
     assert "An einer Stichprobe gemessen." in shown and "Spaltenpaare" in shown
     assert "0,03" in shown and "<td>0,800</td>" in shown and "0.800" not in shown

@@ -8,6 +8,7 @@ from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.inside_views import viewed_runs
 from core.runs.storage.reviews.notes import Decision
 from core.services import reviews
+from core.services.evidence.documents import best_attack_words, of_run
 from tests.pages.screen import buttons, each_tab, finish, in_tab, press, small_report, whole, words
 from tests.pages.test_review_flow import outside_report
 
@@ -94,3 +95,16 @@ def test_from_outside_nobody_learns_that_an_alarm_stands(store, start, show):
     for at in each_tab(show("review", run=run.id, view="outside")):
         assert "exposed" not in words(at) and "Download blocked" not in words(at)
     assert "Download blocked" in words(in_tab(show("review", run=run.id), "Discussion"))
+
+
+@pytest.mark.parametrize("view", ["inside", "outside"])
+def test_the_best_attack_is_shown_whoever_looks(store, start, show, view):
+    run = attacked(store, start(), NONE, outside=outside_report())
+    at = in_tab(show("review", run=run.id, view=view), "Exposure")
+    bound = best_attack_words(of_run(run))
+    told = {one.label: one.value for one in at.metric}
+    assert (
+        told["Found, if 1% of all others are accused too"] == f"{bound['found_at_1_percent']:.1%}"
+    )
+    assert told["Right guesses, from 50:50"] == f"{bound['right']:.1%}"
+    assert 0.5 < bound["right"] < 0.731  # what ε = 1 allows to the worst mechanism

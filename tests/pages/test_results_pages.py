@@ -14,7 +14,6 @@ import pytest
 
 from core.models.shaped_output import Measured, Shape, ShapeFacts
 from core.runs.accounts.account import set_limit, table_account
-from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.storage.reviews import notes
@@ -45,7 +44,7 @@ def test_a_full_report_is_drawn_and_described(store, start, show):
         said += words(at)
         trained = "Trained on synthetic"
         tables += [f.value[trained].tolist() for f in at.dataframe if trained in f.value]
-    assert len(charts) == 5  # a column, pairs, plane, probability, prediction
+    assert len(charts) == 6  # a column, pairs, plane, probability, prediction, best attack
     assert all(chart.proto.alt for chart in charts)
     assert "Not compared yet" not in said and "Measured on a sample." in said
     assert "do not share" in said and "400 real and 300 synthetic rows" in said
@@ -79,7 +78,7 @@ def test_a_column_without_a_synthetic_score_breaks_nothing(store, start, show):
     charts, said = 0, ""
     for at in each_tab(show("review", run=run.id)):
         charts, said = charts + len(drawn(at)), said + words(at)
-    assert charts == 4 and "nothing to compare" in said
+    assert charts == 5 and "nothing to compare" in said
 
 
 def test_a_partial_report_shows_what_is_there(store, start, show):
@@ -190,27 +189,6 @@ def test_names_say_not_private(store, start, show, downloads):
     assert "This table has no differential privacy" in words(at)
 
 
-def test_fresh_rows_are_made_on_request(store, start, show, downloads, monkeypatch, tmp_path):
-    run = start()
-    finish(store, run)
-    asked = []
-
-    def made(_store, _launcher, run_id, request):
-        asked.append((run_id, request))
-        path = tmp_path / "fresh.csv"
-        path.write_bytes(b"age\n1\n")
-        return path
-
-    monkeypatch.setattr(runs, "generate_rows", made)
-    at = show("download", run=run.id)
-    at = whole(at.number_input[0].set_value(17).run())
-    assert not asked and "exactly the rows" not in words(at)
-    downloads.clear()
-    whole(press(at, "Generate 17 new rows"))
-    assert asked == [(run.id, SampleRequest(rows=17, format="csv", escape_formulas=True))]
-    assert downloads["clinic-visits-synthetic-epsilon-1.csv"]() == b"age\n1\n"
-
-
 def test_rows_of_chosen_values_come_with_what_was_asked(
     store, start, show, downloads, monkeypatch, tmp_path
 ):
@@ -241,7 +219,7 @@ def test_rows_of_chosen_values_come_with_what_was_asked(
     at.toggle(key=f"fill_{run.id}").set_value(True)
     at = whole(at.run())
     downloads.clear()
-    at = whole(press(at, "Generate 9 such rows"))
+    at = whole(press(at, "Generate 9 rows"))
     where = ("sex=female", "age=40..", "visit_date=..2023-01-31")
     shape = Shape(where=where, share="smoker:yes=12.5%", fill_missing=True)
     request = SampleRequest(rows=9, format="csv", escape_formulas=True, shape=shape)
@@ -259,20 +237,6 @@ def test_seeds_that_are_no_numbers_are_refused(store, start, show):
     at = show("download", run=run.id)
     at = whole(at.text_input(key=f"seeds_{run.id}").set_value("one").run())
     assert "whole numbers" in at.error[0].value and "exactly the rows" in words(at)
-
-
-def test_fresh_rows_that_fail_are_a_plain_error(store, start, show, monkeypatch):
-    run = start()
-    finish(store, run)
-
-    def failed(*_, **__):
-        raise RunStoreError("The rows could not be generated; no file is left.")
-
-    monkeypatch.setattr(runs, "generate_rows", failed)
-    at = show("download", run=run.id)
-    at.number_input[0].set_value(17).run()
-    at = whole(press(at, "Generate 17 new rows"))
-    assert "no file is left" in at.error[0].value
 
 
 def test_an_unfinished_run_offers_no_file(store, start, show, downloads):

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.generated_tables import TUNING
 from core.models.registry import cards
-from core.privacy.accounting.attacker import attacker_best_guess
+from core.privacy.accounting.attacker import best_attack
 from core.privacy.discovery.open_domain import as_learned, open_domain
 from core.privacy.discovery.planning import Levels
 from core.proposing.propose import infer_schema
@@ -102,7 +102,7 @@ def test_the_forecast_of_each_epsilon_rises_together():
         assert all(point[key][1] <= point[key][0] <= point[key][2] for point in points)
     own = forecast.expect("pearl", n=2_000, columns=9, epsilon=forecast.effective_epsilon(made))
     assert points[1]["pairs"][0] == pytest.approx(1.0 - own.tvd_2way.mean)
-    assert points[1]["attacker"][0] == attacker_best_guess(2.0, made.budget.delta)
+    assert points[1]["attacker"][0] == best_attack(None, 2.0, made.budget.delta).right
 
 
 def test_minutes_are_a_range_that_a_busy_machine_widens(monkeypatch):

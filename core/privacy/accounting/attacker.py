@@ -16,20 +16,6 @@ Floats = NDArray[np.float64]
 _EPS = np.linspace(0.0, 40.0, 4001)  # at which the profile is read: steps of 1 % in the odds
 
 
-def attacker_best_guess(epsilon: float, delta: float) -> float:
-    """The best chance of telling whether one person took part, starting from 50:50.
-
-    The most revealing (ε, δ)-private release shows the answer outright with probability δ and
-    otherwise answers truthfully with odds e^ε : 1: δ + (1 - δ) e^ε / (1 + e^ε).
-
-    >>> round(attacker_best_guess(1.0, 1e-6), 3)
-    0.731
-    """
-    if epsilon < 0.0 or not 0.0 <= delta <= 1.0:
-        raise ValueError(f"Need ε ≥ 0 and δ in [0, 1], got ε = {epsilon}, δ = {delta}.")
-    return delta + (1.0 - delta) / (1.0 + math.exp(-epsilon))
-
-
 @dataclass(frozen=True)
 class BestAttack:
     """A bound on every attack that guesses whether a person took part, from δ(ε) [k] at ε ≥ 0 [k].
@@ -61,6 +47,9 @@ def best_attack(
     phases: Sequence[Phase] | None, epsilon: float, delta: float, *, rows: int = 1
 ) -> BestAttack:
     """The bound for phases that claim (ε, δ), ε finite; None where the claim is of more than them.
+
+    >>> round(best_attack(None, 1.0, 1e-6).right, 3)  # e / (1 + e)
+    0.731
 
     Args:
       rows: records that count as one; see `Plan.rows_of_one`.

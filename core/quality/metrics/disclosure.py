@@ -72,8 +72,14 @@ class Trial:
     success: Floats
     shown: Callable[[float, float], tuple[float, float]]
 
-    def attack(self, lead: Lead) -> Attack:
-        """With what the test of all attacks together says."""
+    def attack(self, lead: Lead, member: NDArray[np.bool_]) -> Attack:
+        """With what the test of all attacks together says, and whom a rule made of it accuses.
+
+        Yes or no accuses by itself; of other successes the tenth that are highest on strangers.
+        """
+        sides = [self.success[side & ~np.isnan(self.success)] for side in (~member, member)]
+        least = 0.5 if np.isin(self.success, (0.0, 1.0)).all() else np.quantile(sides[0], 0.9)
+        accused, found = (float((side > least).mean()) for side in sides)
         value, baseline = self.shown(lead.members, lead.strangers)
         needed = None
         if lead.at_level is not None:
@@ -91,6 +97,8 @@ class Trial:
             exposed=lead.p <= LEVEL,
             records=lead.records,
             strangers=lead.others,
+            accused=accused,
+            found=found,
         )
 
 
@@ -109,7 +117,7 @@ def attacks(
     real, released = _read_alike(train, holdout, synthetic, target, rng)
     trials = tried(real, released, target, rng)
     found = leads(real.member, real.classes, [trial.success for trial in trials], rng)
-    return [trial.attack(lead) for trial, lead in zip(trials, found, strict=True)]
+    return [one.attack(lead, real.member) for one, lead in zip(trials, found, strict=True)]
 
 
 def tried(

@@ -187,6 +187,7 @@ class Attack(_Value):
       p: how often a release without a leak shows so clear a lead by any of the run's attacks.
       exposed: whether `p` is at most 1 %.
       records, strangers: real rows of either kind that were tried.
+      accused, found: shares of strangers and of rows learnt from that a rule made of it accuses.
     """
 
     key: str
@@ -200,6 +201,8 @@ class Attack(_Value):
     exposed: bool
     records: int
     strangers: int
+    accused: float | None = None
+    found: float | None = None
 
 
 class AssociationTable(_Value):

@@ -23,7 +23,7 @@ import numpy as np
 
 from core.message import Message, joined
 from core.models.registry import cards, synthesizer
-from core.privacy.accounting.attacker import attacker_best_guess
+from core.privacy.accounting.attacker import best_attack
 from core.privacy.plan import Guarantee, Plan
 from core.schema.schema import Schema
 
@@ -126,7 +126,9 @@ def prospects(
         part = at / plan.budget.epsilon
         one = expect(plan.model, n=plan.n, columns=columns, epsilon=part * effective_epsilon(plan))
         spent = at + max(0.0, claim.epsilon - plan.guarantee.epsilon)
-        points.append({"epsilon": at, "attacker": [attacker_best_guess(spent, claim.delta)] * 3})
+        points.append(
+            {"epsilon": at, "attacker": [best_attack(None, spent, claim.delta).right] * 3}
+        )
         if one is not None:
             far, learnt = one.tvd_2way, one.learnt
             points[-1]["pairs"] = [1.0 - x for x in (far.mean, far.high, far.low)]

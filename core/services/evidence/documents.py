@@ -68,8 +68,7 @@ def documents(store: RunStore, run: RunRecord, view: View) -> dict[str, Any]:
         report = reviews.report(store, run.id) or {}
         tried = report.get("attacks")
         if tried:
-            words = {"sentence": exposure(tried).text, "attacks": tried}
-            found[f"{INSIDE}attacks.json"] = words
+            found[f"{INSIDE}attacks.json"] = {"sentence": exposure(tried).text, "attacks": tried}
         found[f"{INSIDE}findings.json"] = report and {
             "sentences": [one.text for one in findings(report)],
             "groups": [one["note"] for one in report["scores"] if one["key"] == "k_marginal"],
@@ -94,11 +93,11 @@ def best_attack_words(bound: BestAttack) -> dict[str, Any]:
     return {name: min(1.0, math.ceil(1e3 * value) / 1e3) for name, value in found.items()}
 
 
-def keep_audit(home: Path, result: dict[str, Any]) -> None:
-    """Keep an `Audit.as_json()` in a workspace, if there is one, for evidence of the model."""
+def keep_audit(home: Path, result: Any) -> None:
+    """Keep a `core.audit.audit.Audit` in a workspace, if there is one, for the model's evidence."""
     if home.is_dir():
-        with replacing(private_folder(home / AUDITS) / f"{result['model']}.json") as file:
-            file.write(json.dumps(result).encode())
+        with replacing(private_folder(home / AUDITS) / f"{result.model}.json") as file:
+            file.write(json.dumps(result.as_json()).encode())
 
 
 def _run(store: RunStore, run: RunRecord) -> dict[str, Any]:
