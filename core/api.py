@@ -35,6 +35,7 @@ from core.schema.form import FileForm
 from core.schema.schema import Schema
 from core.services.shaping import certificate_of
 from core.services.synthesis import synthesize as synthesis
+from core.services.synthesis.linked import LinkedFile, is_linked, keys_of, link, unlink
 from core.services.synthesis.locations import location
 from core.services.synthesis.options import RefusedError, SynthesisOptions, options_of
 from core.services.synthesis.saved_runs import trained_model
@@ -71,8 +72,13 @@ class _Rows:
     certificate: dict[str, Any]
     schema: Schema
 
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Of two linked tables, the rows of each by its name."""
+        return {name: rows for name, (rows, _) in unlink(self.table, self.schema).items()}
+
     def write(self, out: str | Path, *, escape_formulas: bool = False) -> None:
-        """Write the rows as the original was written, whole or not at all.
+        """Write the rows as the original was written, whole or not at all; a ZIP of linked ones.
 
         Beside it OUT.synthetic.json says what it is, and OUT.not-private.json where it has no
         differential privacy.
@@ -83,7 +89,8 @@ class _Rows:
         Raises:
           ValueError: the file has another ending.
         """
-        path = out_path(Path(out), endings=OUT_ENDINGS, inputs=[])
+        endings = (".zip",) if is_linked(self.schema) else OUT_ENDINGS
+        path = out_path(Path(out), endings=endings, inputs=[])
         if not self.certificate["private"]:
             mark_without_privacy(path, self.certificate)
         papers, schema = self.certificate, self.schema
@@ -199,7 +206,10 @@ def synthesize(
     """
     asked = _options({"epsilon": epsilon, "model": model, **options}, schema)
     synthesis.check_options(asked)
-    made = synthesis.synthesize(asked, *_typed(asked, frame, schema), on_event=_go_on)
+    return _synthetic(synthesis.synthesize(asked, *_typed(asked, frame, schema), on_event=_go_on))
+
+
+def _synthetic(made: synthesis.Synthesis) -> Synthetic:
     return Synthetic(
         table=made.outcome.tables.synthetic,
         guarantee=made.outcome.guarantee,
@@ -207,6 +217,42 @@ def synthesize(
         ledger=made.ledger,
         schema=made.schema,
     )
+
+
+def synthesize_linked(
+    frame: pd.DataFrame,
+    linked: pd.DataFrame,
+    *,
+    epsilon: float,
+    key: str,
+    order: str | None = None,
+    rows_per_person: int | None = None,
+    model: str = "scan_focus",
+    names: tuple[str, str] = ("people", "events"),
+    **options: Any,
+) -> Synthetic:
+    """Make two synthetic tables whose keys match; see `--linked` of the command `synth`.
+
+    Args:
+      frame: one row a person.
+      linked: rows of the same people.
+      key: the column that says who, "id=user_id" where it is called otherwise in `linked`.
+      order: the column of `linked` that sorts its rows.
+      rows_per_person: at most so many rows of one person are used; public.
+      names: of the two tables.
+      options: as of `synthesize`.
+
+    Raises:
+      ValueError: one plain line; says what was spent, if anything.
+    """
+    asked = _options({"epsilon": epsilon, "model": model, "name": names[0], **options}, None)
+    synthesis.check_options(asked)
+    read = (_rows(rows, None) for rows in (frame, linked))
+    given = zip(read, names, keys_of(key), strict=True)
+    files = [LinkedFile(rows, schema, name, own) for (rows, schema), name, own in given]
+    both = link(*files, order=order, most=rows_per_person)
+    typed = with_schema(asked, both.rows, both.schema)
+    return _synthetic(synthesis.synthesize(asked, *typed, on_event=_go_on))
 
 
 def sample(

@@ -14,8 +14,8 @@ from core.services.limits import HIDDEN
 from core.services.synthesis.options import SynthesisOptions, options_of, settings_of
 
 OF_FILES = {  # options that say what is read and written, not what is made
-    "command", "escape_formulas", "json", "module", "out", "query", "quiet", "schema", "table",
-    "traceback",
+    "command", "escape_formulas", "json", "key", "linked", "module", "out", "query", "quiet",
+    "schema", "table", "traceback",
 }  # fmt: skip
 
 

@@ -21,7 +21,13 @@ from datetime import date
 from pathlib import Path
 from typing import NoReturn
 
-from core.cli.shared_options import escape_and_flag, sample_options, table_options
+from core.cli.shared_options import (
+    escape_and_flag,
+    linked_options,
+    person_options,
+    sample_options,
+    table_options,
+)
 
 FAILED = 2
 ADDRESS = re.compile(r"\S+://\S+")
@@ -177,7 +183,9 @@ def _synth_options(command: argparse.ArgumentParser) -> None:
         choices=("auto", "cpu", "cuda"),
         help="where to compute; auto takes a graphics card when there is one",
     )
-    command.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
+    command.add_argument(
+        "--out", type=Path, required=True, help="a .csv or .parquet file, or with --linked a .zip"
+    )
     command.add_argument(
         "--save",
         type=Path,
@@ -252,21 +260,6 @@ def _keep_out(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _person(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--person",
-        metavar="COL[,COL]",
-        help="columns that say together who a row is of: ε is then per person, not per row",
-    )
-    command.add_argument(
-        "--rows-per-person",
-        type=int,
-        metavar="M",
-        help="at most M rows of one person; with --person more are left out (10 when not given), "
-        "without it your word for it, and all noise is for M rows",
-    )
-
-
 def _rule(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--rule",
@@ -320,7 +313,8 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     _learning(command)
     _keep_out(command)
     _rule(command)
-    _person(command)
+    person_options(command)
+    linked_options(command)
     command.add_argument(
         "--people",
         metavar="NAME",

@@ -45,6 +45,51 @@ def escape_and_flag(command: argparse.ArgumentParser) -> None:
     )
 
 
+def person_options(command: argparse.ArgumentParser) -> None:
+    """Whose rows are protected together."""
+    command.add_argument(
+        "--person",
+        metavar="COL[,COL]",
+        help="columns that say together who a row is of: ε is then per person, not per row",
+    )
+    command.add_argument(
+        "--rows-per-person",
+        type=int,
+        metavar="M",
+        help="at most M rows of one person; with --person more are left out (10 when not given), "
+        "without it your word for it, and all noise is for M rows",
+    )
+
+
+def linked_options(command: argparse.ArgumentParser) -> None:
+    """A second file, and how a person's rows follow on one another."""
+    command.add_argument(
+        "--linked",
+        type=Path,
+        metavar="FILE",
+        help="a second file with rows of the same people, such as visits: how they follow on one "
+        "another is learned, and --out is a .zip of two files whose keys match; --rows-per-person "
+        "says how many rows of one person are used",
+    )
+    command.add_argument(
+        "--key",
+        metavar="COL[=COL]",
+        help="the column that says who, in the table and, if it is called otherwise there, in the "
+        "linked file",
+    )
+    command.add_argument(
+        "--order",
+        metavar="COLUMN",
+        help="the column that sorts a person's rows, of the linked file or with --person: how they "
+        "follow on one another is learned",
+    )
+    command.add_argument(
+        "--constant",
+        metavar="COL[,COL]",
+        help="with --person: columns that hold one value for a person",
+    )
+
+
 def sample_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `sample`."""
     command.add_argument(

@@ -31,6 +31,8 @@ from core.schema.coverage import coverage, coverage_facts
 from core.schema.schema import Schema
 from core.services.estimates.domain_forecast import learned_forecast
 from core.services.synthesis.accounts import foresee
+from core.services.synthesis.linked import LinkedFile, keys_of, link
+from core.services.synthesis.locations import Url
 from core.services.synthesis.options import RefusedError, SynthesisOptions
 from core.services.synthesis.schema_options import say_dangers, with_schema
 from core.services.synthesis.synthesize import check_amounts, check_options, foreseen, synthesize
@@ -88,7 +90,28 @@ def read_with_schema(
 ) -> tuple[pd.DataFrame, Schema]:
     """Typed rows of the table that a command names, and their schema."""
     declared = None if options.schema is None else read_schema(options.schema)
-    return with_schema(asked, *read_file(options.table, query=options.query, schema=declared))
+    if options.linked is None:
+        if options.key is not None:
+            raise RefusedError("--key needs --linked")
+        return with_schema(asked, *read_file(options.table, query=options.query, schema=declared))
+    if options.key is None:
+        raise RefusedError("--linked needs --key, the column that says who")
+    files = [
+        LinkedFile(*read_file(path, query=query), name=path_name(path), key=key)
+        for path, query, key in zip(
+            (options.table, options.linked), (options.query, ""), keys_of(options.key), strict=True
+        )
+    ]
+    linked = link(*files, order=options.order, most=options.rows_per_person)
+    for note in linked.notes:
+        print(f"note: {note}", file=sys.stderr)
+    own = asked.model_copy(update={"order": None, "rows_per_person": None})
+    return with_schema(own, linked.rows, declared or linked.schema)
+
+
+def path_name(path: Path | Url) -> str:
+    """What a table is called, without its file's ending."""
+    return path.stem if isinstance(path, Path) else path.name
 
 
 def _many(plan: Plan) -> str:
@@ -207,6 +230,8 @@ def _facts(plan: Plan, outcome: Outcome) -> dict[str, Any]:
 def _synthetic_path(options: argparse.Namespace) -> Path:
     """Where the synthetic table will be: as asked; without privacy only on a flag."""
     path: Path = options.out
+    if options.linked is not None:
+        return out_path(path, endings=(".zip",), inputs=files(options.table, options.linked))
     if options.escape_formulas and path.suffix.lower() != ".csv":
         raise RefusedError("--escape-formulas is for a .csv file; a .parquet file runs no formula")
     return out_path(path, endings=OUT_ENDINGS, inputs=files(options.table))

@@ -84,11 +84,30 @@ class Line:
 
     def value(self, u: Floats) -> Floats:
         """Positions in [0, 1] → values on the step grid within the bounds."""
+        return self.snap(self._unbent(u))
+
+    def within(self, first: Floats, last: Floats, share: Floats) -> Floats:
+        """Positions of the step grid's values above one position and up to another, all as likely.
+
+        Where there is none, or no grid, a position between them.
+
+        Args:
+          share: uniform in [0, 1), says which.
+        """
+        anywhere = np.clip(first + share * (last - first), 0.0, 1.0)
+        if not self.step:
+            return anywhere
+        steps = ((self._unbent(u) - self.low) / self.step + 1e-9 for u in (first, last))
+        start, end = (np.floor(one) + 1.0 for one in steps)
+        start = np.where(first <= 0.0, 0.0, start)
+        some = end > start
+        chosen = self.low + (start + np.floor(share * (end - start))) * self.step
+        return np.where(some, self.position(chosen), anywhere)
+
+    def _unbent(self, u: Floats) -> Floats:
         low, high = self._bend(np.array([self.low, self.high]))
-        bent = low + np.clip(u, 0.0, 1.0) * (high - low)
-        if not self.log:
-            return self.snap(bent)
-        return self.snap(np.sinh(bent) * self.unit + self.centre)
+        bent: Floats = low + np.clip(u, 0.0, 1.0) * (high - low)
+        return np.sinh(bent) * self.unit + self.centre if self.log else bent
 
     def snap(self, x: Floats) -> Floats:
         """Round to the step grid (multiples of the step, from low) and clip to the bounds."""

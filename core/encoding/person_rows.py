@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from core.encoding.codec import Codec, Codes
 from core.encoding.layout.layout import Layout
+from core.encoding.windows import in_order
 from core.schema.labels import to_labels
 from core.schema.person import Person
 
@@ -132,10 +133,24 @@ def encoded_records(
     if person is None or not person.grouped:
         return codec.encode(layout.to_model(frame)), None
     number, hashes = number_people(frame[list(person.columns)])
+    if layout.windows is not None:
+        seen, offsets = windows_of(frame, layout, number, person.rows)
+        return seen, PersonRows(offsets, hashes)
     codes = codec.encode(layout.to_model(frame, np.bincount(number)[number]))
     content = pd.DataFrame(np.hstack([codes.states, codes.values]))
     index, people = kept_rows(number, content, person.rows)
     return codes.take(index), replace(people, hashes=hashes)
+
+
+def windows_of(
+    frame: pd.DataFrame, layout: Layout, number: Indices, most: int
+) -> tuple[Codes, Indices]:
+    """The windows of people's histories, and where each person's begin, int64 [n + 1]."""
+    windows = layout.windows
+    assert windows is not None, "the layout is one of histories"
+    codes = windows.source.encode(layout.to_model(frame))
+    there, times = layout.has_event(frame), windows.sorts(codes)
+    return windows.encode(codes, in_order(number, times, there, codes, most))
 
 
 def votes(frame: pd.DataFrame, person: Person | None) -> NDArray[np.float64]:

@@ -22,7 +22,13 @@ ROWS_AT_ONCE = 8192
 
 
 class BaseSampler(ABC):
-    """A trained model by itself, a `Fitted`; what it draws touches no private data."""
+    """A trained model by itself, a `Fitted`; what it draws touches no private data.
+
+    Attributes:
+      conditionals: draws of some columns given others, `MixtureConditionals`; None without.
+    """
+
+    conditionals: Any = None
 
     def __init__(self, codec: Codec):
         self.codec = codec
@@ -73,8 +79,10 @@ class FittedGenerator(BaseSampler):
         file: str = "model.json",
         rows_at_once: int = ROWS_AT_ONCE,
         constants: Mapping[str, Any] | None = None,
+        conditionals: Any = None,
     ):
         super().__init__(codec)
+        self.conditionals = conditionals
         self.settings = settings
         self.weights = weights
         self.history = history or {}

@@ -7,26 +7,40 @@ It is the last transform of all, after the marginal shift.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
 
 from core.encoding.layout.layout import Layout
+from core.encoding.windows import Windows
 from core.models.events import FitEvent, OnEvent, Preview, Signal
-from core.models.saved_model import LAYOUT, Sampler, SavedModel
+from core.models.saved_model import LAYOUT, Fitted, Sampler, SavedModel
 from core.models.step import FitContext, FreeStep, State
 from core.privacy.guarded import PrivateTable
 from core.schema.schema import Domain
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from core.models.base_sampler import BaseSampler
+
+Tilt: TypeAlias = "Mapping[tuple[str, str], Tensor]"
+
 
 @dataclass(frozen=True)
 class LayoutRows:
-    """A `RowTransform` from rows as models see them to rows of the table."""
+    """A `RowTransform` from rows as models see them to rows of the table.
+
+    Attributes:
+      tilt: of draws of histories, see `core.models.histories`.
+    """
 
     layout: Layout
+    tilt: Tilt = field(default_factory=dict)
     kind: ClassVar[str] = LAYOUT
 
     def output(self, domain: Domain) -> Domain:
@@ -34,7 +48,12 @@ class LayoutRows:
         return self.layout.output
 
     def sample(self, before: Sampler, rows: int, seed: int | None) -> pd.DataFrame:
-        """See `RowTransform`; draws until there are enough for whole people."""
+        """See `RowTransform`; draws until there are enough for whole people.
+
+        Of histories, `rows` counts people, and all their events come.
+        """
+        if self.layout.windows is not None:
+            return self._histories(before, self.layout.windows, rows, seed)
         drawn = before.sample(rows, seed)
         random = np.random.default_rng(seed)
         while more := self.layout.shortfall(drawn, rows):
@@ -42,16 +61,38 @@ class LayoutRows:
             drawn = pd.concat([drawn, before.sample(more, again)], ignore_index=True)
         return self.layout.from_model(drawn, seed, rows)
 
+    def _histories(
+        self, before: Sampler, windows: Windows, people: int, seed: int | None
+    ) -> pd.DataFrame:
+        import torch  # what knows of models must not wait for it
+
+        from core.models.histories import drawn_histories
+
+        random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
+        with torch.no_grad():
+            drawn = drawn_histories(_base(before), windows, self.tilt, people, random)
+        rows = windows.source.decode_codes(drawn.codes)
+        return self.layout.from_events(rows, drawn.who, drawn.there, seed)
+
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """See `RowTransform`: the table's domain, which is public."""
-        return {"domain": self.layout.output.model_dump(mode="json")}, {}
+        """See `RowTransform`: the table's domain, which is public, and the tilt."""
+        tilts = {f"tilt.{i}": tilt for i, tilt in enumerate(self.tilt.values())}
+        domain = self.layout.output.model_dump(mode="json")
+        return {"domain": domain, "tilt": [list(pair) for pair in self.tilt]}, tilts
 
     @classmethod
     def restored(
         cls, domain: Domain, values: Mapping[str, Any], tensors: Mapping[str, Any]
     ) -> Self:
         """See `RowTransform`."""
-        return cls(Layout(Domain.model_validate(values["domain"])))
+        pairs = ((first, second) for first, second in values.get("tilt", []))
+        tilt = {pair: tensors[f"tilt.{i}"] for i, pair in enumerate(pairs)}
+        return cls(Layout(Domain.model_validate(values["domain"])), tilt)
+
+
+def _base(model: Sampler) -> BaseSampler:
+    """What draws windows."""
+    return cast("BaseSampler", SavedModel.of(cast("Fitted", model)).base)
 
 
 @dataclass(frozen=True)
@@ -67,12 +108,16 @@ class ApplyLayout(FreeStep):
 
 def laid_out(model: SavedModel, layout: Layout) -> SavedModel:
     """The model with a layout; itself where models see the table as it is."""
-    return model if layout.same else model.then(LayoutRows(layout))
+    if layout.windows is None:
+        return model if layout.same else model.then(LayoutRows(layout))
+    from core.models.histories import calibrated  # torch
+
+    return model.then(LayoutRows(layout, calibrated(_base(model), layout.windows)))
 
 
 def previewed(on_event: OnEvent, layout: Layout) -> OnEvent:
     """An observer that sees previews as rows of the table, not as models see them."""
-    if layout.same:
+    if layout.same or layout.windows is not None:  # of which there is nothing to see but windows
         return on_event
 
     def shown(event: FitEvent) -> Signal:

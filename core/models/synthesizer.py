@@ -52,11 +52,13 @@ class Synthesizer(Generic[S]):
     """A model: a card, its settings and phases here, its training in `trainer.py` beside it.
 
     Attributes:
+      histories: whether it learns how events of a person follow on one another.
       without_privacy: what serves better where there is no noise, unless it is set by hand.
     """
 
     card: ClassVar[Card]
     settings_class: ClassVar[type[BaseModel]]
+    histories: ClassVar[bool] = False
     without_privacy: ClassVar[Mapping[str, Any]] = {}
 
     def configure(self, settings: Mapping[str, Any], *, private: bool) -> S:

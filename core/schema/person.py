@@ -8,8 +8,31 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from core.message import Message, ReportedError, plural, to_say
+from core.schema.form import Delimiter
 
-MOST_ROWS = 1000  # of one person
+MOST_ROWS, DEFAULT_ROWS = 1000, 10  # of one person, at most and where nobody says
+
+
+class History(BaseModel):
+    """That the rows of a person are events.
+
+    Attributes:
+      learned: whether it is learned how they follow on one another.
+      event: of two linked tables in one, the key as the second has it; missing where a person has
+        no event. None where everybody has one.
+      parent, child: names of the two linked files, without their endings; "" for one table.
+      own_names: names in the second file of the columns that are called otherwise here.
+      delimiter: of the second file, where it is text.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    learned: bool = True
+    event: str | None = None
+    parent: str = ""
+    child: str = ""
+    own_names: dict[str, str] = Field(default_factory=dict)
+    delimiter: Delimiter = ","
 
 
 class Person(BaseModel):
@@ -22,6 +45,7 @@ class Person(BaseModel):
         without, it is the steward's word.
       constant: columns that hold one value for a person, in every row of theirs.
       order: a column by which the rows of a person are sorted in the synthetic table.
+      history: of what rows are events; None where they are no events.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,6 +54,7 @@ class Person(BaseModel):
     rows: int = Field(ge=1, le=MOST_ROWS)
     constant: tuple[str, ...] = ()
     order: str | None = None
+    history: History | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -60,7 +85,14 @@ class Person(BaseModel):
     @property
     def named(self) -> tuple[str, ...]:
         """Every column with a role."""
-        return (*self.columns, *self.constant, *(() if self.order is None else (self.order,)))
+        event = None if self.history is None else self.history.event
+        return (*self.columns, *self.constant, *(n for n in (self.order, event) if n is not None))
+
+    @property
+    def walked(self) -> bool:
+        """Whether rows are drawn event by event."""
+        learned = self.history is not None and self.history.learned
+        return learned and self.grouped and self.rows > 1
 
     def among(self, names: Collection[str]) -> Self:
         """This person without constant columns and an order that are not among the names."""

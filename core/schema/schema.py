@@ -243,6 +243,10 @@ class Domain(BaseModel):
 
     It is built field by field from what is declared, and so is each saved one that is read: notes
     and proposals, which depend on rows, stay behind.
+
+    Attributes:
+      roles: of columns of windows, by name: what each is, and of which column of the table it is
+        made; see `core.encoding.windows`. Empty where records are no windows.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -252,6 +256,7 @@ class Domain(BaseModel):
     person: Person | None = None
     rules: tuple[Rule, ...] = ()
     sensitive: Groups = Field(default_factory=dict)
+    roles: dict[str, tuple[str, str]] = Field(default_factory=dict)
 
     @field_validator("columns", mode="before")
     @classmethod

@@ -37,6 +37,10 @@ VARYING = (
     "the number of rows of each person is kept; how values depend on each other from row to row, "
     "and their order, are not"
 )
+FOLLOWING = (
+    "how many rows each person has, and how a value goes together with the one in the row before, "
+    "are kept"
+)
 ESCAPED = "text that begins with =, +, -, @, a tab or a line break has an apostrophe in front"
 HIDDEN: dict[Hiding, str] = {
     "shifted": "hidden on purpose: the distribution is not that of the real table",
@@ -173,11 +177,11 @@ def _kept(domain: Domain, name: str) -> str:
     elif name in person.constant:
         words.append("one value for each person")
     else:
-        words.append(
-            VARYING
-            if name != person.order
-            else f"rows of a person are in ascending order of it; {VARYING}"
-        )
+        kept = FOLLOWING if person.walked else VARYING
+        if person.history is not None and name == person.history.event:
+            kept = "the key of the person whose row it is; missing where somebody has none"
+        ordered = "rows of a person are in ascending order of it; " if name == person.order else ""
+        words.append(f"{ordered}{kept}")
     return "; ".join(words)
 
 

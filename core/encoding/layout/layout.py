@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.encoding.layout.person_assembler import PersonAssembler
+from core.encoding.windows import Windows
 from core.schema.labels import category_indices, to_numbers
 from core.schema.rules.steps import Steps, rewritten
 from core.schema.schema import Domain
@@ -24,11 +25,13 @@ class Layout:
 
     Attributes:
       domain: what models see; `output` itself where there is neither rule nor person.
+      windows: of histories that are learned; None where there are none.
     """
 
     def __init__(self, output: Domain):
         self.output = self.domain = output
         self._person = output.person
+        self.windows: Windows | None = None
         if self.same:
             return
         person = output.person
@@ -45,9 +48,20 @@ class Layout:
         )
         self._assembler: PersonAssembler | None = None
         columns = list(self._steps.columns)
+        names = {column.name for column in (*columns, *output.columns)}
+        if person is not None and person.walked and person.history is not None:
+            self.windows = Windows.of(
+                columns,
+                self._steps.constant,
+                order=person.order,
+                most=person.rows,
+                empty=person.history.event is not None,
+                taken=names,
+            )
+            self.domain = self.windows.domain
+            return
         if person is not None and person.grouped and person.rows > 1:
             steady = [column for column in columns if column.name in self._steps.constant]
-            names = {column.name for column in (*columns, *output.columns)}
             self._assembler = PersonAssembler.of(person.rows, steady, names)
             columns.append(self._assembler.column)
         self.domain = Domain(
@@ -64,12 +78,27 @@ class Layout:
         """Columns of real rows that `to_model` looks at."""
         if self.same:
             return tuple(column.name for column in self.output.modelled)
-        return self._steps.reads
+        return self._steps.reads if self._event is None else (*self._steps.reads, self._event)
+
+    @property
+    def _event(self) -> str | None:
+        history = None if self._person is None else self._person.history
+        return None if history is None or self.windows is None else history.event
+
+    def has_event(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
+        """Of rows of histories, which are events; the others say that somebody has none."""
+        if self._event is None:
+            return np.ones(len(frame), dtype=bool)
+        return frame[self._event].notna().to_numpy()
 
     def to_model(
         self, frame: pd.DataFrame, rows_of_person: NDArray[np.integer[Any]] | None = None
     ) -> pd.DataFrame:
-        """Real rows as models see them; int [rows] are the rows of each one's person if several."""
+        """Real rows as models see them, or as windows are made of them.
+
+        Args:
+          rows_of_person: int [rows], how many rows each one's person has; needed where several.
+        """
         if self.same:
             return frame
         seen = self._steps.encode(frame)
@@ -99,18 +128,41 @@ class Layout:
             frame = frame.iloc[:rows]
         else:
             frame, people = self._assemble(self._assembler, frame, rows, random)
-        cells = self._steps.decode(frame, random, people)
         who = np.arange(rows) if people is None else people
+        return self._sorted(self._table(frame, random, people), who)
+
+    def from_events(
+        self, frame: pd.DataFrame, who: NDArray[np.intp], there: NDArray[np.bool_], seed: int | None
+    ) -> pd.DataFrame:
+        """Events as rows of the table, every rule kept.
+
+        Args:
+          frame: columns that windows are made of, people and their events in order.
+          who: whose each row is: 0, 1, …
+          there: False where a row only says that its person has no event.
+        """
+        table = self._table(frame, np.random.default_rng(seed), who)
+        if self._event is None or self._person is None:
+            return table
+        key = table[self._person.columns[0]]
+        gone = {n: table[n].where(there) for n in table.columns if n not in self._of_person}
+        return table.assign(**(gone | {self._event: key.where(there)}))
+
+    def _table(
+        self, frame: pd.DataFrame, random: np.random.Generator, people: NDArray[np.intp] | None
+    ) -> pd.DataFrame:
+        """What rules and keys say of rows in the columns of `Steps`."""
+        cells, rows = self._steps.decode(frame, random, people), len(frame)
         table = {}
         for column in self.output.columns:
             if column.name in cells:
                 table[column.name] = rewritten(cells[column.name], column)
             elif people is not None and column.name in self._of_person:
-                values = surrogate(column, int(who[-1]) + 1)
-                table[column.name] = values.iloc[who].reset_index(drop=True)
+                values = surrogate(column, int(people[-1]) + 1)
+                table[column.name] = values.iloc[people].reset_index(drop=True)
             else:
                 table[column.name] = surrogate(column, rows)
-        return self._sorted(pd.DataFrame(table), who)
+        return pd.DataFrame(table)
 
     def _assemble(
         self,

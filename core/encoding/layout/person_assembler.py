@@ -15,14 +15,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.encoding.windows import CountBins
 from core.schema.column import DomainColumn, Kind
 from core.schema.labels import category_indices, to_numbers
 from core.schema.rules.gaps import free_name
 
 Indices = NDArray[np.intp]
 ROWS_PER_PERSON = "rows per person"
-_ENDS = (*range(1, 11), 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
-_EACH = 20  # up to so many rows each number has a label of its own
 MOST_AT_ONCE = 100_000  # candidates drawn at a time
 MOST_TIMES = 20  # candidates drawn for a row that is asked for, beyond which they are used again
 _SPREAD = 7  # public: where in a bin a count lies depends on a candidate's place alone
@@ -30,10 +29,10 @@ _SPREAD = 7  # public: where in a bin a count lies depends on a candidate's plac
 
 @dataclass(frozen=True)
 class PersonAssembler:
-    """How people are put together; `bins` are the first and last number of rows of each label."""
+    """How people are put together; `bins` are the labels of their numbers of rows."""
 
     column: DomainColumn
-    bins: tuple[tuple[int, int], ...]
+    bins: CountBins
     constant: tuple[DomainColumn, ...]
 
     @classmethod
@@ -41,26 +40,22 @@ class PersonAssembler:
         cls, most: int, constant: Sequence[DomainColumn], taken: Collection[str]
     ) -> PersonAssembler:
         """For people of at most so many rows."""
-        ends = range(1, most + 1) if most <= _EACH else [e for e in _ENDS if e < most] + [most]
-        firsts = [1, *(end + 1 for end in ends)]
-        bins = tuple(zip(firsts, ends, strict=False))
-        labels = [str(a) if a == b else f"{a}–{b}" for a, b in bins]
+        bins = CountBins.of(1, most)
         column = DomainColumn(
-            name=free_name(ROWS_PER_PERSON, taken), kind=Kind.ORDERED, categories=tuple(labels)
+            name=free_name(ROWS_PER_PERSON, taken), kind=Kind.ORDERED, categories=bins.labels
         )
         return cls(column, bins, tuple(constant))
 
     def encode(self, rows_of_person: NDArray[np.integer[Any]]) -> pd.Series[Any]:
         """How many rows the person of each row has → labels; more than the most count as that."""
-        lasts = np.array([last for _, last in self.bins])
-        at = np.minimum(np.searchsorted(lasts, rows_of_person), len(lasts) - 1)
+        at = self.bins.index(rows_of_person)
         return pd.Series(np.array(self.column.categories, dtype=object)[at], dtype="str")
 
     def shortfall(self, frame: pd.DataFrame, rows: int) -> int:
         """How many more candidates to draw before people can be put together; 0 when enough are."""
         bins, sizes, people = self._people(frame, rows)
-        needed = np.bincount(bins[people], weights=sizes, minlength=len(self.bins))
-        there = np.bincount(bins, minlength=len(self.bins))
+        needed = np.bincount(bins[people], weights=sizes, minlength=len(self.bins.bins))
+        there = np.bincount(bins, minlength=len(self.bins.bins))
         short = needed > there
         if not short.any():
             return 0
@@ -93,7 +88,7 @@ class PersonAssembler:
     def _people(self, frame: pd.DataFrame, rows: int) -> tuple[Indices, Indices, Indices]:
         """Each candidate's bin; then each person's number of rows and the candidate it is for."""
         bins = np.maximum(category_indices(frame[self.column.name], self.column), 0)
-        first, last = np.array(self.bins).T
+        first, last = np.array(self.bins.bins).T
         spread = np.random.default_rng(_SPREAD).random(len(frame))
         sizes = first[bins] + np.floor(spread * (last - first + 1)[bins]).astype(np.intp)
         people = np.arange(len(frame))

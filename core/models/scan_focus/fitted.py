@@ -13,6 +13,7 @@ from torch import Tensor
 from core.encoding.codec import Codec, Codes
 from core.models.base_sampler import FittedGenerator
 from core.models.scan_focus.balancing import balanced
+from core.models.scan_focus.conditionals import MixtureConditionals
 from core.models.scan_focus.plan import ScanFocus, ScanFocusSettings
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.placing import Placing
@@ -71,6 +72,7 @@ def fitted_of(
         file=FILE,
         rows_at_once=ROWS_AT_ONCE,
         constants=constants,
+        conditionals=MixtureConditionals(codec, placing, weights, sizes),
     )
 
 

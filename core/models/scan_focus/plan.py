@@ -148,6 +148,7 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
     """See the module."""
 
     settings_class = ScanFocusSettings
+    histories = True
     card: ClassVar[Card] = Card(
         id="scan_focus",
         name="Scan and focus",

@@ -59,7 +59,7 @@ def targets_of(known: Releases, counted: tuple[PairTarget, ...]) -> Targets:
         scanned=known.scanned,
         signs=tuple(signs.float() for signs in known.signs),
         counted=counted,
-        pairs=denoised(counted, known.scales, known.shares, known.within),
+        pairs=denoised(counted, known.scales, known.shares, known.within, known.none),
     )
 
 

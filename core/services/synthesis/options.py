@@ -45,6 +45,8 @@ class SynthesisOptions(BaseModel):
     keep_out: float | None = None
     person: str | None = None
     rows_per_person: int | None = None
+    order: str | None = None
+    constant: str | None = None
     sensitive: Texts = ()
     learn: Texts = ()
     references: bool = False

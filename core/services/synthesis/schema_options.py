@@ -11,17 +11,16 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from core.encoding.layout.violations import count_violations, declared_from_batches
+from core.models.registry import cards, synthesizer
 from core.privacy.discovery.open_domain import reopened
 from core.proposing.rare import danger, rare_counts
 from core.reading.tally import Tally
 from core.schema.column import DomainSource, Kind, SchemaError
-from core.schema.person import MOST_ROWS, Person
+from core.schema.person import DEFAULT_ROWS, MOST_ROWS, History, Person
 from core.schema.rules.rules import parse_rule
 from core.schema.schema import Schema
 from core.services.synthesis.options import RefusedError, SynthesisOptions
 from core.services.synthesis.table_files import first_problem, say_misfits, typed_frame
-
-DEFAULT_ROWS = 10  # of one person, where columns say who and nobody says how many
 
 
 def with_schema(
@@ -41,11 +40,14 @@ def with_schema(
     if missing:
         raise RefusedError(f"the schema names columns the table lacks: {', '.join(missing)}")
     schema = with_person(with_target(reopened(schema), options.target), options)
+    schema = with_history(schema, options.request.model)
     schema = keep_out(schema, options.keep_out)
     frame = rows if isinstance(rows, pd.DataFrame) else typed_frame(rows, schema)
     schema = with_rules(schema, options.rule, frame if options.declare_public else None)
     if options.sensitive:
         schema = with_tags(schema, options.sensitive)
+    if schema.sensitive and schema.person is not None and schema.person.walked:
+        raise RefusedError("distributions cannot be hidden where histories are learned")
     of_tags = {"alpha", "shift", "certificate"} & options.request.model_fields_set
     if of_tags and not schema.sensitive:
         raise RefusedError("--alpha, --shift and --certificate need tagged columns: --sensitive")
@@ -98,6 +100,8 @@ def with_person(schema: Schema, options: SynthesisOptions) -> Schema:
     """
     most, told = options.rows_per_person, schema.person
     if options.person is None and most is None:
+        if options.order or options.constant:
+            raise RefusedError("--order and --constant need --person, or --linked")
         return schema
     who = () if told is None else told.columns
     if options.person is not None:
@@ -112,6 +116,7 @@ def with_person(schema: Schema, options: SynthesisOptions) -> Schema:
     if not 1 <= most <= MOST_ROWS:
         raise RefusedError(f"--rows-per-person must lie in 1 to {MOST_ROWS}, not {most}")
     kept = told.model_dump() if told is not None and told.columns == who else {}
+    kept |= _ordered(schema, options)
     try:
         person = Person.model_validate({**kept, "columns": who, "rows": most})
     except ValidationError as error:
@@ -120,6 +125,29 @@ def with_person(schema: Schema, options: SynthesisOptions) -> Schema:
     if not options.declared and len(who) == 1:
         schema = schema.replace(schema[who[0]].model_copy(update={"kind": Kind.IDENTIFIER}))
     return schema
+
+
+def _ordered(schema: Schema, options: SynthesisOptions) -> dict[str, object]:
+    """What `--order` and `--constant` say of a person."""
+    constant = (name.strip() for name in (options.constant or "").split(","))
+    own = tuple(name for name in constant if name)
+    if unknown := [n for n in (*own, options.order) if n is not None and n not in schema.names]:
+        raise RefusedError(f"no column is called '{unknown[0]}' (--order or --constant)")
+    said: dict[str, object] = {"constant": own} if own else {}
+    return said if options.order is None else said | {"order": options.order, "history": History()}
+
+
+def with_history(schema: Schema, model: str) -> Schema:
+    """The schema, its history unlearned where the model learns none, which goes to stderr."""
+    person, able = schema.person, [c.id for c in cards() if synthesizer(c.id).histories]
+    if person is None or person.history is None or model in able:
+        return schema
+    others = " or ".join(able)
+    words = f"learns each person's rows without their order; {others} learns how they follow"
+    print(f"note: {model} {words} on one another", file=sys.stderr)
+    history = person.history.model_copy(update={"learned": False})
+    person = person.model_copy(update={"history": history})
+    return schema.model_copy(update={"person": person})
 
 
 def keep_out(schema: Schema, share: float | None) -> Schema:

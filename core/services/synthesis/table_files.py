@@ -28,6 +28,7 @@ from core.runs.workspace import Workspace
 from core.schema.column import Column, Kind
 from core.schema.form import FileForm
 from core.schema.schema import Schema
+from core.services.synthesis.linked import write_linked
 from core.services.synthesis.locations import PASSWORD, Url
 from core.services.synthesis.options import RefusedError
 from core.writing.tables import write_csv_parts, write_parquet_parts
@@ -126,7 +127,7 @@ def write_table(
     schema: Schema,
     escape_formulas: bool = False,
 ) -> None:
-    """Write CSV or Parquet, by the file's ending, whole or not at all, and its label beside it.
+    """Write CSV, Parquet or a ZIP of linked files, by the ending, whole or not at all, and a label.
 
     Args:
       certificate: of the run that the rows come from.
@@ -134,7 +135,9 @@ def write_table(
       escape_formulas: see `write_csv_parts`.
     """
     label = write_label(out, certificate)
-    if out.suffix.lower() == ".csv":
+    if out.suffix.lower() == ".zip":
+        write_linked(frame, out, schema=schema, certificate=certificate, escaped=escape_formulas)
+    elif out.suffix.lower() == ".csv":
         write_csv_parts([frame], out, schema=schema, escape_formulas=escape_formulas)
     else:
         write_parquet_parts([frame], out, schema=schema, label=label)

@@ -46,6 +46,7 @@ def denoised(
     scales: Sequence[ColumnScale],
     shares: Sequence[Floats],
     within: Mapping[int, tuple[Floats, float]],
+    none: Mapping[int, int] | None = None,
 ) -> tuple[PairTarget, ...]:
     """The same pairs with noise shrunk away, each within each class.
 
@@ -57,6 +58,7 @@ def denoised(
       shares: released shares of each column's cells.
       within: by column, shares of its cells within each class as they were counted apart, float64
         [classes, cells], and their standard deviation; may be empty.
+      none: by column, the cell of records that have no window; see `_apart`.
     """
     margins = _margins(pairs, shares, within)
     waves = {column: _waves(scales[column]) for column in margins}
@@ -69,6 +71,8 @@ def denoised(
         if len(joint) < len(product):
             product = product.sum(axis=0, keepdims=True)
             sides = sides[0].sum(axis=0, keepdims=True), sides[1].sum(axis=0, keepdims=True)
+        if none and not none.keys().isdisjoint(pair.columns):
+            product = _apart(joint[0], none.get(first), none.get(second))[None]
         gap = _shrunk(joint - product, waves[first], waves[second], pair.noise)
         products.append(product)
         shrunk.append(product + gap)
@@ -83,6 +87,29 @@ def denoised(
             noise *= math.sqrt(1.0 / len(matched))  # of their sum, as it was counted
         targets.append(replace(pair, shares=torch.from_numpy(matched).float(), noise=noise))
     return tuple(targets)
+
+
+def _apart(joint: Floats, first: int | None, second: int | None) -> Floats:
+    """What columns of windows would show if they were independent among records that have one.
+
+    Args:
+      joint: [a, b], released.
+      first, second: the cells of records without a window, at least one.
+    """
+    if second is None:
+        return _apart(joint.T, None, first).T
+    table, there = np.maximum(joint, 0.0), np.ones(joint.shape[1], dtype=bool)
+    there[second] = False
+    rows, columns = joint[:, there].sum(axis=1), joint[:, there].sum(axis=0)
+    product = np.zeros_like(joint)
+    if first is None:
+        product[:, second] = table[:, second]
+    else:
+        product[first, second] = table[first, second]
+        rows[first] = 0.0
+    both = np.maximum(rows, 0.0), np.maximum(columns, 0.0)
+    product[:, there] = np.outer(*both) / max(float(both[1].sum()), LEAST_SHARE)
+    return np.asarray(product)
 
 
 def _enough_is_kept(

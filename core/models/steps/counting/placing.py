@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from core.encoding.codec import Codec, Codes
+from core.encoding.codec import Block, Codec, Codes
 from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.relations import Determined
 from core.models.steps.counting.scales import ColumnScale
@@ -26,8 +26,8 @@ class Placing:
 
     Attributes:
       tensors: of the ith column, where it has fine cells, "places.i" and "keys.i", float64 [fine
-        cells], their middles in [0, 1] and `ColumnScale.keys`; where it follows, "cells.i", see
-        `Determined`.
+        cells], their middles in [0, 1] and `ColumnScale.keys`, and "fine.i", int64, the cell each
+        belongs to; where it follows, "cells.i", see `Determined`.
       values: "lines", of each column how many cells lie on the line, the others being labels,
         spikes and missing; "widths", of a fine cell, 0 where each is one value; "follows" and
         "sums", what every row is made to keep.
@@ -49,6 +49,7 @@ class Placing:
             if scale.grid.cells:
                 tensors[f"places.{i}"] = torch.from_numpy(scale.grid.centres)
                 tensors[f"keys.{i}"] = torch.from_numpy(scale.keys)
+                tensors[f"fine.{i}"] = torch.from_numpy(scale.cell_of[: scale.grid.cells].copy())
         values = {
             "lines": [scale.line for scale in scales],
             "widths": [scale.grid.width for scale in scales],
@@ -60,7 +61,7 @@ class Placing:
     @classmethod
     def stored(cls, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> Placing:
         """That of a stored model, among whatever else is stored with it."""
-        own = ("places.", "keys.", "cells.")
+        own = ("places.", "keys.", "fine.", "cells.")
         names = ("lines", "widths", "follows", "sums")
         return cls(
             {name: tensor for name, tensor in tensors.items() if name.startswith(own)},
@@ -78,19 +79,37 @@ class Placing:
             if block.number is None:
                 states[:, i] = cells[i]
             else:
-                states[:, i], values[:, block.number] = self._numbers(i, cells[i], random)
+                states[:, i], values[:, block.number] = self.numbers(block, cells[i], random)
         codes = Codes(states, values)
         for one in self.values["sums"]:
             _add_up(codec, codes, SumCandidate(*one))
         return codes
 
-    def _numbers(self, i: int, cell: Cells, random: torch.Generator) -> tuple[Cells, Floats]:
+    def cells(self, codec: Codec, codes: Codes, i: int) -> Cells:
+        """The cell of each record in a column: the way back of `codes`."""
+        block = codec.blocks[i]
+        state = np.asarray(codes.states[:, i], dtype=np.int64)
+        if block.number is None:
+            return state
+        centres, line = self.tensors[f"places.{i}"].numpy(), self.values["lines"][i]
+        middles = (centres[1:] + centres[:-1]) / 2.0
+        fine = np.searchsorted(middles, np.asarray(codes.values[:, block.number]))
+        on_line = self.tensors[f"fine.{i}"].numpy()[fine]
+        return np.where(state == 0, on_line, line + state - 1)
+
+    def numbers(self, block: Block, cell: Cells, random: torch.Generator) -> tuple[Cells, Floats]:
         """States [n] of a number, and positions [n] in [0, 1], 0 where there is none."""
+        i = block.index
         positions, keys = (self.tensors[f"{name}.{i}"].numpy() for name in ("places", "keys"))
         line, width = self.values["lines"][i], self.values["widths"][i]
         jitter = torch.rand((2, len(cell)), generator=random, dtype=torch.float64).numpy()
         fine = np.searchsorted(keys, cell + jitter[0]).clip(0, len(keys) - 1)
-        position = positions[fine] + width * (jitter[1] - 0.5)
+        middle = positions[fine]
+        position = (
+            middle
+            if not width
+            else block.line.within(middle - width / 2.0, middle + width / 2.0, jitter[1])
+        )
         state, on_line = cell - line + 1, cell < line
         return np.where(on_line, 0, state), np.where(on_line, np.clip(position, 0.0, 1.0), 0.0)
 

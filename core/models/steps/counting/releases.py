@@ -46,6 +46,7 @@ from core.models.steps.counting.scales import (
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
+from core.models.steps.counting.window_pairs import column_weights, none_cells, window_importance
 from core.models.steps.training.training_loop import Checkpoint
 from core.privacy.discovery.lists import ListCounts
 from core.privacy.guarded import PrivateTable
@@ -82,7 +83,8 @@ class Releases:
     ):
         self.table, self.plan, self.design, self.device = table, plan, design, context.device
         self.codec, self._list_counts = Codec(table.domain), context.list_counts
-        self._fine_noise = 0.0
+        self._fine_noise = [0.0] * len(self.codec.blocks)
+        self._weights = column_weights(self.codec.domain.roles, self.codec.blocks)
         self.checkpoint = Checkpoint.open(context, file, table.meter)
         self.emitter = Emitter(context.on_event, keep=self.checkpoint.keep)
         self.within: dict[int, tuple[Floats, float]] = {}
@@ -111,8 +113,9 @@ class Releases:
         grids = fine_grids(self.codec, noise * long, self.table.n)
         counts = {i: self._learned_counts(i).counts for i in self.design.learned}
         if counted:
-            mechanism = FineHistograms(tuple(grids[i] for i in counted))
-            self._fine_noise = noise * mechanism.sensitivity
+            weights = tuple(self._weights[i] for i in counted)
+            mechanism = FineHistograms(tuple(grids[i] for i in counted), weights)
+            self._fine_noise = [noise * mechanism.sensitivity / w for w in self._weights]
             released = mechanism.split(self.release(SCALES, mechanism))
             counts |= dict(zip(counted, released, strict=True))
         self.scales = scales_of(grids, [counts[i] for i in range(len(grids))], self._fine_noise)
@@ -120,7 +123,7 @@ class Releases:
     def _count_columns(self) -> None:
         """Cells of each column, taken together with what the histograms say of them."""
         queries = {
-            i: uniform_query(self.scales, (i,))
+            i: uniform_query(self.scales, (i,), self._weights[i])
             for i in range(self.design.columns)
             if i not in self.design.learned
         }
@@ -128,17 +131,18 @@ class Releases:
         if queries:
             mechanism = SetCounts(self.scales, tuple(queries.values()))
             released = mechanism.split(self.release(COLUMNS, mechanism))
-            std = max(self.noise_multiplier(COLUMNS) * mechanism.sensitivity, 1e-6)
-            for i, counts in zip(queries, released, strict=True):
-                known[i] = self._with_histogram(self.scales[i], counts.numpy(), std)
+            noise = mechanism.deviations(self.noise_multiplier(COLUMNS))
+            for i, counts, std in zip(queries, released, noise, strict=True):
+                known[i] = self._with_histogram(i, counts.numpy(), max(std, 1e-6))
         self.column_counts = [known[i].counts for i in range(self.design.columns)]
         self.column_noise = [known[i].std for i in range(self.design.columns)]
         both = zip(self.scales, self.column_counts, strict=True)
         self.shares = [scale.shares(counts) for scale, counts in both]
 
-    def _with_histogram(self, scale: ColumnScale, counts: Floats, std: float) -> ListCounts:
+    def _with_histogram(self, column: int, counts: Floats, std: float) -> ListCounts:
         """Counts of a column's cells and what its histogram says of them, by their variances."""
-        before = np.maximum(scale.variance * self._fine_noise**2, 1e-12)
+        scale = self.scales[column]
+        before = np.maximum(scale.variance * self._fine_noise[column] ** 2, 1e-12)
         total = 1.0 / (1.0 / std**2 + 1.0 / before)
         return ListCounts(total * (counts / std**2 + scale.counts / before), np.sqrt(total))
 
@@ -148,7 +152,7 @@ class Releases:
 
     def _scan_sets(self) -> None:
         count, seed = self.design.signs, self.checkpoint.seed
-        self.signs = draw_signs(self.scales, self.shares, count, seed)
+        self.signs = draw_signs(self.scales, self.shares, count, seed, self.none)
         mechanism = Scan(self.scales, self.signs, self.design)
         release = self.release(SCAN, mechanism)
         noise = self.noise_multiplier(SCAN) * mechanism.sensitivity / self.table.n
@@ -311,7 +315,7 @@ class Releases:
             score=score,
             energy=np.maximum(above, 0.0) / design.signs + max(of_noise, LEAST_ENERGY),
             differs=self._differing(2, self._independent_pairs) if state[JOINS] else None,
-            importance=pair_importance(design, self.group),
+            importance=self._importance,
         )
         return select_pairs(
             design,
@@ -321,9 +325,23 @@ class Releases:
             noise_dominated=self._noise_dominated if state[JOINS] else None,
         )
 
+    @property
+    def none(self) -> dict[int, int]:
+        """See `none_cells`."""
+        return none_cells(self.codec.domain.roles, self.scales)
+
+    @property
+    def _importance(self) -> Floats:
+        """Of pairs: within groups, or in windows of histories."""
+        roles, blocks = self.codec.domain.roles, self.codec.blocks
+        windows = window_importance(roles, blocks, self.design.pairs)
+        return pair_importance(self.design, self.group) * windows
+
     @cached_property
     def group(self) -> int | None:
         """The column by whose labels people compare: the class, or `grouping_column`."""
+        if self.codec.domain.roles:
+            return None
         if self.design.condition is not None or not self.design.pairs:
             return self.design.condition
         sizes = [scale.size for scale in self.scales]

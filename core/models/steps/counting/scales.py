@@ -63,16 +63,25 @@ class FineHistograms(Mechanism):
     """Counts of every column's fine cells, and of coarse cells where the line is long.
 
     A record lies in one fine cell of each column and one coarse cell of each long one, so zeroing
-    it out moves as many counts by one: Δ₂ = √(columns + long columns).
+    it out moves as many counts by the column's weight: Δ₂ = √(Σ w² (2 if long else 1)).
+
+    Attributes:
+      weights: > 0, what each column's counts are multiplied by; 1 each where there are none.
     """
 
     grids: tuple[ColumnBins, ...]
+    weights: tuple[float, ...] = ()
     noise: Literal["gaussian"] = "gaussian"
 
     @property
     def sensitivity(self) -> float:
         """Δ₂ under zero-out."""
-        return math.sqrt(sum(1 + (_coarse(grid) > 0) for grid in self.grids))
+        each = zip(self.grids, self._weights, strict=True)
+        return math.sqrt(sum(w**2 * (1 + (_coarse(grid) > 0)) for grid, w in each))
+
+    @property
+    def _weights(self) -> tuple[float, ...]:
+        return self.weights or (1.0,) * len(self.grids)
 
     @property
     def sizes(self) -> list[int]:
@@ -80,11 +89,11 @@ class FineHistograms(Mechanism):
         return [size for g in self.grids for size in (g.count, _coarse(g))]
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
-        """Float64 [Σ sizes]: Σᵢ mᵢ of the indicators of record i's cells."""
-        rows, weights = rows.to(str(mask.device)), mask.to(torch.float64)
+        """Float64 [Σ sizes]: Σᵢ mᵢ w of the indicators of record i's cells."""
+        rows = rows.to(str(mask.device))
         counts = []
-        for grid in self.grids:
-            cell = grid.index(rows)
+        for grid, own in zip(self.grids, self._weights, strict=True):
+            cell, weights = grid.index(rows), mask.to(torch.float64) * own
             counts.append(torch.bincount(cell, weights, minlength=grid.count))
             if coarse := _coarse(grid):
                 on_line = weights * (cell < grid.cells)
@@ -100,12 +109,13 @@ class FineHistograms(Mechanism):
         """
         parts = [part.numpy() for part in torch.split(release, self.sizes)]
         columns = []
-        for grid, fine, coarse in zip(self.grids, parts[0::2], parts[1::2], strict=True):
-            counts = fine.copy()
+        columns_parts = zip(self.grids, self._weights, parts[0::2], parts[1::2], strict=True)
+        for grid, own, fine, coarse in columns_parts:
+            counts, coarse = fine / own, coarse / own
             for c in range(len(coarse)):
                 cells = slice(c * COARSE, min((c + 1) * COARSE, grid.cells))
                 size = cells.stop - cells.start
-                lacking = (coarse[c] - fine[cells].sum()) * size / (size + 1.0)
+                lacking = (coarse[c] - counts[cells].sum()) * size / (size + 1.0)
                 counts[cells] += lacking / size
             columns.append(counts)
         return columns
@@ -182,17 +192,18 @@ class ColumnScale:
 
 
 def scales_of(
-    grids: Sequence[ColumnBins], counts: Sequence[Floats], noise: float
+    grids: Sequence[ColumnBins], counts: Sequence[Floats], noise: float | Sequence[float]
 ) -> tuple[ColumnScale, ...]:
     """The scale of every column from its fine histogram; post-processing.
 
     Args:
       counts: of each grid's cells and atoms, released.
-      noise: standard deviation of a count of a cell.
+      noise: standard deviation of a count of a cell, of all columns or of each.
     """
     most = CELLS if len(grids) <= WIDE else CELLS_WIDE
-    columns = zip(grids, counts, strict=True)
-    return tuple(ColumnScale.of(grid, count, noise, most) for grid, count in columns)
+    each = [noise] * len(grids) if isinstance(noise, float) else noise
+    columns = zip(grids, counts, each, strict=True)
+    return tuple(ColumnScale.of(grid, count, std, most) for grid, count, std in columns)
 
 
 def _merged(

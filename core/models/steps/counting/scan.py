@@ -11,7 +11,7 @@ Source: PEARL (ICLR 2022) §4.1, at frequencies whose phases are 0 and π.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,7 +30,11 @@ ROWS_AT_ONCE = 1024  # products of this many records are in memory together
 
 
 def draw_signs(
-    scales: Sequence[ColumnScale], shares: Sequence[Floats], count: int, seed: int
+    scales: Sequence[ColumnScale],
+    shares: Sequence[Floats],
+    count: int,
+    seed: int,
+    none: Mapping[int, int] | None = None,
 ) -> tuple[Tensor, ...]:
     """Sign patterns of each column: float64 [cells, count] of ±1.
 
@@ -39,10 +43,11 @@ def draw_signs(
 
     Args:
       shares: released shares of each column's cells.
+      none: by column, a cell of records that have none of its values and count for nothing, 0.
     """
     random = np.random.default_rng(seed)
     patterns = []
-    for scale, share in zip(scales, shares, strict=True):
+    for column, (scale, share) in enumerate(zip(scales, shares, strict=True)):
         signs = np.ones((scale.size, count))
         ranks = scale.ranks(share)
         for k in range(count):
@@ -56,6 +61,8 @@ def draw_signs(
             for atom in random.permutation(atoms) if order is None else order:
                 signs[atom, k] = -1.0 if balance > 0.0 else 1.0
                 balance += signs[atom, k] * share[atom]
+        if none and column in none:
+            signs[none[column]] = 0.0
         patterns.append(torch.from_numpy(signs))
     return tuple(patterns)
 
@@ -64,8 +71,8 @@ def draw_signs(
 class Scan(Mechanism):
     """Sums of sign products over sets of columns, joint with the class.
 
-    The statistic is Σᵢ e_yᵢ ⊗ (Π_{c∈S} s_c,g(xᵢ))_{g,S}. Each product is ±1 and a record is in one
-    class, so zeroing it out moves it by exactly Δ₂ = √(G · number of sets).
+    The statistic is Σᵢ e_yᵢ ⊗ (Π_{c∈S} s_c,g(xᵢ))_{g,S}. Each product is ±1 or 0 and a record is in
+    one class, so zeroing it out moves it by Δ₂ = √(G · number of sets) at most.
 
     Attributes:
       signs: float64 [cells, G] a column.

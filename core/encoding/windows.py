@@ -1,0 +1,327 @@
+"""Windows: what a model sees of a person's history, and the way back to events.
+
+A window is two events of one person that follow on one another, beside what holds for the person: a
+row of a wider table. Somebody with r events has r - 1 windows, and whoever has fewer than two has
+one without events. Each counts one over its person's windows, so every statistic is the mean over a
+person's windows and moves by what one record moves it, however many events there may be. Columns of
+the person (constants, number of events, first event) weigh one, since all windows agree on them.
+
+Both events of a window have the bins and labels of one column, which was learned once. Of a column
+that sorts by numbers or dates, windows hold the distance to the next event. What has been so far is
+in a window as well: the event's place, how many are left, the time since the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from core.encoding.codec import Block, Codec, Codes
+from core.schema.column import DomainColumn, Kind
+from core.schema.rules.gaps import FEW, free_name
+from core.schema.schema import Domain
+
+Indices = NDArray[np.int64]
+Floats = NDArray[np.float64]
+NONE = -1  # no such event
+PERSON, NUMBER, FIRST, NOW, NEXT = "person", "number", "first", "now", "next"
+GAP, SINCE, PLACE, LEFT = "gap", "since", "place", "left"
+_ENDS = (*range(1, 11), 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
+_EACH = 20  # up to so many events each number has a label of its own
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # public, of the order among equal events
+
+
+@dataclass(frozen=True)
+class CountBins:
+    """Numbers from `least` to a most as labels; `bins` are the first and last of each."""
+
+    bins: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, least: int, most: int) -> CountBins:
+        """A label for each of a few, for more and more of many.
+
+        >>> CountBins.of(0, 3).labels, CountBins.of(1, 40).labels[-3:]
+        (('0', '1', '2', '3'), ('16–20', '21–30', '31–40'))
+        """
+        ends = range(1, most + 1) if most <= _EACH else [e for e in _ENDS if e < most] + [most]
+        ends = [*([0] if least == 0 else []), *ends]
+        firsts = [least, *(end + 1 for end in ends)]
+        return cls(tuple(zip(firsts, ends, strict=False)))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One each."""
+        return tuple(str(a) if a == b else f"{a}–{b}" for a, b in self.bins)
+
+    def index(self, numbers: NDArray[np.integer[Any]]) -> Indices:
+        """The label of each; more than the most count as that."""
+        lasts = np.array([last for _, last in self.bins])
+        found = np.minimum(np.searchsorted(lasts, numbers), len(lasts) - 1)
+        return np.asarray(found, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class History:
+    """Events of people in order, by their rows.
+
+    Attributes:
+      of_person: int64 [n], a row of each person, from which what holds for them is read.
+      events: int64 [e], rows, a person after the other.
+      counts: int64 [n], events of each person.
+    """
+
+    of_person: Indices
+    events: Indices
+    counts: Indices
+
+    @property
+    def windows(self) -> Indices:
+        """How many each person has, int64 [n]."""
+        return np.maximum(self.counts - 1, 1)
+
+    @property
+    def starts(self) -> Indices:
+        """Where each person's events begin, int64 [n]."""
+        return np.asarray(np.cumsum(self.counts) - self.counts)
+
+
+def in_order(
+    person: Indices, order: Floats | None, there: NDArray[np.bool_], content: Codes, most: int
+) -> History:
+    """At most so many events of each person, the first ones.
+
+    Events at the same time, and all where nothing sorts, come in an order by what is in them, which
+    puts equal ones nowhere in particular. Nobody else's rows decide.
+
+    Args:
+      person: int64 [rows], whose each is, every number from 0 to n - 1 at least once.
+      order: float64 [rows], by which events are sorted, missing ones last.
+      there: bool [rows], False where a row only says that somebody has no event.
+    """
+    cells = pd.DataFrame(np.hstack([content.states, content.values]))
+    hashes = pd.util.hash_pandas_object(cells, index=False).to_numpy()
+    twin = pd.DataFrame({"p": person, "h": hashes}).groupby(["p", "h"], sort=False).cumcount()
+    ties = pd.util.hash_array(hashes + twin.to_numpy().astype(np.uint64) * _MIX)
+    sorts = np.zeros(len(person)) if order is None else np.nan_to_num(order, nan=np.inf)
+    rows = np.lexsort((ties, sorts, ~there, person))
+    counts = np.bincount(person[there], minlength=int(person.max()) + 1)
+    first = np.searchsorted(person[rows], np.arange(len(counts)))
+    rank = np.arange(len(rows)) - first[person[rows]]
+    kept = np.minimum(counts, most)
+    return History(rows[first], rows[rank < kept[person[rows]]], kept.astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of one table.
+
+    Attributes:
+      source: codec of the columns that windows are made of.
+      domain: of the windows.
+      order: the column whose distance is learned; None without one.
+      numbers, places: labels of numbers of events, and of places and what is left.
+    """
+
+    source: Codec
+    domain: Domain
+    order: str | None
+    numbers: CountBins
+    places: CountBins
+    left: CountBins
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[DomainColumn],
+        constant: Collection[str],
+        *,
+        order: str | None,
+        most: int,
+        empty: bool,
+        taken: Collection[str],
+    ) -> Windows:
+        """The windows of a table's columns.
+
+        Args:
+          constant: those that hold for the person.
+          most: events of a person, ≥ 2.
+          empty: whether somebody may have no event.
+        """
+        maker = _Maker(set(taken), empty)
+        bins = CountBins.of(0 if empty else 1, most), CountBins.of(1, most), CountBins.of(0, most)
+        for column in columns:
+            if column.name in constant:
+                maker.add(column, (PERSON, column.name), column.name)
+        maker.listed("number of events", NUMBER, bins[0], missing=False)
+        events = [column for column in columns if column.name not in constant]
+        dated = next((c for c in events if c.name == order and c.kind.numeric), None)
+        for column in events:
+            maker.add(column, (FIRST, column.name), f"first {column.name}")
+        for role in (NOW, NEXT):
+            for column in events:
+                if column is not dated:
+                    maker.add(column, (role, column.name), f"{role} {column.name}")
+        if dated is not None:
+            maker.distance(dated, GAP, f"{dated.name} to next")
+            maker.distance(dated, SINCE, f"{dated.name} since first")
+        maker.listed("place", PLACE, bins[1])
+        maker.listed("events left", LEFT, bins[2])
+        domain = Domain(columns=tuple(maker.columns), roles=maker.roles)
+        own = Codec(Domain(columns=tuple(columns)))
+        return cls(own, domain, None if dated is None else dated.name, *bins)
+
+    @cached_property
+    def codec(self) -> Codec:
+        """Of the windows."""
+        return Codec(self.domain)
+
+    @cached_property
+    def by_role(self) -> dict[tuple[str, str], Block]:
+        """The block of each role and source."""
+        return {role: self.codec.block(name) for name, role in self.domain.roles.items()}
+
+    def names(self, *roles: str) -> list[str]:
+        """Columns of windows with one of these roles."""
+        return [name for name, (role, _) in self.domain.roles.items() if role in roles]
+
+    @property
+    def events(self) -> list[str]:
+        """Columns of the table that both events of a window have."""
+        return [source for role, source in self.by_role if role == NEXT]
+
+    @property
+    def unit(self) -> float:
+        """What one of a distance is worth in the column that sorts."""
+        return self.source.block(self.order).column.step or 1.0 if self.order else 1.0
+
+    def sorts(self, codes: Codes) -> Floats | None:
+        """The column that sorts, float64 [rows]."""
+        return None if self.order is None else codes.numbers(self.source.block(self.order))
+
+    def encode(self, codes: Codes, history: History) -> tuple[Codes, Indices]:
+        """Rows → windows, a person's side by side, and where each person's begin, int64 [n + 1]."""
+        who = np.repeat(np.arange(len(history.counts)), history.windows)
+        offsets = np.concatenate([[0], np.cumsum(history.windows)]).astype(np.int64)
+        step = np.arange(len(who)) - offsets[who]
+        count = history.counts[who]
+        start = np.minimum(history.starts[who], max(0, len(history.events) - 1))
+        event = history.events if len(history.events) else np.zeros(1, dtype=np.int64)
+        two = count > 1
+        first = np.where(count > 0, event[start], NONE)
+        now, after = (
+            np.where(two, event[np.where(two, start + step + i, 0)], NONE) for i in (0, 1)
+        )
+        seen = self.blank(len(who))
+        rows = {PERSON: history.of_person[who], FIRST: first, NOW: now, NEXT: after}
+        for (role, source), block in self.by_role.items():
+            if role in rows:
+                moved(codes, self.source.block(source), seen, block, rows[role])
+        self.write(seen, NUMBER, count)
+        self.write(seen, PLACE, step + 1, two)
+        self.write(seen, LEFT, count - step - 2, two)
+        times = self.sorts(codes)
+        if times is not None:
+            self.write(seen, GAP, (times[after] - times[now]) / self.unit, two)
+            self.write(seen, SINCE, (times[now] - times[first]) / self.unit, two)
+        return seen, offsets
+
+    def blank(self, rows: int) -> Codes:
+        """Codes to be written."""
+        states = np.zeros((rows, len(self.codec.blocks)), dtype=np.int32)
+        return Codes(states, np.zeros((rows, self.codec.numbers)))
+
+    def block(self, role: str) -> Block:
+        """That of a role of one column."""
+        return self.by_role[role, ""]
+
+    def write(
+        self, codes: Codes, role: str, values: NDArray[Any], there: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Write a column that is made of places or times; missing where `there` says no, or NaN."""
+        block = self.block(role)
+        there = np.ones(len(codes), dtype=bool) if there is None else there
+        if block.number is None:
+            bins = {NUMBER: self.numbers, PLACE: self.places, LEFT: self.left}[role]
+            state = bins.index(values).astype(np.int32)
+        else:
+            there = there & ~np.isnan(values)
+            inside = np.where(there, values, block.line.low)
+            state, position = block.snapped(inside)
+            codes.values[:, block.number] = np.where(there, position, 0.0)
+        absent = block.missing_state or 0
+        codes.states[:, block.index] = np.where(there, state, absent)
+
+    def to_rows(self, codes: Codes, role: str, rows: Codes) -> None:
+        """Write the events, or the persons, of windows into codes of the table's own columns."""
+        every = np.arange(len(codes))
+        for (own, source), block in self.by_role.items():
+            if own == role and source != self.order:
+                moved(codes, block, rows, self.source.block(source), every)
+
+
+def moved(codes: Codes, block: Block, out: Codes, to: Block, rows: Indices) -> None:
+    """Copy a column of some rows to another with the same values, missing where a row is NONE."""
+    there = rows != NONE
+    at = np.where(there, rows, 0)
+    state = np.asarray(codes.states[at, block.index])
+    if block.absent != to.absent:  # one of them may be missing, which stands before codes
+        kept = len(block.states) - block.absent
+        state = np.where(state >= kept, np.maximum(state + to.absent - block.absent, 0), state)
+    out.states[:, to.index] = np.where(there, state, to.missing_state or 0)
+    if block.number is not None and to.number is not None:
+        value = np.asarray(codes.values[at, block.number])
+        out.values[:, to.number] = np.where(there, value, 0.0)
+
+
+class _Maker:
+    """Columns of windows, as they are added."""
+
+    def __init__(self, taken: set[str], empty: bool):
+        self._taken, self._empty = taken, empty
+        self.columns: list[DomainColumn] = []
+        self.roles: dict[str, tuple[str, str]] = {}
+
+    def add(self, column: DomainColumn, role: tuple[str, str], name: str) -> None:
+        """A column with the values of another; of the person's, what was learned goes along."""
+        if role[0] != PERSON:
+            absent = column.missing or role[0] != FIRST or self._empty
+            column = column.model_copy(update={"missing": absent, "learned": None})
+        self._put(column, role, name)
+
+    def _put(self, column: DomainColumn, role: tuple[str, str], name: str) -> None:
+        if role[0] != PERSON:
+            name = free_name(name, self._taken)
+        self._taken.add(name)
+        self.columns.append(column.model_copy(update={"name": name}))
+        self.roles[name] = role
+
+    def listed(self, name: str, role: str, bins: CountBins, *, missing: bool = True) -> None:
+        """A column of numbers as labels."""
+        labels = bins.labels
+        column = DomainColumn(name=name, kind=Kind.ORDERED, categories=labels, missing=missing)
+        self._put(column, (role, ""), name)
+
+    def distance(self, column: DomainColumn, role: str, name: str) -> None:
+        """A column of distances along one that sorts."""
+        unit = column.step or 1.0
+        high = ((column.high or 0.0) - (column.low or 0.0)) / unit
+        long = not column.step or high > FEW
+        gap = DomainColumn(
+            name=name,
+            kind=Kind.INTEGER if column.step else Kind.NUMBER,
+            missing=True,
+            low=0.0,
+            high=high,
+            step=1.0 if column.step else 0.0,
+            scale="log" if long else "linear",  # waits have a heavy tail
+            spikes=(0.0,) if long else (),
+            dtype="float64",
+        )
+        self._put(gap, (role, ""), name)

@@ -1,0 +1,311 @@
+"""Histories drawn event by event from a model of windows; post-processing.
+
+A person is drawn with what holds for them, the number of events and the first one. Then each next
+event is drawn given the person, the event before and what has been so far, for as many events as
+the person has. So numbers of events come out as they were counted.
+
+What is given lies elsewhere in a walk than in the model's own windows, so drawn columns go together
+with given ones a little otherwise than was counted. `calibrated` tilts the draws until the windows
+of walks agree with the model's own: iterative scaling of a logistic model of the next event whose
+offset is the mixture (Darroch and Ratcliff, Annals of Mathematical Statistics 1972).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from core.encoding.codec import Block, Codes, concat_codes
+from core.encoding.windows import (
+    FIRST,
+    GAP,
+    LEFT,
+    NEXT,
+    NOW,
+    NUMBER,
+    PERSON,
+    PLACE,
+    SINCE,
+    CountBins,
+    Windows,
+    moved,
+)
+from core.models.base_sampler import BaseSampler, chunks
+from core.models.scan_focus.conditionals import MixtureConditionals
+
+Indices = NDArray[np.int64]
+Floats = NDArray[np.float64]
+PEOPLE_AT_ONCE = 4096
+RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
+ROUNDS, CALIBRATED_ON = 4, 10_000  # of calibration; people drawn in each
+PACE = 0.5  # of a round's way, where many columns share it
+SMOOTHED = 5.0  # windows that are added to each cell where two counts are compared
+TRIES = 4  # at a distance that leads beyond the bounds of the column that sorts
+
+
+@dataclass(frozen=True)
+class Histories:
+    """Events of people, in codes of the columns that windows are made of.
+
+    Attributes:
+      codes: people after each other, their events in order; one row for somebody without events.
+      who: int64 [rows], 0, 1, …
+      there: bool [rows], False for that one row.
+    """
+
+    codes: Codes
+    who: Indices
+    there: NDArray[np.bool_]
+
+
+# what shares of drawn cells are multiplied by, in logs, by given and drawn column, [cells, cells];
+# for no given one, "", [1, cells]
+Tilt = Mapping[tuple[str, str], Tensor]
+
+
+class Step(NamedTuple):
+    """What some people's next events are drawn by: cells given, chances of cells, and weights."""
+
+    given: dict[str, Tensor]  # int64 [n], by column
+    chances: dict[str, Tensor]  # float32 [n, cells], by column that is drawn
+    weight: Tensor  # float32 [n], of a window among its person's
+
+
+def drawn_histories(
+    model: BaseSampler,
+    windows: Windows,
+    tilt: Tilt,
+    people: int,
+    random: torch.Generator,
+    *,
+    trace: list[Step] | None = None,
+) -> Histories:
+    """Histories of so many people; `trace` takes what their steps were drawn by."""
+    persons = model.draw(people, random)
+    states = persons.states[:, windows.block(NUMBER).index]
+    counts = numbers_of(states, windows.numbers, random)
+    walk = _Walk(model.conditionals, windows, tilt, random, trace)
+    parts, start = [], 0
+    for size in chunks(people, PEOPLE_AT_ONCE):
+        stop = start + size
+        parts.append(walk.of(persons.slice(start, stop), counts[start:stop], start))
+        start = stop
+    who = np.concatenate([part.who for part in parts])
+    there = np.concatenate([part.there for part in parts])
+    return Histories(concat_codes([part.codes for part in parts]), who, there)
+
+
+@torch.no_grad()
+def calibrated(model: BaseSampler, windows: Windows) -> Tilt:
+    """The tilt with which walks have the windows that the model has."""
+    mixture, random = model.conditionals, torch.Generator().manual_seed(0)
+    drawn, tilt = windows.names(NEXT, GAP), dict[tuple[str, str], Tensor]()
+    given = windows.names(PERSON, NUMBER, NOW, PLACE, LEFT, SINCE)
+    gone = {name: mixture.missing_cell(name) for name in drawn}
+    goals = {(x, y): _without(mixture.table(x, y), gone[y]) for x in given for y in drawn}
+    blocks = windows.by_role
+    twins = {
+        (blocks[NOW, one].column.name, blocks[NEXT, one].column.name) for one in windows.events
+    }
+    for _ in range(ROUNDS):
+        trace: list[Step] = []
+        drawn_histories(model, windows, tilt, CALIBRATED_ON, random, trace=trace)
+        least = SMOOTHED / sum(len(step.weight) for step in trace)
+        steps = {}
+        for (x, y), goal in goals.items():
+            made = _without(_expected(trace, x, y, goal), gone[y])
+            pace = 1.0 if (x, y) in twins else PACE
+            steps[x, y] = pace * (_together(goal, least) - _together(made, least))
+            alone = ((table.sum(dim=0) + least).log()[None] for table in (goal, made))
+            steps["", y] = next(alone) - next(alone)
+        tilt = {pair: tilt.get(pair, torch.zeros(())) + step for pair, step in steps.items()}
+    return tilt
+
+
+def _expected(trace: Sequence[Step], x: str, y: str, like: Tensor) -> Tensor:
+    """Expected shares of the cells of a given and a drawn column, over all steps of walks."""
+    total = torch.zeros_like(like)
+    for step in trace:
+        total.index_add_(0, step.given[x], step.chances[y] * step.weight[:, None])
+    return total / CALIBRATED_ON
+
+
+def _without(table: Tensor, cell: int | None) -> Tensor:
+    """A table of shares whose cells of missing values in the second column hold nothing."""
+    if cell is not None:
+        table = table.clone()
+        table[:, cell] = 0.0
+    return table
+
+
+def _together(table: Tensor, least: float) -> Tensor:
+    """How much more often than by chance two columns' cells come together, in logs."""
+    smooth = table + least
+    rows, columns = smooth.sum(dim=1, keepdim=True), smooth.sum(dim=0, keepdim=True)
+    return (smooth * smooth.sum() / (rows * columns)).log()
+
+
+def numbers_of(states: NDArray[np.int32], bins: CountBins, random: torch.Generator) -> Indices:
+    """Numbers from their labels; within one of several, fewer the rarer they get from there on."""
+    first, last = np.array(bins.bins, dtype=np.float64).T[:, states]
+    uniform = torch.rand(len(states), generator=random, dtype=torch.float64).numpy()
+    spread = (first + 1.0) * ((last + 2.0) / (first + 1.0)) ** uniform  # by the inverse of numbers
+    return np.asarray(np.floor(spread) - 1.0).astype(np.int64)
+
+
+class _Walk:
+    """Draws histories of some people at a time."""
+
+    def __init__(
+        self,
+        mixture: MixtureConditionals,
+        windows: Windows,
+        tilt: Tilt,
+        random: torch.Generator,
+        trace: list[Step] | None,
+    ):
+        self._trace = trace
+        self._mixture, self._windows, self._random = mixture, windows, random
+        self._tilt = {pair: log.exp() for pair, log in tilt.items()}
+        self._first, self._next = windows.names(FIRST), windows.names(NEXT, GAP)
+        self._sofar = windows.names(NOW, PLACE, LEFT, SINCE)
+        self._person = windows.names(PERSON, NUMBER)
+        self._begins = windows.by_role.get((FIRST, windows.order or ""))
+        self._there: dict[str, Tensor | None] = {}  # by drawn column, 0 where it may not be missing
+        for (role, source), block in windows.by_role.items():
+            if role in (FIRST, NEXT, GAP):
+                name = block.column.name
+                gone = None if self._may_miss(source) else mixture.missing_cell(name)
+                self._there[name] = None if gone is None else self._all_but(name, gone)
+
+    def _may_miss(self, source: str) -> bool:
+        """Whether events miss a column more often than noise alone may explain."""
+        windows, mixture = self._windows, self._mixture
+        if not source or not windows.source.block(source).column.missing:
+            return False
+        first = windows.by_role[FIRST, source].column.name
+        gone, table = mixture.missing_cell(first), mixture.table(windows.names(NUMBER)[0], first)
+        some = table[1:] if windows.numbers.bins[0] == (0, 0) else table
+        return gone is not None and float(some[:, gone].sum() / some.sum()) > RARELY_MISSING
+
+    def _all_but(self, name: str, cell: int) -> Tensor:
+        cells = self._mixture.table(name, name).shape[0]
+        kept = torch.ones((1, cells))
+        kept[0, cell] = 0.0
+        return kept
+
+    def of(self, persons: Codes, counts: Indices, start: int) -> Histories:
+        """Histories of these people, of whom the first has that number.
+
+        Args:
+          counts: int64 [n], events of each.
+        """
+        seen = self._with_first(Codes(persons.states.copy(), persons.values.copy()), counts)
+        known = [*self._person, *([] if self._begins is None else [self._begins.column.name])]
+        base = self._mixture.log_weights + self._mixture.log_likelihood(seen, known)
+        begins = np.zeros(len(counts)) if self._begins is None else seen.numbers(self._begins)
+        since, every = np.zeros(len(counts)), np.arange(len(counts))
+        parts = [self._rows(seen, FIRST, begins)]
+        people, places = [every], [np.zeros_like(every)]
+        for source in self._windows.events:
+            moved(seen, self._block(FIRST, source), seen, self._block(NOW, source), every)
+        for step in range(int(counts.max(initial=1)) - 1):
+            active = np.flatnonzero(counts > step + 1)
+            window = seen.take(active)
+            self._windows.write(window, PLACE, np.full(len(active), step + 1))
+            self._windows.write(window, LEFT, counts[active] - step - 2)
+            weight = torch.from_numpy(1.0 / (counts[active] - 1)).float()
+            times = begins[active], since[active]
+            since[active] = self._stepped(window, base[active], *times, weight)
+            parts.append(self._rows(window, NEXT, begins[active] + since[active]))
+            people.append(active)
+            places.append(np.full(len(active), step + 1))
+            for source in self._windows.events:
+                blocks = self._block(NEXT, source), self._block(NOW, source)
+                moved(window, blocks[0], window, blocks[1], np.arange(len(active)))
+            seen.states[active], seen.values[active] = window.states, window.values
+        who, order = np.concatenate(people), np.concatenate(places)
+        sort = np.lexsort((order, who))
+        return Histories(concat_codes(parts).take(sort), who[sort] + start, (counts > 0)[who[sort]])
+
+    def _block(self, role: str, source: str) -> Block:
+        return self._windows.by_role[role, source]
+
+    def _with_first(self, seen: Codes, counts: Indices) -> Codes:
+        """People whose first event is one where they have any; drawn anew where it is not."""
+        wrong = np.zeros(len(counts), dtype=bool)
+        for name in self._first:
+            block = self._windows.codec.block(name)
+            if self._there[name] is not None:
+                gone = seen.states[:, block.index] == block.missing_state
+                wrong |= gone & (counts > 0)
+        again = np.flatnonzero(wrong)
+        if len(again):
+            some = seen.take(again)
+            log = self._mixture.log_weights + self._mixture.log_likelihood(some, self._person)
+            self._mixture.draw(log, some, {n: self._there[n] for n in self._first}, self._random)
+            seen.states[again], seen.values[again] = some.states, some.values
+        return seen
+
+    def _factors(self, given: dict[str, Tensor]) -> dict[str, Tensor | None]:
+        """What shares of drawn cells are multiplied by, [n or 1, cells]."""
+        factors = {}
+        for name in self._next:
+            factor = self._there[name]
+            for (x, y), tilt in self._tilt.items():
+                if y == name:
+                    own = tilt[given[x]] if x else tilt
+                    factor = own if factor is None else factor * own
+            factors[name] = factor
+        return factors
+
+    def _stepped(
+        self, window: Codes, base: Tensor, begins: Floats, since: Floats, weight: Tensor
+    ) -> Floats:
+        """Draw the next event of each: the times since the first one, float64 [n]."""
+        order = self._windows.order
+        if order is not None:
+            self._windows.write(window, SINCE, since / self._windows.unit)
+        log = base + self._mixture.log_likelihood(window, self._sofar)
+        given = {x: self._mixture.cells(window, x) for x in (*self._person, *self._sofar)}
+        factors = self._factors(given)
+        if self._trace is not None:
+            self._trace.append(Step(given, self._mixture.chances(log, factors), weight))
+        self._mixture.draw(log, window, factors, self._random)
+        if order is None:
+            return since
+        high = self._windows.source.block(order).line.high
+        for _ in range(TRIES):
+            beyond = np.flatnonzero(begins + self._later(window, since) > high)
+            if not len(beyond):
+                break
+            some = window.take(beyond)
+            kept = {n: f if f is None or len(f) == 1 else f[beyond] for n, f in factors.items()}
+            self._mixture.draw(log[beyond], some, kept, self._random)
+            window.states[beyond], window.values[beyond] = some.states, some.values
+        return np.minimum(self._later(window, since), high - begins)
+
+    def _later(self, window: Codes, since: Floats) -> Floats:
+        gap = window.numbers(self._windows.block(GAP))
+        return since + np.nan_to_num(gap) * self._windows.unit
+
+    def _rows(self, window: Codes, role: str, times: Floats) -> Codes:
+        """Events of windows, as rows with what holds for their persons."""
+        windows, source = self._windows, self._windows.source
+        states = np.zeros((len(window), len(source.blocks)), dtype=np.int32)
+        rows = Codes(states, np.zeros((len(window), source.numbers)))
+        windows.to_rows(window, PERSON, rows)
+        windows.to_rows(window, role, rows)
+        if windows.order is not None:
+            block = source.block(windows.order)
+            gone = np.isnan(times)
+            state, value = block.snapped(np.where(gone, block.line.low, times))
+            rows.states[:, block.index] = np.where(gone, block.missing_state or 0, state)
+            rows.values[:, block.number] = np.where(gone, 0.0, value)
+        return rows

@@ -1,0 +1,130 @@
+"""What a mixture says of some columns given others, in closed form.
+
+Within a component columns are independent, so what is known of a record changes the weights of the
+components alone, by how likely each makes it (Bayes); the other columns are drawn from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from core.encoding.codec import Codec, Codes
+from core.models.steps.counting.placing import Placing
+from core.models.steps.training.column_bins import one_of_each
+
+Factors = Mapping[str, Tensor | None]
+LEAST_SHARE = 1e-9  # of a cell in a component
+
+
+@dataclass(frozen=True)
+class MixtureConditionals:
+    """Draws of some columns given others.
+
+    Attributes:
+      weights: "weights" [components] and "shares" [components, cells].
+      sizes: cells of each column.
+    """
+
+    codec: Codec
+    placing: Placing
+    weights: Mapping[str, Tensor]
+    sizes: Sequence[int]
+
+    @cached_property
+    def log_weights(self) -> Tensor:
+        """Of the components, float32 [components]."""
+        return self.weights["weights"].float().clamp_min(1e-12).log()
+
+    @cached_property
+    def _shares(self) -> tuple[Tensor, ...]:
+        """Float32 [cells, components] of each column."""
+        return tuple(part.t().contiguous() for part in self._of_component)
+
+    @cached_property
+    def _of_component(self) -> tuple[Tensor, ...]:
+        """The same, [components, cells]."""
+        return torch.split(self.weights["shares"].float(), list(self.sizes), dim=1)
+
+    @cached_property
+    def _logs(self) -> tuple[Tensor, ...]:
+        return tuple(share.clamp_min(LEAST_SHARE).log() for share in self._shares)
+
+    def cells(self, codes: Codes, name: str) -> Tensor:
+        """The cell of a column that each of n records lies in, int64 [n]."""
+        index = self.codec.block(name).index
+        return torch.from_numpy(self.placing.cells(self.codec, codes, index))
+
+    def table(self, first: str, second: str) -> Tensor:
+        """Shares of the cells of two columns, float32 [cells, cells]."""
+        one, two = (self._shares[self.codec.block(name).index] for name in (first, second))
+        return (one * self.weights["weights"].float()) @ two.t()
+
+    def log_likelihood(self, codes: Codes, names: Sequence[str]) -> Tensor:
+        """Of these columns of n records by each component, float32 [n, components]."""
+        total = torch.zeros((len(codes), len(self.log_weights)))
+        for name in names:
+            total += self._logs[self.codec.block(name).index][self.cells(codes, name)]
+        return total
+
+    def draw(
+        self,
+        log_weights: Tensor,
+        codes: Codes,
+        factors: Factors,
+        random: torch.Generator,
+    ) -> None:
+        """Draw columns of n records and write them into their codes.
+
+        Args:
+          log_weights: of each record's components, [n, components], up to a constant each.
+          factors: of each column that is drawn, what its cells' shares are multiplied by, float32
+            [n or 1, cells]; None for nothing.
+        """
+        kept = self._kept(factors)
+        component = one_of_each(torch.softmax(self._weighed(log_weights, kept), dim=1), random)
+        for name, factor in factors.items():
+            block = self.codec.block(name)
+            shares = self._of_component[block.index][component]
+            cells = one_of_each(shares if factor is None else shares * factor, random).numpy()
+            if block.number is None:
+                codes.states[:, block.index] = cells
+            else:
+                state, value = self.placing.numbers(block, cells, random)
+                codes.states[:, block.index], codes.values[:, block.number] = state, value
+
+    def chances(self, log_weights: Tensor, factors: Factors) -> dict[str, Tensor]:
+        """With which `draw` draws each cell, by column, float32 [n, cells]."""
+        kept = self._kept(factors)
+        weights = torch.softmax(self._weighed(log_weights, kept), dim=1)
+        chances = {}
+        for name, factor in factors.items():
+            own = weights if name not in kept else weights / kept[name]
+            cells = own @ self._of_component[self.codec.block(name).index]
+            chances[name] = cells if factor is None else cells * factor
+        return chances
+
+    def _kept(self, factors: Factors) -> dict[str, Tensor]:
+        """By column with a factor, what each component's cells keep in all, [n, components]."""
+        return {
+            name: (factor @ self._shares[self.codec.block(name).index]).clamp_min(LEAST_SHARE)
+            for name, factor in factors.items()
+            if factor is not None
+        }
+
+    def _weighed(self, log_weights: Tensor, kept: Mapping[str, Tensor]) -> Tensor:
+        for one in kept.values():
+            log_weights = log_weights + one.log()
+        return log_weights
+
+    def missing_cell(self, name: str) -> int | None:
+        """The cell of missing values of a column, without codes for them; None without any."""
+        block = self.codec.block(name)
+        if not block.column.missing or block.missing_state is None:
+            return None
+        line = self.placing.values["lines"][block.index]
+        return block.missing_state + (0 if block.number is None else int(line) - 1)

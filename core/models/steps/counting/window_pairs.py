@@ -1,0 +1,85 @@
+"""What the pairs of a window's columns matter, for histories that are drawn event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.encoding.codec import Block
+from core.encoding.windows import (
+    FIRST,
+    GAP,
+    NEXT,
+    NOW,
+    NUMBER,
+    PERSON,
+)
+from core.models.steps.counting.scales import ColumnScale
+
+Floats = NDArray[np.float64]
+Role = tuple[str, str]
+
+OF_PERSON, DRAWN = {PERSON, NUMBER, FIRST}, {NEXT, GAP}
+FOLLOWS = 60.0  # a list with itself in the next event: the transition matrix
+BEGINS = 3.0  # the first event with what holds for the person
+STEP = 1.5  # the next event with what is known before it
+KNOWN = 0.01  # what other pairs say already, or follows from how windows are made
+GIVEN = 0.3  # weight of counts of a column that a walk never draws
+LISTED = 2.0  # times as much of two lists, whose labels people compare
+
+
+def none_cells(roles: Mapping[str, Role], scales: Sequence[ColumnScale]) -> dict[int, int]:
+    """By column, the cell that says that its person has no window; none of tables that are none."""
+    cells = {}
+    for i, scale in enumerate(scales):
+        block = scale.grid.block
+        gone = block.missing_state
+        if roles and gone is not None and roles[block.column.name][0] not in OF_PERSON:
+            cells[i] = gone if block.number is None else scale.line + gone - 1
+    return cells
+
+
+def column_weights(roles: Mapping[str, Role], blocks: Sequence[Block]) -> tuple[float, ...]:
+    """What each column's counts are multiplied by: 1 of tables that are no windows.
+
+    What lies before the next event has been drawn by then, so it is counted to find cells alone.
+    """
+    drawn = OF_PERSON | DRAWN
+    return tuple(
+        1.0 if not roles or roles[block.column.name][0] in drawn else GIVEN for block in blocks
+    )
+
+
+def window_importance(
+    roles: Mapping[str, Role], blocks: Sequence[Block], pairs: Sequence[tuple[int, ...]]
+) -> Floats:
+    """How often each pair's error counts, float64 [pairs]; 1 for tables that are no windows.
+
+    A walk draws the next event given the person, the event before and what has been so far, so
+    pairs of one with the other say most. Two columns that are both given have to be near enough to
+    find what is alike; of those that are made of places alone hardly anything is to be learned.
+    """
+    if not roles:
+        return np.ones(len(pairs))
+    role = [roles[block.column.name] for block in blocks]
+    listed = [block.number is None for block in blocks]
+    return np.array(
+        [
+            _importance(role[a], role[b], listed=listed[a] and listed[b])
+            * (LISTED if listed[a] and listed[b] else 1.0)
+            for a, b in pairs
+        ]
+    )
+
+
+def _importance(one: Role, other: Role, *, listed: bool) -> float:
+    kinds = {one[0], other[0]}
+    if kinds <= OF_PERSON:
+        return BEGINS if listed and len(kinds) > 1 and FIRST in kinds else 1.0
+    if kinds <= DRAWN:
+        return 1.0
+    if FIRST in kinds or not kinds & DRAWN:
+        return KNOWN
+    return FOLLOWS if listed and kinds == {NOW, NEXT} and one[1] == other[1] else STEP

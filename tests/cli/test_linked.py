@@ -1,0 +1,133 @@
+"""Two linked files → a ZIP of two whose keys match."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core import api
+from core.cli.main import main
+from tests.histories import visits
+
+pytestmark = pytest.mark.slow
+QUICK = (
+    "steps=150", "members=1", "trainings=1", "components=60", "hidden=32", "preliminary_steps=20",
+)  # fmt: skip
+PEOPLE = 1000
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """People by `id`, events by `who`; one event is of nobody."""
+    frame = visits(PEOPLE)
+    people = frame.drop_duplicates("who")[["who", "sex"]].rename(columns={"who": "id"})
+    events = frame[frame["key"].notna()][["who", "day", "kind"]].astype({"day": "int64"})
+    stray = pd.DataFrame({"who": [10_000], "day": [3], "kind": ["a"]})
+    paths = tmp_path / "patients.csv", tmp_path / "stays.csv"
+    people.to_csv(paths[0], index=False)
+    pd.concat([events, stray]).to_csv(paths[1], index=False, sep=";")
+    return paths
+
+
+def synth(files: tuple[Path, Path], out: Path, *more: str) -> int:
+    return main(
+        [
+            "synth", str(files[0]), "--linked", str(files[1]), "--key", "id=who", "--order", "day",
+            "--rows-per-person", "4", "--model", "scan_focus", "--epsilon", "9", "--seed", "1",
+            "--out", str(out), "--quiet", "--settings", *QUICK, *more,
+        ]
+    )  # fmt: skip
+
+
+def read(archive: zipfile.ZipFile, name: str, **options: str) -> pd.DataFrame:
+    return pd.read_csv(io.BytesIO(archive.read(name)), **options)
+
+
+def test_linked_files_come_out_as_they_came_in(files, tmp_path, capsys) -> None:
+    assert synth(files, tmp_path / "out.zip") == 0
+    said = capsys.readouterr().err
+    assert "1 rows of stays without a row in patients, which are left out" in said
+    assert "people without a row in stays, which is learned too" in said
+    assert "events beyond the first 4 of their person, which are not used" in said
+    assert "do not fit" not in said
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        names = ["patients.csv", "stays.csv", "dictionary.csv", "certificate.json"]
+        assert archive.namelist() == [*names, "synthetic.json"]
+        people, events = read(archive, "patients.csv"), read(archive, "stays.csv", sep=";")
+        words = read(archive, "dictionary.csv").set_index("column")["kept"]
+    assert list(people) == ["id", "sex"] and list(events) == ["who", "day", "kind"]
+    assert len(people) == PEOPLE and people["id"].is_unique
+    assert events["who"].isin(people["id"]).all() and events.notna().all().all()
+    assert events["day"].dtype == np.int64
+    without = 1.0 - events["who"].nunique() / PEOPLE
+    assert 0.1 < without < 0.3  # a fifth has no event
+    assert events["who"].value_counts().max() == 4
+    assert (events.groupby("who")["day"].diff().dropna() >= 0).all()
+    assert "row before" in words["kind"] and "key of the person" in words["stays.who"]
+
+
+def test_what_follows_on_what_is_kept(files, tmp_path) -> None:
+    tables = pd.read_csv(files[0]), pd.read_csv(files[1], sep=";")
+    settings = {"steps": 200, "members": 2, "trainings": 1, "components": 60, "hidden": 32}
+    made = api.synthesize_linked(
+        *tables, epsilon=9, key="id=who", order="day", rows_per_person=4, seed=1,
+        settings=settings, names=("patients", "stays"),
+    )  # fmt: skip
+    events = made.tables["stays"]
+    after = events.groupby("who")["kind"].shift(-1)
+    moves = pd.crosstab(events["kind"], after, normalize="index")
+    assert moves.loc["a", "b"] > 0.8  # always, in the real table
+    assert moves.loc["c", "b"] < 0.2 and moves.loc["d", "b"] < 0.2
+    made.write(tmp_path / "made.zip")
+    with zipfile.ZipFile(tmp_path / "made.zip") as archive:
+        assert archive.namelist()[:2] == ["patients.csv", "stays.csv"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--key", "nobody"], "no column of patients is called 'nobody'"),
+        (["--key", "id=kind"], "no key of stays is in patients"),
+        (["--order", "when"], "no column of stays is called 'when'"),
+        (["--rows-per-person", "1"], "must lie in 2 to"),
+        (["--sensitive", "sex"], "cannot be hidden where histories are learned"),
+    ],
+)
+def test_what_cannot_be_linked_is_refused(files, tmp_path, capsys, more, words) -> None:
+    assert synth(files, tmp_path / "out.zip", *more) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "out.zip").exists()
+
+
+def test_other_models_say_that_they_learn_no_order(files, tmp_path, capsys) -> None:
+    settings = ["--settings", "steps=10", "frequencies=100", "batch=32", "hidden=8", "latent=4"]
+    given = [
+        "synth", str(files[0]), "--linked", str(files[1]), "--key", "id=who", "--order", "day",
+        "--model", "pearl", "--epsilon", "2", "--quiet", "--out", str(tmp_path / "out.zip"),
+    ]  # fmt: skip
+    assert main([*given, *settings]) == 0
+    assert "pearl learns each person's rows without their order" in capsys.readouterr().err
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        people, events = read(archive, "patients.csv"), read(archive, "stays.csv", sep=";")
+    assert events["who"].isin(people["id"]).all()
+
+
+def test_one_table_with_an_order_is_drawn_event_by_event(tmp_path) -> None:
+    frame = visits(PEOPLE)
+    frame = frame[frame["key"].notna()].drop(columns="key").astype({"day": "int64"})
+    frame.to_csv(tmp_path / "flat.csv", index=False)
+    given = [
+        "synth", str(tmp_path / "flat.csv"), "--person", "who", "--order", "day", "--constant",
+        "sex", "--rows-per-person", "4", "--model", "scan_focus", "--epsilon", "9", "--seed", "1",
+        "--quiet", "--out", str(tmp_path / "out.csv"), "--settings", *QUICK,
+    ]  # fmt: skip
+    assert main(given) == 0
+    made = pd.read_csv(tmp_path / "out.csv")
+    assert list(made) == list(frame) and made["who"].nunique() == frame["who"].nunique()
+    assert (made.groupby("who")["sex"].nunique() == 1).all()
+    assert (made.groupby("who")["day"].diff().dropna() >= 0).all()

@@ -1,0 +1,129 @@
+"""Windows: consecutive events of one person, which nobody else's rows decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.encoding import person_rows
+from core.encoding.layout.layout import Layout
+from core.encoding.person_rows import encoded_records
+from core.encoding.windows import CountBins, in_order, moved
+from tests.histories import MOST, schema, visits
+
+pytestmark = pytest.mark.quick
+
+
+def encoded(frame: pd.DataFrame, **options):
+    """Decoded windows, whose each is and what it weighs."""
+    declared = schema(**options)
+    layout = Layout(declared.domain())
+    codes, people = encoded_records(frame, layout, declared.person)
+    seen = layout.windows.codec.decode_codes(codes)
+    who = np.repeat(np.arange(people.n), people.counts)
+    return seen, who, people, codes
+
+
+def events_of(frame: pd.DataFrame) -> list[list[str]]:
+    """Each person's kinds in order, at most as many as are used."""
+    rows = frame[frame["key"].notna()].sort_values(["who", "day"])
+    each = rows.groupby("who")["kind"].apply(list).to_dict()
+    return [each.get(who, [])[:MOST] for who in range(frame["who"].max() + 1)]
+
+
+def test_windows_are_what_follows_on_what():
+    frame = visits(60)
+    seen, who, people, _ = encoded(frame)
+    made = {}
+    for person, now, after in zip(who, seen["now kind"], seen["next kind"], strict=True):
+        made.setdefault(person, []).append((now, after))
+    wanted = sorted(
+        [list(zip(own, own[1:], strict=False)) or [(None, None)] for own in events_of(frame)],
+        key=str,
+    )
+    shown = [[(None, None) if pd.isna(a) else (a, b) for a, b in own] for own in made.values()]
+    assert sorted(shown, key=str) == wanted
+    assert people.counts.max() == MOST - 1
+
+
+def test_every_person_weighs_one_whatever_their_events():
+    _, who, people, _ = encoded(visits(60))
+    assert np.bincount(who, people.weights) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_nobody_elses_rows_decide_a_persons_windows():
+    frame = visits(40)
+    whole, _, everybody, codes = encoded(frame)
+    for gone in range(40):
+        _, _, rest, others = encoded(frame[frame["who"] != gone])
+        kept = ~np.isin(everybody.hashes, np.setdiff1d(everybody.hashes, rest.hashes))
+        rows = np.repeat(kept, everybody.counts)
+        assert np.array_equal(others.states, codes.states[rows])
+        assert np.array_equal(others.values, codes.values[rows])
+
+
+def test_windows_across_people_are_caught(monkeypatch):
+    def mutant(*given):
+        history = in_order(*given)
+        return replace(history, events=np.sort(history.events))  # of whoever comes next
+
+    monkeypatch.setattr(person_rows, "in_order", mutant)
+    with pytest.raises(AssertionError):
+        test_nobody_elses_rows_decide_a_persons_windows()
+
+
+def test_order_of_the_file_decides_nothing():
+    frame = visits(40)
+    _, _, _, codes = encoded(frame)
+    _, _, _, again = encoded(frame.sample(frac=1.0, random_state=5, ignore_index=True))
+    assert np.array_equal(codes.states, again.states)
+
+
+def test_distance_and_time_since_first_are_in_days():
+    frame = visits(60)
+    seen, who, _, _ = encoded(frame)
+    rows = frame[frame["key"].notna()].sort_values(["who", "day"])
+    waits = rows.groupby("who")["day"].apply(lambda days: list(np.diff(days[:MOST])))
+    wanted = sorted(round(x) for own in waits for x in own)
+    assert sorted(seen["day to next"].dropna().round().astype(int)) == wanted
+    since = seen.groupby(who)["day since first"].apply(list)
+    gaps = seen.groupby(who)["day to next"].apply(list)
+    for one, gap in zip(since, gaps, strict=True):
+        assert one[1:] == pytest.approx(list(np.cumsum(gap)[:-1]), abs=0.5)
+
+
+def test_equal_events_stand_anywhere_where_nothing_sorts():
+    frame = pd.DataFrame(
+        {
+            "who": np.repeat(np.arange(4000), 3),
+            "sex": "f",
+            "key": np.repeat(np.arange(4000), 3),
+            "day": 7,
+            "kind": np.tile(["a", "a", "b"], 4000),
+        }
+    )
+    frame["day"] = np.repeat(np.arange(4000) % 200, 3)
+    seen, _, _, _ = encoded(frame, order=None)
+    places = pd.crosstab(seen["now kind"], seen["next kind"], normalize=True)
+    assert places.to_numpy().ravel() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0.0], abs=0.08)
+
+
+def test_copies_keep_codes_that_stand_behind_missing():
+    layout = Layout(schema().domain())
+    block, to = (layout.windows.codec.block(f"{role} kind") for role in ("now", "next"))
+    codes = layout.windows.blank(5)
+    codes.states[:, block.index] = range(5)
+    moved(codes, block, codes, to, np.array([4, 3, -1, 1, 0]))
+    assert codes.states[:, to.index].tolist() == [4, 3, to.missing_state, 1, 0]
+
+
+@pytest.mark.parametrize(("least", "most"), [(0, 5), (1, 20), (0, 40), (1, 1000)])
+def test_every_number_has_one_label(least, most):
+    bins = CountBins.of(least, most)
+    numbers = np.arange(least, most + 1)
+    first, last = np.array(bins.bins)[bins.index(numbers)].T
+    assert ((first <= numbers) & (numbers <= last)).all()
+    assert len(bins.labels) == len(set(bins.labels))

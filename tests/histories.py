@@ -1,0 +1,50 @@
+"""Small tables of people with events, for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from core.schema.column import Column, Kind
+from core.schema.person import History, Person
+from core.schema.schema import Schema
+
+KINDS = ("a", "b", "c", "d")
+MOST = 4
+
+
+def schema(most: int = MOST, *, order: str | None = "day", empty: bool = True) -> Schema:
+    """Of `visits`."""
+    columns = (
+        Column(name="who", kind=Kind.IDENTIFIER, dtype="int64"),
+        Column(name="sex", kind=Kind.CATEGORY, categories=("f", "m")),
+        Column(name="key", kind=Kind.IDENTIFIER, dtype="int64"),
+        Column(name="day", kind=Kind.INTEGER, low=0, high=200, step=1, dtype="int64"),
+        Column(name="kind", kind=Kind.CATEGORY, categories=KINDS),
+    )
+    history = History(event="key" if empty else None, parent="people", child="events")
+    person = Person(columns=("who",), rows=most, constant=("sex",), order=order, history=history)
+    return Schema(columns=columns, person=person)
+
+
+def visits(people: int, seed: int = 0, most: int = MOST + 2) -> pd.DataFrame:
+    """A row an event, in no order; every fifth person has none. "b" always follows "a"."""
+    random = np.random.default_rng(seed)
+    counts = random.integers(1, most + 1, people)
+    counts[::5] = 0
+    who = np.repeat(np.arange(people), np.maximum(counts, 1))
+    there = np.repeat(counts > 0, np.maximum(counts, 1))
+    place = np.concatenate([np.arange(max(1, count)) for count in counts])
+    kind = np.where(random.random(len(who)) < 0.5, 0, random.integers(2, 4, len(who)))
+    after_a = (np.roll(kind, 1) == 0) & (place > 0) & (np.roll(place, 1) == place - 1)
+    kind = np.where(after_a, 1, kind)
+    frame = pd.DataFrame(
+        {
+            "who": who,
+            "sex": np.where(who % 2, "m", "f"),
+            "key": pd.Series(who).where(there),
+            "day": pd.Series(place * 10 + random.integers(0, 9, len(who))).where(there),
+            "kind": pd.Series(np.array(KINDS)[kind]).where(there),
+        }
+    )
+    return frame.sample(frac=1.0, random_state=seed, ignore_index=True)
