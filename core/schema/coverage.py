@@ -167,6 +167,30 @@ def _covered(column: SchemaColumn) -> ColumnCoverage:
     )
 
 
+Fate = tuple[str, Message, float | None, float | None]
+
+
+def fates(schema: Schema) -> list[Fate]:
+    """Columns that do not come through whole: name, what became of it, share of records and ±."""
+    found = coverage(schema)
+    constant = [
+        c.name
+        for c in schema.columns
+        if c.modelled and (c.low is not None and c.low == c.high or len(c.categories or ()) == 1)
+    ]
+    few = (
+        (found.dropped, Message("left out")),
+        (found.made_up, Message("made up")),
+        (constant, Message("always the same value")),
+    )
+    rows: list[Fate] = [(name, fate, None, None) for names, fate in few for name in names]
+    for one in found.noted:
+        cut = Message("ends cut off")
+        fate = Message("rare values replaced") if one.merged or one.listed else cut
+        rows.append((one.name, fate, one.outside, one.error))
+    return rows
+
+
 def coverage_facts(schema: Schema) -> dict[str, Any]:
     """`coverage` as JSON-safe values, for programs and the certificate."""
     found = coverage(schema)

@@ -100,7 +100,7 @@ def _certificate_words(result: dict[str, Any]) -> Message:
 def _columns(schema: Schema) -> Iterator[str]:
     """What the declared schema leaves out, makes up or merges."""
     found = coverage(schema)
-    yield from found.sentences
+    yield from found.sentences if found.dropped else found.sentences[1:]  # that all are there
     learned = {column.name for column in found.columns}
     made_up = [c.name for c in schema.columns if c.kind.surrogate and c.name not in found.dropped]
     merged = [c.name for c in schema.columns if c.other is not None and c.name not in learned]

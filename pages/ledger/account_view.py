@@ -13,7 +13,7 @@ from core.privacy.ledger.shift_consistency import SHARED_PEOPLE
 from core.privacy.ledger.units import mixed_units, units_of
 from core.privacy.plan import Plan
 from core.runs.accounts import spending
-from core.runs.accounts.account import Account
+from core.runs.accounts.account import DEFAULT_LIMIT, Account, table_account
 from core.runs.events import State
 from core.runs.records import RunRecord, TableRecord
 from core.schema.rounding_up import round_up
@@ -111,6 +111,23 @@ def confirm_unit(table: TableRecord, plan: Plan) -> tuple[bool, str]:
         return True, ""
     asked = say("To continue, state your reason: the account's limit will no longer hold")
     return shared.confirmed(problem, asked, f"unit_{table.account_id}", icon=":material/group:")
+
+
+def before_release(table: TableRecord) -> None:
+    """What the ledger says of these people before this run."""
+    account = table_account(store(), table.id)
+    if account.left is None:
+        fresh = say(
+            "This first release opens their account with a limit of ε = {limit:g} for all releases "
+            "together, unless a different limit is set first. It cannot be changed later.",
+            limit=DEFAULT_LIMIT,
+        )
+        st.caption(f":material/receipt_long: {fresh}")
+        return
+    words = spending.left_words(account.left, account.delta or 1e-6)
+    if len(account.left.units) < 2:
+        st.caption(f":material/receipt_long: {' '.join(said(sentence) for sentence in words)}")
+    units(account)
 
 
 def over_time(account: Account) -> None:

@@ -31,16 +31,6 @@ MEANING = (
 )
 
 
-def without_privacy() -> bool:
-    """Whether nobody is to be protected, after an explicit switch."""
-    return bool(
-        st.toggle(
-            say("No differential privacy (ε = ∞)"),
-            help=say("For tests with public data. Every file is marked as not private."),
-        )
-    )
-
-
 def epsilon(off: bool) -> float:
     """ε with its meaning, or ∞ with what that means."""
     if off:

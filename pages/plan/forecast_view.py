@@ -12,28 +12,19 @@ from streamlit.delta_generator import DeltaGenerator
 from core.figures.prospects import prospects_figure
 from core.privacy.plan import Guarantee, Plan
 from core.runs.records import TableRecord
-from core.services import runs
 from core.services.estimates import domain_forecast, forecast
 from core.services.estimates.forecast import Forecast
-from core.services.estimates.machine_speed import machine_seconds
+from core.services.estimates.run_progress import expected_range
 from pages.plan import budget_choice
 from pages.shared import widgets as shared
-from pages.shared.language import number, said, say
+from pages.shared.language import number, said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
-
-def advised(table: TableRecord, epsilon: float) -> forecast.Advice:
-    """Which model to take for this table; from its shape alone."""
-    schema, person = table.schema, table.schema.person
-    return forecast.advise(
-        n=table.training_n,
-        columns=forecast.modelled_columns(schema),
-        epsilon=epsilon,
-        target=schema.target is not None,
-        tagged=sum(len(columns) for columns in schema.sensitive.values()),
-        rows_of_one=1 if person is None or person.grouped else person.rows,
-    )
+GUESS = to_say(
+    "Someone who had a 50 : 50 chance of guessing whether a person's record was used can guess "
+    "right at most this often after seeing the result."
+)
 
 
 def show(table: TableRecord, plan: Plan, claim: Guarantee, beside: DeltaGenerator) -> None:
@@ -59,8 +50,14 @@ def show(table: TableRecord, plan: Plan, claim: Guarantee, beside: DeltaGenerato
         with tiles:
             if known is not None:
                 _quality(now, known, target)
-            _rarest(table, plan)
-            _attacker(now["attacker"][0])
+            least = domain_forecast.rarest_kept(plan, table.schema)
+            if math.isfinite(least):
+                lost = plain(said(domain_forecast.forecast_sentence(plan, table.schema) or ""))
+                kept = say("about {count:,.0f} {records!t}", count=least, records=table.records)
+                st.metric(say("Rarest value kept"), kept, help=lost)
+            most = math.ceil(now["attacker"][0] * 100) / 100  # it is said to be the most
+            guess = number(f"≤ {most:.0%}") if most < 1.0 else say("almost always")
+            st.metric(say("Attacker guesses right"), guess, help=said(GUESS))
     with tiles:
         _minutes(table, plan, columns)
 
@@ -90,41 +87,16 @@ def _percent(_: float, low: float, high: float) -> str:
     return number(ends[0] if ends[0] == ends[1] else f"{ends[0][:-1]}–{ends[1]}")
 
 
-def _rarest(table: TableRecord, plan: Plan) -> None:
-    """How many must share a label that the run is to keep."""
-    least = domain_forecast.rarest_kept(plan, table.schema)
-    if math.isfinite(least):
-        words = said(domain_forecast.forecast_sentence(plan, table.schema) or "")
-        found = say("about {count:,.0f} {records!t}", count=least, records=table.records)
-        st.metric(say("Rarest value kept"), found, help=plain(words))
-
-
-def _attacker(guess: float) -> None:
-    """The most that somebody can tell who guesses whether a person's record was used."""
-    most = math.ceil(guess * 100) / 100  # rounded up, for it is said to be the most
-    st.metric(
-        say("Attacker guesses right"),
-        number(f"≤ {most:.0%}") if most < 1.0 else say("almost always"),
-        help=say(
-            "Someone who had a 50 : 50 chance of guessing whether a person's record was used can "
-            "guess right at most this often after seeing the result."
-        ),
-    )
-
-
 def _minutes(table: TableRecord, plan: Plan, columns: int) -> None:
     """How long it takes until there is a synthetic table, as a range."""
-    seconds = runs.expected_seconds(store(), table.id, plan)
-    source = say("Estimated from earlier runs.")
-    measured = seconds is not None
-    if seconds is None:
-        speed = machine_seconds(store().workspace.home)
-        seconds = forecast.expected_seconds(plan, columns=columns, speed=speed)
-        source = say("Estimated from benchmark runs and this machine's speed.")
-    if seconds is None:
+    found = expected_range(store(), table.id, plan, columns=columns)
+    if found is None:
         st.metric(say("Time"), "—", help=say("The remaining time is shown once training starts."))
         return
-    low, high = forecast.seconds_range(seconds, measured=measured)
+    low, high, measured = found
+    source = say("Estimated from benchmark runs and this machine's speed.")
+    if measured:
+        source = say("Estimated from earlier runs.")
     busy = say("The upper end allows for what else this machine does now.")
     st.metric(say("Time"), shared.rough_duration(low, high), help=f"{source} {busy}")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from core.models.card import Card, Setting
-from core.models.registry import cards
+from core.models.registry import cards, synthesizer
 from core.services.estimates.forecast import Advice
 from pages.shared.language import keyed, said, say
 
@@ -66,24 +66,15 @@ def choose(first: str) -> ModelChoice:
 
 def advise(model: ModelChoice, advice: Advice) -> None:
     """The model that is planned, with why or, where another is advised, the press to take it."""
-    base = str(model.settings.get("base", model.card.id))
-    words = said(advice.sentence)
-    if advice.model == base:
-        st.markdown(
-            say("Model: **{model}**, recommended for this table.", model=model.card.name),
-            help=words,
-        )
+    words, own = said(advice.sentence), model.card.name
+    if advice.model == model.settings.get("base", model.card.id):
+        st.markdown(say("Model: **{model}**, recommended for this table.", model=own), help=words)
         return
-    name = next(card.name for card in cards() if card.id == advice.model)
+    take = say("Take {model}, which is recommended", model=synthesizer(advice.model).card.name)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(say("Model: **{model}**.", model=model.card.name))
-        st.button(
-            say("Take {model}, which is recommended", model=name),
-            help=words,
-            icon=":material/recommend:",
-            on_click=st.session_state.update,
-            args=({"model": advice.model},),
-        )
+        st.markdown(say("Model: **{model}**.", model=own))
+        choose, chosen = st.session_state.update, {"model": advice.model}
+        st.button(take, icon=":material/recommend:", help=words, on_click=choose, args=(chosen,))
 
 
 def _facts(card: Card) -> None:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from core.models.card import Card
 from core.privacy.plan import Guarantee, Plan
 from core.runs.accounts import spending
-from core.runs.accounts.account import DEFAULT_LIMIT, table_account
 from core.runs.records import TableRecord
 from core.runs.request import DEFAULT_SHIFT, RunRequest
 from core.schema.rounding_up import round_up
 from core.services import planning, recipe, runs
-from core.services.estimates import domain_forecast
+from core.services.estimates import domain_forecast, forecast
 from core.services.plan_advice import phase_words
 from pages.ledger import account_view
 from pages.plan import budget_choice, forecast_view, lmdp_settings, model_choice, run_details
 from pages.server import guard, routes
-from pages.shared import glossary, shown_code, visible
+from pages.shared import glossary, shown_code
 from pages.shared import widgets as shared
 from pages.shared.language import number, said, say
 from pages.shared.plain import plain
@@ -32,7 +30,7 @@ def render() -> None:
     shared.header(
         say("Plan"), say("Choose how much privacy to spend, and see what it is expected to buy.")
     )
-    table = shared.chosen_table() or _newest()
+    table = shared.chosen_table() or shared.picked_table()
     if table is None:
         shared.empty_page(say("There is no table to plan for yet."), say("Add a table"), "tables")
         return
@@ -41,14 +39,17 @@ def render() -> None:
     left, right = st.columns([2, 3], gap="large")
     expected, tags, options = st.container(), st.container(), st.container()
     with options:
-        model = model_choice.choose(forecast_view.advised(table, budget_choice.USUAL).model)
+        usual = forecast.advise_for(table.schema, n=table.training_n, epsilon=budget_choice.USUAL)
+        model = model_choice.choose(usual.model)
         rest = st.expander(say("Options"), icon=":material/tune:", key="options")
     with rest:
-        off = budget_choice.without_privacy()
+        off = st.toggle(
+            say("No differential privacy (ε = ∞)"),
+            help=say("For tests with public data. Every file is marked as not private."),
+        )
     with left:
         _table(table)
         epsilon = budget_choice.epsilon(off)
-    advice = forecast_view.advised(table, epsilon)
     with tags:
         tagged = lmdp_settings.choose(table, model.card, epsilon)
     with rest:
@@ -72,6 +73,7 @@ def render() -> None:
                 routes.go("tables", table=table.id)
             return
         claim = spending.promised_claim(plan, table.schema)
+        advice = forecast.advise_for(table.schema, n=table.training_n, epsilon=epsilon)
         model_choice.advise(model, advice)
         for sentence in claim.conditions:  # before a run, what of it was spent on learning earlier
             st.caption(plain(said(sentence)))
@@ -87,33 +89,16 @@ def render() -> None:
 def _settled(table: TableRecord) -> bool:
     """Whether a plan can be made of what is declared; the page then says what comes before."""
     if not store().attested(table.id):
-        _not_declared(table)
-        return False
-    if person_settings.answered(table):
+        st.info(
+            say("First confirm on the Tables page what is known of this table's columns."),
+            icon=":material/fact_check:",
+        )
+    elif not person_settings.answered(table):
+        st.warning(said(person_settings.UNANSWERED), icon=":material/group:")
+    else:
         return True
-    st.warning(said(person_settings.UNANSWERED), icon=":material/group:")
     routes.button(say("Go to the table"), "tables", primary=True, table=table.id)
     return False
-
-
-def _not_declared(table: TableRecord) -> None:
-    """What comes before a plan: that somebody looked at the columns."""
-    st.info(
-        say("First confirm on the Tables page what is known of this table's columns."),
-        icon=":material/fact_check:",
-    )
-    if st.button(say("Go to the table"), type="primary", icon=":material/arrow_back:"):
-        routes.go("tables", table=table.id)
-
-
-def _newest() -> TableRecord | None:
-    tables = visible.tables()
-    if not tables:
-        return None
-    by_id = {table.id: table for table in tables}
-    labels = shared.unique_labels({table.id: table.name for table in tables})
-    picked = st.selectbox(say("Table"), list(by_id), format_func=labels.__getitem__)
-    return by_id[picked]
 
 
 def _details(
@@ -133,7 +118,7 @@ def _details(
         with left:
             _claim(claim, plan)
             lmdp_settings.summary(plan)
-            _ledger(table)
+            account_view.before_release(table)
             _released(plan)
             if any(not stage.private for stage in card.stages) and "steps" in plan.settings:
                 n = plan.settings["steps"]
@@ -152,18 +137,11 @@ def _learned(table: TableRecord, plan: Plan) -> None:
     lines = domain_forecast.learned_forecast(plan, table.schema)
     if not lines:
         return
-    with st.expander(say("What is learned, column by column"), icon=":material/list:"):
-        share = say("share of ε")
-        frame = pd.DataFrame(
-            {
-                say("column or rule"): [line.name for line in lines],
-                share: [line.share for line in lines],
-                say("what to expect"): [said(line.words) for line in lines],
-            }
-        )
-        percent = st.column_config.NumberColumn(format="percent")
-        st.dataframe(frame, hide_index=True, column_config={share: percent})
-        st.caption(say("Calculated from public numbers; no row was read."))
+    name, share, words = say("column or rule"), say("share of ε"), say("what to expect")
+    rows = [{name: line.name, share: line.share, words: said(line.words)} for line in lines]
+    percent = st.column_config.NumberColumn(format="percent")
+    st.dataframe(rows, hide_index=True, column_config={share: percent})
+    st.caption(say("Calculated from public numbers; no row was read."))
 
 
 def _table(table: TableRecord) -> None:
@@ -213,23 +191,6 @@ def _claim(claim: Guarantee, plan: Plan) -> None:
         st.caption(
             f":material/person: {say('The guarantee holds {unit!t}.', unit=plan.unit.words)}"
         )
-
-
-def _ledger(table: TableRecord) -> None:
-    """What the ledger says of these people before this run."""
-    account = table_account(store(), table.id)
-    if account.left is None:
-        fresh = say(
-            "This first release opens their account with a limit of ε = {limit:g} for all releases "
-            "together, unless a different limit is set first. It cannot be changed later.",
-            limit=DEFAULT_LIMIT,
-        )
-        st.caption(f":material/receipt_long: {fresh}")
-        return
-    words = spending.left_words(account.left, account.delta or 1e-6)
-    if len(account.left.units) < 2:
-        st.caption(f":material/receipt_long: {' '.join(said(sentence) for sentence in words)}")
-    account_view.units(account)
 
 
 def _start(table: TableRecord, plan: Plan, request: RunRequest, limit: float | None) -> None:

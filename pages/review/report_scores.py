@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.export.findings import boosting_words, findings
 from core.figures.column import column_figure, describe_column
-from core.schema.coverage import coverage
+from core.schema.coverage import fates as fates_of
 from core.schema.schema import Schema
 from pages.shared import glossary
 from pages.shared import widgets as shared
@@ -75,29 +75,9 @@ def scores(report: dict[str, Any]) -> None:
 
 def fates(schema: Schema) -> None:
     """Columns that did not come through whole, in one table to sort."""
-    found = coverage(schema)
-    constant = [
-        c.name
-        for c in schema.columns
-        if c.modelled and (c.low is not None and c.low == c.high or len(c.categories or ()) == 1)
-    ]
-    few = (
-        (found.dropped, to_say("left out")),
-        (found.made_up, to_say("made up")),
-        (constant, to_say("always the same value")),
-    )
-    rows: list[dict[str, Any]] = [
-        {"name": name, "fate": said(fate), "share": None, "error": None}
-        for names, fate in few
-        for name in names
-    ]
-    for one in found.noted:
-        fate = say("rare values replaced") if one.merged or one.listed else say("ends cut off")
-        rows.append({"name": one.name, "fate": fate, "share": one.outside, "error": one.error})
-    if rows:
-        heads = to_say("Column"), to_say("What became of it"), to_say("Share of rows"), "±"
-        shown = [dict(zip(heads, row.values(), strict=True)) for row in rows]
-        numbers(shown, heads[2:], "percent")
+    heads = to_say("Column"), to_say("What became of it"), to_say("Share of rows"), "±"
+    rows = [(name, said(fate), *share) for name, fate, *share in fates_of(schema)]
+    numbers([dict(zip(heads, row, strict=True)) for row in rows], heads[2:], "percent")
 
 
 def closer(goal: str) -> str:
@@ -115,7 +95,8 @@ def numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str)
         for name in (rows[0] if rows else ())
     }
     tall = 92 if long else None  # sentences break into lines and are not cut
-    st.dataframe(rows, hide_index=True, column_config=config, placeholder="—", row_height=tall)
+    if rows:
+        st.dataframe(rows, hide_index=True, column_config=config, placeholder="—", row_height=tall)
 
 
 def utility(report: dict[str, Any]) -> None:

@@ -119,6 +119,17 @@ def chosen_table() -> TableRecord | None:
         unknown_address(f"{plain(said(error))} {say('The address may be outdated.')}", "tables")
 
 
+def picked_table() -> TableRecord | None:
+    """A table from a list, the newest first; None where there is none."""
+    tables = visible.tables()
+    if not tables:
+        return None
+    by_id = {table.id: table for table in tables}
+    labels = unique_labels({table.id: table.name for table in tables})
+    picked = st.selectbox(say("Table"), list(by_id), format_func=labels.__getitem__)
+    return by_id[picked]
+
+
 def unknown_address(text: str, target: str) -> NoReturn:
     """The end of a page whose address names what is not there: nothing else is shown instead."""
     st.warning(text, icon=":material/link_off:")

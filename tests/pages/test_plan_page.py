@@ -15,8 +15,9 @@ from core.runs.request import RunRequest
 from core.schema.column import DomainSource
 from core.schema.rounding_up import round_up
 from core.services import imports, planning
+from core.services.estimates import forecast
 from core.services.sample_tables import sample_table
-from pages.plan import budget_choice, forecast_view
+from pages.plan import budget_choice
 from pages.server import guard
 from pages.shared import widgets as shared
 from tests.pages.screen import button, buttons, press, whole, words
@@ -266,7 +267,7 @@ def test_without_privacy_only_time_is_forecast(table, show):
 
 def test_the_advised_model_is_chosen_until_another_is_taken(table, show):
     at = whole(show("plan", table=table.id))
-    advice = forecast_view.advised(table, budget_choice.USUAL)
+    advice = forecast.advise_for(table.schema, n=table.training_n, epsilon=budget_choice.USUAL)
     assert at.pills[0].value == advice.model and "recommended for this table" in words(at)
     at = whole(at.pills[0].set_value("p3gm").run())
     assert "recommended for this table" not in words(at)

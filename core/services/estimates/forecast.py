@@ -223,6 +223,19 @@ def advise(
     return Advice(chosen, joined(sentences))
 
 
+def advise_for(schema: Schema, *, n: int, epsilon: float) -> Advice:
+    """The advice for a table, from its shape alone."""
+    person = schema.person
+    return advise(
+        n=n,
+        columns=modelled_columns(schema),
+        epsilon=epsilon,
+        target=schema.target is not None,
+        tagged=sum(len(columns) for columns in schema.sensitive.values()),
+        rows_of_one=1 if person is None or person.grouped else person.rows,
+    )
+
+
 def _loss(one: Forecast, target: bool) -> float:
     """What is lost: the distance of pairs and, where there is a target, what is not learnt."""
     return one.tvd_2way.mean + (1.0 - one.learnt.mean if target else 0.0)

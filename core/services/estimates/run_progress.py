@@ -1,13 +1,16 @@
-"""How far a whole run is: its stages weighed by what they took in the newest run like it."""
+"""How long a run may take, and how far it is: by what its stages took in the newest run like it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from core.privacy.plan import Plan
 from core.runs.events import State
 from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
-from core.services.runs import Progress
+from core.services.estimates import forecast
+from core.services.estimates.machine_speed import machine_seconds
+from core.services.runs import Progress, expected_seconds
 
 # s of a usual run's stages, until one of the model is done; all others count one each
 USUAL = {"preliminary": 12.0, "training": 60.0, "report": 25.0}
@@ -30,6 +33,20 @@ def whole_progress(store: RunStore, run: RunRecord, now: Progress) -> tuple[floa
     if fraction < EARLY:
         return fraction, None
     return fraction, now.elapsed_seconds * (1.0 - fraction) / fraction
+
+
+def expected_range(
+    store: RunStore, table_id: str, plan: Plan, *, columns: int
+) -> tuple[float, float, bool] | None:
+    """Least and most seconds until the synthetic table, and whether runs of the table tell so."""
+    seconds = expected_seconds(store, table_id, plan)
+    measured = seconds is not None
+    if seconds is None:
+        speed = machine_seconds(store.workspace.home)
+        seconds = forecast.expected_seconds(plan, columns=columns, speed=speed)
+    if seconds is None:
+        return None
+    return (*forecast.seconds_range(seconds, measured=measured), measured)
 
 
 def _seconds(store: RunStore, run: RunRecord) -> Mapping[str, float]:
