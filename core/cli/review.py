@@ -76,18 +76,13 @@ def review(options: argparse.Namespace) -> int:
 
 def _out(options: argparse.Namespace) -> Path:
     """Where the report goes; one for outside shows a domain in its bins, so it must be declared."""
-    if options.view == "outside":
-        _require_declaration(declared=options.schema is not None or options.declare_public)
-    return out_path(options.out, endings=(".html",), inputs=[options.real, options.synthetic])
-
-
-def _require_declaration(*, declared: bool) -> None:
-    if not declared:
+    if options.view == "outside" and options.schema is None and not options.declare_public:
         raise RefusedError(
             "nobody has declared this table's bounds and categories public, so nothing was read. "
             "Either write them with `python -m core.cli schema TABLE --out FILE.json`, check them "
             "and pass --schema FILE.json, or take them unseen with --declare-public"
         )
+    return out_path(options.out, endings=(".html",), inputs=[options.real, options.synthetic])
 
 
 def _score_line(score: Score) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from core.cli.common import print_json
 from core.models.registry import load_fitted
@@ -55,7 +54,7 @@ def sample(options: argparse.Namespace) -> int:
             "out": [str(file) for file in files],
             "private": trained.private,
             "claim": certificate.get("claim"),
-            "facts": [_described(one) for one in facts],
+            "facts": [one.model_dump(mode="json") | {"words": list(one.words)} for one in facts],
             "formulas_escaped": options.escape_formulas,
         }
         print_json(told)
@@ -67,10 +66,6 @@ def shape_of(options: argparse.Namespace) -> Shape:
     return Shape(
         where=tuple(options.where or ()), share=options.share, fill_missing=options.fill_missing
     )
-
-
-def _described(facts: ShapeFacts) -> dict[str, Any]:
-    return facts.model_dump(mode="json") | {"words": list(facts.words)}
 
 
 def _write(

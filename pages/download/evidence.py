@@ -29,12 +29,15 @@ def section(run: RunRecord) -> None:
             "answers to four guides, outside report, record for the public registry, hashes."
         )
     )
-    language, packs = spoken(), dict[View, str]()
-    if run.private:
-        packs["outside"] = say("Evidence to share (ZIP)")
-    packs["inside"] = say("Evidence with attacks, inside only (ZIP)")
+    language, author = spoken(), discussion.signed_name()
+    packs: dict[View, str] = {
+        "outside": say("Evidence to share (ZIP)"),
+        "inside": say("Evidence with attacks, inside only (ZIP)"),
+    }
 
     def made(view: View) -> bytes:
+        if view == "inside":
+            notes.look(store(), run, author=author)
         found = documents(store(), run, view)
         files = {"dictionary.csv": export.dictionary_text(run)}
         return packed(found, files, view=view, language=language)

@@ -70,7 +70,8 @@ def render() -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         asked, seeds = _table(run)
-        evidence.section(run)
+        if run.private:
+            evidence.section(run)
     with right:
         _papers(run, escaped=asked.escape_formulas)
     _code(run, asked, seeds)

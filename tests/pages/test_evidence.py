@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
 from datetime import date
 
 import pytest
 
+from core.runs.errors import RunStoreError
 from core.runs.storage.reviews import notes
-from core.runs.storage.reviews.inside_views import SOMEBODY
+from core.runs.storage.reviews.inside_views import SOMEBODY, viewed_runs
+from core.services.evidence.documents import documents
 from tests.pages.screen import finish, press, small_report, whole
 from tests.pages.test_review_flow import outside_report
 
@@ -54,3 +57,23 @@ def test_attacks_are_in_the_pack_for_inside_alone(store, start, show, downloads)
             )
             assert ("inside/attacks.json" in archive.namelist()) == (view == "inside")
             assert ("1,234 rows of the table" in every) == (view == "inside")
+
+
+def test_a_pack_for_inside_is_a_look_and_one_for_outside_is_none(store, start, show, downloads):
+    run = start()
+    finish(store, run, report=small_report(), outside=outside_report())
+    claim = {"claim": "ε = 1", "table": "t", "date": "2026-11-26", "product": "p"}
+    store.artefacts(run.id).path("certificate.json").write_text(json.dumps(claim))
+    whole(show("download", run=run.id))
+    stem = "clinic-visits-synthetic-epsilon-1.evidence-"
+    assert downloads[f"{stem}outside.zip"]() and not viewed_runs(store, run.account_id)
+    assert downloads[f"{stem}inside.zip"]() and viewed_runs(store, run.account_id) == {run.id}
+
+
+def test_a_run_without_privacy_has_no_evidence(store, start, show, downloads):
+    run = start(math.inf)
+    finish(store, run)
+    whole(show("download", run=run.id))
+    assert downloads and not [name for name in downloads if "evidence" in name]
+    with pytest.raises(RunStoreError, match="no differential privacy"):
+        documents(store, run, "inside")

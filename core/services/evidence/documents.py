@@ -21,6 +21,7 @@ from core.message import Message, joined
 from core.models.registry import cards
 from core.privacy.accounting.attacker import BestAttack, best_attack
 from core.quality.report.types import View
+from core.quality.verdict import verdict
 from core.runs.errors import RunStoreError
 from core.runs.execution.synthetic_label import ENDING, synthetic_label
 from core.runs.records import RunRecord
@@ -39,41 +40,49 @@ def documents(store: RunStore, run: RunRecord, view: View) -> dict[str, Any]:
     """JSON values by name in the pack.
 
     Raises:
-      RunStoreError: the run is not done, waits for a review, or may not be shown outside at all.
+      RunStoreError: the run is not done, waits for a review, or claims no privacy.
     """
     certificate, claims = reviews.privacy_certificate(store, run.id), guides()["claim"]
     if certificate is None:
         raise RunStoreError(Message("This run is not finished, so there is no evidence of it yet."))
-    if view == "outside" and not run.private:
+    if not run.private:
         raise RunStoreError(
-            Message("This run has no differential privacy, so its evidence may not leave.")
+            Message("This run has no differential privacy, so there is no guarantee to answer for.")
         )
     if view == "outside" and (waits := reviews.waits_for(store, run)):
         raise RunStoreError(Message("This run waits for its review: {waits}", waits=waits))
+    outside = reviews.report(store, run.id, "outside")
     audit = store.workspace.home / AUDITS / f"{run.model}.json"
     found = {
         "certificate.json": certificate,
         ENDING: synthetic_label(certificate, run.id) | _files(store, run),
         "release.json": notes.release_terms(store, run.id),
         "run.json": _run(store, run) | {"made": str(certificate.get("date"))[:10]},
-        "best-attack.json": best_attack_words(of_run(run)) if run.private else None,
+        "best-attack.json": best_attack_words(of_run(run)),
         "verdicts.json": _verdicts(store, run, view),
+        "verdict.json": outside and _uses(run, outside),
         "product.json": {n: {**one, "claim": joined([one["claim"]])} for n, one in claims.items()},
         "audit.json": json.loads(audit.read_bytes()) if audit.is_file() else None,
-        "outside-report.json": reviews.report(store, run.id, "outside"),
+        "outside-report.json": outside,
         # of the installation that packs; the run's own product is in its certificate
         "versions.json": {name: metadata.version(name) for name in LIBRARIES},
     }
     if view == "inside":
         report = reviews.report(store, run.id) or {}
-        tried = report.get("attacks")
-        if tried:
+        if tried := report.get("attacks"):
             found[f"{INSIDE}attacks.json"] = {"sentence": exposure(tried).text, "attacks": tried}
         found[f"{INSIDE}findings.json"] = report and {
             "sentences": [one.text for one in findings(report)],
             "groups": [one["note"] for one in report["scores"] if one["key"] == "k_marginal"],
+            **_uses(run, report),
         }
     return {name: document for name, document in found.items() if document}
+
+
+def _uses(run: RunRecord, report: dict[str, Any]) -> dict[str, list[Message]]:
+    """What the table is fit for, as far as a report of one view may tell."""
+    told = verdict(report, run.schema, private=run.private, hidden=limits.hidden_columns(run))
+    return {use: list(words) for use, words in told.uses.items()}
 
 
 def of_run(run: RunRecord) -> BestAttack:
