@@ -294,7 +294,8 @@ def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
       most: ticks there may be, ≥ 2; of dates, which are long, at most four.
     """
     last, parts = len(edges) - 1, min(most, 4 if kind == "datetime" else most) - 1
-    ticks = sorted({round(i * last / parts) for i in range(parts + 1)})
+    every = max(1, math.ceil(last / parts))
+    ticks = [*range(0, last - every + 1, every), last] if last else [0]
     firsts = [_first(edges[tick], kind) for tick in ticks]
     if kind == "integer" and last > 0:
         firsts[-1] = math.floor(edges[-1])  # the last bin's last value

@@ -283,6 +283,8 @@ def test_ticks_stay_few_and_start_at_a_bin_s_first_value():
     ticks = edge_ticks([x - 0.5 for x in range(0, 101, 4)], "integer", most=7)
     assert len(ticks["tickvals"]) <= 7
     assert ticks["ticktext"][0] == "0" and ticks["tickvals"][0] == -0.5
+    ends = edge_ticks([x - 0.5 for x in range(11)], "integer")["ticktext"]
+    assert ends == ["0", "2", "4", "6", "8", "9"]  # both ends, even steps between
 
 
 def test_only_points_off_the_line_are_named():
