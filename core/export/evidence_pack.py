@@ -46,7 +46,7 @@ def packed(
     """
     if view == "outside" and any(name.startswith(INSIDE) for name in documents):
         raise ValueError("A pack for outside may hold no document of the inside.")
-    answered, run = sheets(documents), documents["run.json"]
+    answered, run = list(sheets(documents)), documents["run.json"]
     every = [field for sheet in answered for field in sheet.fields]
     words = Message(READ_FROM, n=sum(not field.answer for field in every), all=len(every))
     about = filled(documents, **guides()["opening"]).answer

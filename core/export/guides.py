@@ -6,7 +6,7 @@ What is asked, and where an answer stands, is in `guides.toml`; nothing else can
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -49,18 +49,12 @@ class Sheet:
     fields: tuple[Field, ...]
 
 
-def sheets(documents: Documents) -> tuple[Sheet, ...]:
+def sheets(documents: Documents) -> Iterator[Sheet]:
     """All of them, filled in as far as the documents reach."""
     asked = guides()["question"]
-    return tuple(
-        Sheet(
-            guide["key"],
-            guide["title"],
-            guide["reference"],
-            tuple(filled(documents, **asked[name]) for name in guide["questions"]),
-        )
-        for guide in guides()["guide"]
-    )
+    for guide in guides()["guide"]:
+        fields = tuple(filled(documents, **asked[name]) for name in guide["questions"])
+        yield Sheet(guide["key"], guide["title"], guide["reference"], fields)
 
 
 def filled(

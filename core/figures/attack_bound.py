@@ -38,10 +38,7 @@ def attack_figure(bound: BestAttack, tried: Sequence[Dumped]) -> Figure:
         "name": Message("attacks on this table"),
         "x": [attack["accused"] for attack in placed],
         "y": [attack["found"] for attack in placed],
-        "marker": {
-            "size": 10,
-            "color": [VERMILION if attack["exposed"] else LINE for attack in placed],
-        },
+        "marker": {"size": 10, "color": [VERMILION if a["exposed"] else LINE for a in placed]},
         "hovertext": [joined([attack["title"]]) for attack in placed],
         "hovertemplate": "%{hovertext}: %{x:.1%}, %{y:.1%}<extra></extra>",
     }

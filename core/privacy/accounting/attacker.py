@@ -33,10 +33,6 @@ class BestAttack:
         above = 1.0 - np.exp(-self.eps) * (1.0 - accused - self.delta)
         return float(min(1.0, (np.exp(self.eps) * accused + self.delta).min(), above.min()))
 
-    def posterior(self, accused: float) -> float:
-        """Of those accused, the largest share who took part, where half of all did."""
-        return self.found(accused) / (self.found(accused) + accused)
-
     @property
     def right(self) -> float:
         """The largest share of right guesses, where half of all took part: (1 + δ(0)) / 2."""

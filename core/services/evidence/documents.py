@@ -95,10 +95,10 @@ def of_run(run: RunRecord) -> BestAttack:
 
 def best_attack_words(bound: BestAttack) -> dict[str, Any]:
     """The bound as JSON values, rounded up to a thousandth."""
-    found = {"right": bound.right}
-    for share in (0.01, 0.1):
-        found[f"found_at_{100 * share:g}_percent"] = bound.found(share)
-        found[f"posterior_at_{100 * share:g}_percent"] = bound.posterior(share)
+    one, ten = bound.found(0.01), bound.found(0.1)
+    found = {"right": bound.right, "found_at_1_percent": one, "found_at_10_percent": ten}
+    # of those accused, where half of all took part
+    found["posterior_at_1_percent"] = one / (one + 0.01)
     return {name: min(1.0, math.ceil(1e3 * value) / 1e3) for name, value in found.items()}
 
 
@@ -151,8 +151,5 @@ def _files(store: RunStore, run: RunRecord) -> dict[str, Any]:
         ),
         export.file_name(run, "parquet"): export.reviewed_file(store, run, format="parquet"),
     }
-    hashes = {}
-    for name, path in made.items():
-        with path.open("rb") as file:
-            hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    hashes = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in made.items()}
     return {"name": csv, "sha256": hashes}
