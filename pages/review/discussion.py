@@ -252,7 +252,11 @@ def _comments(talk: RunComments) -> None:
 
 def _link(run: RunRecord, about: str) -> str:
     """A figure's name, as a link that opens the figure."""
-    name = plain(title(about))
+    name, column = plain(title(about)), about.removeprefix("column:")
+    if column != about:  # by its number: names are for no address
+        if column not in run.schema.names:
+            return name
+        about = f"column:{run.schema.names.index(column)}"
     return f"[{name}](review?{urlencode({'run': run.id, 'figure': about})})" if about else name
 
 

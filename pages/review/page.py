@@ -115,7 +115,9 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
             continue
         with tab:
             if name == "columns":
-                _columns(talk, report, wanted.removeprefix("column:"))
+                number = wanted.removeprefix("column:")
+                known = number.isdigit() and int(number) < len(run.schema.names)
+                _columns(talk, report, run.schema.names[int(number)] if known else "")
             elif name == "predictions":
                 _predictions(talk, report)
             elif name == "findings":

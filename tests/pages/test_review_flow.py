@@ -310,10 +310,17 @@ def test_rows_are_kept_out_by_the_steward_and_the_plan_says_so(store, show, tabl
 
 def test_a_link_to_one_figure_opens_it(store, start, show):
     run = start()
-    finish(store, run, report=small_report(columns=12, filled=True))
-    at = whole(show("review", run=run.id, figure="column:c3"))
+    report = small_report(columns=12, filled=True)
+    report["columns"]["sex"] = report["columns"].pop("c3")
+    finish(store, run, report=report)
+    about = f"column:{run.schema.names.index('sex')}"
+    at = whole(show("review", run=run.id, figure=about))
     names = [m.value for m in at.markdown if ":gray[distance" in m.value]
-    assert names[0].startswith("**c3**")
+    assert names[0].startswith("**sex**")
+    where = {"table_id": run.table_id, "run_id": run.id}
+    notes.comment(store, **where, about="column:sex", author="Bob", text="odd")
+    at = in_tab(at, "Discussion")
+    assert f"figure={about.replace(':', '%3A')}" in words(at)
     at = whole(show("review", run=run.id, figure="pca"))
     assert "pca" in [chart.key for chart in at.get("plotly_chart")]
 
