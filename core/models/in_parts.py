@@ -42,8 +42,8 @@ def sample_parts(fitted: Fitted, rows: int, seed: int | None = None) -> Iterator
 
     keys = _Keys(fitted.domain, rows)
     with closing(in_threads(draw, len(starts))) as parts:
-        for start, part in zip(starts, parts, strict=True):
-            yield keys.renewed(part, start)
+        for part in parts:
+            yield keys.renewed(part)
 
 
 def sampled(fitted: Fitted, rows: int, seed: int | None = None) -> pd.DataFrame:
@@ -60,14 +60,17 @@ class _Keys:
         made_up = () if person is None else person.columns
         self._columns = [c for c in domain.columns if not c.modelled or c.name in made_up]
         self._rows = rows
-        self._people = 0  # so far
+        self._people = self._done = 0  # so far, and rows
+        history = None if person is None or not person.walked else person.history
+        self._event = None if history is None else history.event
         self._keys: list[str] = []
         self._of_person: set[str] = set()
         if person is not None and person.grouped and person.rows > 1:
             self._keys, self._of_person = list(made_up), {*made_up, *person.constant}
 
-    def renewed(self, part: pd.DataFrame, start: int) -> pd.DataFrame:
+    def renewed(self, part: pd.DataFrame) -> pd.DataFrame:
         """A part with values of its own."""
+        start, self._done = self._done, self._done + len(part)
         if not self._columns:
             return part
         who = None
@@ -80,7 +83,10 @@ class _Keys:
                 values = surrogate(column, people, start=self._people, of=self._rows)
                 own[column.name] = values.iloc[who].reset_index(drop=True)
             else:
-                own[column.name] = surrogate(column, len(part), start=start, of=self._rows)
+                most = max(self._rows, self._done)  # a person may have several
+                own[column.name] = surrogate(column, len(part), start=start, of=most)
         if who is not None:
             self._people += int(who.max()) + 1
+        if self._event is not None:  # the key of whose event it is
+            own[self._event] = own[self._keys[0]].where(part[self._event].notna())
         return part.assign(**own)
