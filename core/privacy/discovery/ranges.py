@@ -33,6 +33,7 @@ SURE = 1.5  # standard deviations of noise that counts of empty years leave room
 MANY = 4.0  # … that all counts by step must exceed to be believed
 CAPPED = 1.1  # times a peak that the last range found may hold where values are cut off at it
 EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
+FEW_RECORDS = 0.02  # share of the records that years left out hold at most
 UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 Counts = NDArray[np.float64]
@@ -133,7 +134,7 @@ def _without_empty_years(
     """The ends of a date's range without years that surely hold next to nothing.
 
     Their count, with `SURE` standard deviations of its noise, is less than `EMPTY` of what as many
-    of the other years hold.
+    of the other years hold; and it is not surely more than `FEW_RECORDS` of all.
     """
     grid = year_grid()
     edges = np.array(grid.edges)
@@ -149,7 +150,9 @@ def _without_empty_years(
             cut = np.arange(1, len(own))
             held = np.cumsum(own)[:-1]
             others = (own.sum() - held) / (len(own) - cut)
-            empty = held + SURE * std * np.sqrt(cut) <= EMPTY * cut * others
+            room = SURE * std * np.sqrt(cut)
+            empty = held + room <= EMPTY * cut * others
+            empty &= held - room <= FEW_RECORDS * years.sum()
             gone = int(cut[empty][-1]) if empty.any() else 0
             first, end = (first + gone, end) if step > 0 else (first, end - gone)
     return float(edges[first]), float(edges[end])
