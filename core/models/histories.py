@@ -46,7 +46,6 @@ RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone 
 ROUNDS, CALIBRATED_ON = 4, 10_000  # of calibration; people drawn in each
 PACE = 0.5  # of a round's way, where many columns share it
 SMOOTHED = 5.0  # windows that are added to each cell where two counts are compared
-TRIES = 4  # at a distance that leads beyond the bounds of the column that sorts
 
 
 @dataclass(frozen=True)
@@ -177,6 +176,9 @@ class _Walk:
         self._sofar = windows.names(NOW, PLACE, LEFT, SINCE)
         self._person = windows.names(PERSON, NUMBER)
         self._begins = windows.by_role.get((FIRST, windows.order or ""))
+        self._last = (
+            np.inf if windows.order is None else windows.source.block(windows.order).line.high
+        )
         self._there: dict[str, Tensor | None] = {}  # by drawn column, 0 where it may not be missing
         for (role, source), block in windows.by_role.items():
             if role in (FIRST, NEXT, GAP):
@@ -211,8 +213,7 @@ class _Walk:
         base = self._mixture.log_weights + self._mixture.log_likelihood(seen, known)
         begins = np.zeros(len(counts)) if self._begins is None else seen.numbers(self._begins)
         since, every = np.zeros(len(counts)), np.arange(len(counts))
-        parts = [self._rows(seen, FIRST, begins)]
-        people, places = [every], [np.zeros_like(every)]
+        drawn = [(seen, FIRST, every, since.copy())]
         for source in self._windows.events:
             moved(seen, self._block(FIRST, source), seen, self._block(NOW, source), every)
         for step in range(int(counts.max(initial=1)) - 1):
@@ -221,17 +222,22 @@ class _Walk:
             self._windows.write(window, PLACE, np.full(len(active), step + 1))
             self._windows.write(window, LEFT, counts[active] - step - 2)
             weight = torch.from_numpy(1.0 / (counts[active] - 1)).float()
-            times = begins[active], since[active]
-            since[active] = self._stepped(window, base[active], *times, weight)
-            parts.append(self._rows(window, NEXT, begins[active] + since[active]))
-            people.append(active)
-            places.append(np.full(len(active), step + 1))
+            since[active] = self._stepped(window, base[active], since[active], weight)
+            drawn.append((window, NEXT, active, since[active]))
             for source in self._windows.events:
                 blocks = self._block(NEXT, source), self._block(NOW, source)
                 moved(window, blocks[0], window, blocks[1], np.arange(len(active)))
+            if step == 0:
+                seen = Codes(seen.states.copy(), seen.values.copy())  # the first events stay
             seen.states[active], seen.values[active] = window.states, window.values
-        who, order = np.concatenate(people), np.concatenate(places)
-        sort = np.lexsort((order, who))
+        room = self._last - begins  # whoever would go beyond has shorter waits, all by one factor
+        factor = np.where(since > room, room / np.maximum(since, 1e-9), 1.0)
+        parts = [
+            self._rows(window, role, begins[own] + times * factor[own])
+            for window, role, own, times in drawn
+        ]
+        who = np.concatenate([own for _, _, own, _ in drawn])
+        sort = np.argsort(who, kind="stable")
         return Histories(concat_codes(parts).take(sort), who[sort] + start, (counts > 0)[who[sort]])
 
     def _block(self, role: str, source: str) -> Block:
@@ -265,9 +271,7 @@ class _Walk:
             factors[name] = factor
         return factors
 
-    def _stepped(
-        self, window: Codes, base: Tensor, begins: Floats, since: Floats, weight: Tensor
-    ) -> Floats:
+    def _stepped(self, window: Codes, base: Tensor, since: Floats, weight: Tensor) -> Floats:
         """Draw the next event of each: the times since the first one, float64 [n]."""
         order = self._windows.order
         if order is not None:
@@ -280,20 +284,8 @@ class _Walk:
         self._mixture.draw(log, window, factors, self._random)
         if order is None:
             return since
-        high = self._windows.source.block(order).line.high
-        for _ in range(TRIES):
-            beyond = np.flatnonzero(begins + self._later(window, since) > high)
-            if not len(beyond):
-                break
-            some = window.take(beyond)
-            kept = {n: f if f is None or len(f) == 1 else f[beyond] for n, f in factors.items()}
-            self._mixture.draw(log[beyond], some, kept, self._random)
-            window.states[beyond], window.values[beyond] = some.states, some.values
-        return np.minimum(self._later(window, since), high - begins)
-
-    def _later(self, window: Codes, since: Floats) -> Floats:
         gap = window.numbers(self._windows.block(GAP))
-        return since + np.nan_to_num(gap) * self._windows.unit
+        return np.asarray(since + np.nan_to_num(gap) * self._windows.unit)
 
     def _rows(self, window: Codes, role: str, times: Floats) -> Codes:
         """Events of windows, as rows with what holds for their persons."""
