@@ -13,7 +13,6 @@ offset is the mixture (Darroch and Ratcliff, Annals of Mathematical Statistics 1
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -48,19 +47,12 @@ PACE = 0.5  # of a round's way, where many columns share it
 SMOOTHED = 5.0  # windows that are added to each cell where two counts are compared
 
 
-@dataclass(frozen=True)
-class Histories:
-    """Events of people, in codes of the columns that windows are made of.
+class Histories(NamedTuple):
+    """Events of people, in codes of the columns that windows are made of."""
 
-    Attributes:
-      codes: people after each other, their events in order; one row for somebody without events.
-      who: int64 [rows], 0, 1, …
-      there: bool [rows], False for that one row.
-    """
-
-    codes: Codes
-    who: Indices
-    there: NDArray[np.bool_]
+    codes: Codes  # people after each other, events in order; one row for somebody without events
+    who: Indices  # of each row, 0, 1, …
+    there: NDArray[np.bool_]  # False for that one row
 
 
 # what shares of drawn cells are multiplied by, in logs, by given and drawn column, [cells, cells];
@@ -137,10 +129,9 @@ def _expected(trace: Sequence[Step], x: str, y: str, like: Tensor) -> Tensor:
 
 def _without(table: Tensor, cell: int | None) -> Tensor:
     """A table of shares whose cells of missing values in the second column hold nothing."""
-    if cell is not None:
-        table = table.clone()
-        table[:, cell] = 0.0
-    return table
+    if cell is None:
+        return table
+    return table.index_fill(1, torch.tensor([cell]), 0.0)
 
 
 def _together(table: Tensor, least: float) -> Tensor:

@@ -61,8 +61,7 @@ class _Keys:
         self._columns = [c for c in domain.columns if not c.modelled or c.name in made_up]
         self._rows = rows
         self._people = self._done = 0  # so far, and rows
-        history = None if person is None or not person.walked else person.history
-        self._event = None if history is None else history.event
+        self._event = person.event if person is not None and person.walked else None
         self._keys: list[str] = []
         self._of_person: set[str] = set()
         if person is not None and person.grouped and person.rows > 1:

@@ -85,8 +85,13 @@ class Person(BaseModel):
     @property
     def named(self) -> tuple[str, ...]:
         """Every column with a role."""
-        event = None if self.history is None else self.history.event
-        return (*self.columns, *self.constant, *(n for n in (self.order, event) if n is not None))
+        more = (name for name in (self.order, self.event) if name is not None)
+        return (*self.columns, *self.constant, *more)
+
+    @property
+    def event(self) -> str | None:
+        """See `History`."""
+        return None if self.history is None else self.history.event
 
     @property
     def walked(self) -> bool:

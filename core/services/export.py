@@ -178,7 +178,7 @@ def _kept(domain: Domain, name: str) -> str:
         words.append("one value for each person")
     else:
         kept = FOLLOWING if person.walked else VARYING
-        if person.history is not None and name == person.history.event:
+        if name == person.event:
             kept = "the key of the person whose row it is; missing where somebody has none"
         ordered = "rows of a person are in ascending order of it; " if name == person.order else ""
         words.append(f"{ordered}{kept}")

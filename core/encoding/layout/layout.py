@@ -49,13 +49,13 @@ class Layout:
         self._assembler: PersonAssembler | None = None
         columns = list(self._steps.columns)
         names = {column.name for column in (*columns, *output.columns)}
-        if person is not None and person.walked and person.history is not None:
+        if person is not None and person.walked:
             self.windows = Windows.of(
                 columns,
                 self._steps.constant,
                 order=person.order,
                 most=person.rows,
-                empty=person.history.event is not None,
+                empty=person.event is not None,
                 taken=names,
             )
             self.domain = self.windows.domain
@@ -82,8 +82,7 @@ class Layout:
 
     @property
     def _event(self) -> str | None:
-        history = None if self._person is None else self._person.history
-        return None if history is None or self.windows is None else history.event
+        return None if self.windows is None or self._person is None else self._person.event
 
     def has_event(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
         """Of rows of histories, which are events; the others say that somebody has none."""

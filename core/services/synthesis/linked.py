@@ -201,8 +201,7 @@ def _side_by_side(
 
 def is_linked(schema: Schema) -> bool:
     """Whether a table was made of two linked files."""
-    person = schema.person
-    return person is not None and person.history is not None and person.history.event is not None
+    return schema.person is not None and schema.person.event is not None
 
 
 def unlink(table: pd.DataFrame, schema: Schema) -> dict[str, tuple[pd.DataFrame, Schema]]:
