@@ -11,6 +11,7 @@ from core.encoding.codec import Codes
 from core.models.steps.counting.counts import SetCounts, SumCounts
 from core.models.steps.counting.scales import FineHistograms
 from core.models.steps.counting.scan import Scan
+from core.models.steps.counting.structural_zeros import BrokenZeros
 
 
 class ForgetsCoarseCells(FineHistograms):
@@ -80,3 +81,10 @@ class BothOfEachSum(SumCounts):
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
         counts = super().statistic(rows, mask)
         return torch.stack([counts[:, 0], counts.sum(dim=1)], dim=1)
+
+
+class WholeInEachZero(BrokenZeros):
+    """Counts a record fully in each of the places where it lies."""
+
+    def _shared(self, inside: Tensor) -> Tensor:
+        return inside

@@ -20,7 +20,7 @@ from core.schema.rules.rules import IfThen, Statement
 
 SUPPORT = 100  # rows that have each value of the condition
 ENOUGH, BROKEN_BY = 20, 0.2  # rows, and share of others, of which the consequence is untrue
-MOST_IN = (12, 2)  # labels in a condition, in a consequence
+MOST_IN = (12, 4)  # labels in a condition, in a consequence
 
 Mask = NDArray[np.bool_]
 _Said = tuple[Statement, Mask]  # and of which rows it is true

@@ -14,6 +14,7 @@ from core.encoding.codec import Codec, Codes
 from core.models.base_sampler import FittedGenerator
 from core.models.scan_focus.balancing import balanced
 from core.models.scan_focus.conditionals import MixtureConditionals
+from core.models.scan_focus.mending import mended, stored_zeros
 from core.models.scan_focus.plan import ScanFocus, ScanFocusSettings
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.placing import Placing
@@ -45,7 +46,8 @@ def fitted_mixture(
         **placing.values,
         "significant_sets": [one.model_dump(mode="json") for one in known.significant_sets],
     }
-    weights = {**mixed, **placing.tensors}
+    zeros = stored_zeros(known.zeros, [scale.size for scale in scales])
+    weights = {**mixed, "zeros": zeros, **placing.tensors}
     return fitted_of(known.codec, settings.model_dump(), weights, constants)
 
 
@@ -95,7 +97,8 @@ def _cells(
     component = component.clamp_max(len(share) - 1)[torch.randperm(rows, generator=random)]
     parts = torch.split(weights["shares"], sizes, dim=1)
     drawn = torch.stack([_stratified(part, component, random) for part in parts])
-    return list(balanced(drawn, component, weights["weights"], parts, group, random).numpy())
+    drawn = balanced(drawn, component, weights["weights"], parts, group, random)
+    return list(mended(drawn, component, parts, weights["zeros"], random).numpy())
 
 
 def _stratified(shares: Tensor, component: Tensor, random: torch.Generator) -> Tensor:

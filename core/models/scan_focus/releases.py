@@ -15,6 +15,7 @@ from core.models.steps.counting.counts import PairTarget, Query, SetCounts
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.design import FOCUS
 from core.models.steps.counting.releases import Releases
+from core.models.steps.counting.structural_zeros import emptied
 
 SET_SNR_THRESHOLD = 25.0  # standard deviations above noise, of larger sets, which a rough model may
 # miss a little
@@ -59,7 +60,9 @@ def targets_of(known: Releases, counted: tuple[PairTarget, ...]) -> Targets:
         scanned=known.scanned,
         signs=tuple(signs.float() for signs in known.signs),
         counted=counted,
-        pairs=denoised(counted, known.scales, known.shares, known.within, known.none),
+        pairs=emptied(
+            denoised(counted, known.scales, known.shares, known.within, known.none), known.zeros
+        ),
     )
 
 

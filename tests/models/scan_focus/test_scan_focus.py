@@ -39,6 +39,7 @@ from core.models.steps.counting.scales import (
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs
+from core.models.steps.counting.structural_zeros import BrokenZeros, StructuralZero
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
@@ -67,12 +68,15 @@ def measured(target: str | None = "ill"):
     pairs = tuple(
         uniform_query(scales, pair, 0.5 + i) for i, pair in enumerate(combinations(range(4), 2))
     )
+    everywhere = [torch.ones(scale.size, dtype=torch.bool) for scale in scales]
+    zeros = [StructuralZero(p, *(everywhere[c] for c in p)) for p in ((0, 1), (2, 3))]
     sums = (SumCandidate(0, 1, 3, 1.0), SumCandidate(0, 0, 3, 1e-12))  # none adds up, all do
     return {
         "fine": histograms,
         "scan": Scan(scales, signs, design),
         "counts": SetCounts(scales, pairs),
         "sums": SumCounts(codec.blocks, sums),
+        "zeros": BrokenZeros(scales, tuple(zeros)),
     }
 
 
@@ -80,7 +84,7 @@ def rows(n: int, seed: int = 0) -> Codes:
     return coded(n, seed=seed)[1]
 
 
-@pytest.mark.parametrize("kind", ["fine", "scan", "counts", "sums"])
+@pytest.mark.parametrize("kind", ["fine", "scan", "counts", "sums", "zeros"])
 @pytest.mark.parametrize("target", ["ill", None])
 def test_no_record_moves_a_statistic_beyond_its_sensitivity(kind, target):
     mechanism = measured(target)[kind]
@@ -107,6 +111,7 @@ def twin(kind, honest):
         (broken.CentredSigns, "scan"),
         (broken.ForgetsWeights, "counts"),
         (broken.BothOfEachSum, "sums"),
+        (broken.WholeInEachZero, "zeros"),
     ],
 )
 def test_a_broken_twin_is_caught(mutant, kind):

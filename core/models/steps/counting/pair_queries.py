@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from core.encoding.codec import Codec
 from core.models.steps.counting.design import ALL_PAIRS, MOST_CLASSES, Design
+from core.models.steps.counting.scales import ColumnScale
 from core.schema.column import Kind
 
 Floats = NDArray[np.float64]
@@ -26,6 +27,7 @@ COLUMN_WEIGHT_POWER = 6  # of the share of pairs that are not, by which columns 
 MIN_ALIKE_PAIRS_SHARE = 0.8  # of pairs that are alike in all classes, for any to be counted so
 MAX_NOISE_DOMINATED_SHARE = 0.2  # of pairs of rare labels; of more, each class is counted
 COLUMN_WEIGHT_JOINED = 0.35  # of columns where no pair is counted class by class
+NOISE_CELLS_SHARE = 0.9  # share of a pair's cells with fewer records than noise, class by class
 TRUST = 0.5  # share of weight by the scan's energies, which rare labels hardly show in
 
 
@@ -201,3 +203,19 @@ def _alike(differs: Floats) -> NDArray[np.bool_]:
     alike = np.zeros(len(differs), dtype=bool)
     alike[ascending] = np.cumsum(differs[ascending]) <= 1e-9
     return alike & bool(alike.mean() >= MIN_ALIKE_PAIRS_SHARE)
+
+
+def noise_dominates(
+    scales: Sequence[ColumnScale], shares: Sequence[Floats], pair: Sequence[int], records: float
+) -> bool:
+    """Whether two lists' cells hold fewer records than noise in nearly all places.
+
+    Their labels are rare: what a few go with shows of all classes at once, if at all.
+
+    Args:
+      records: of a class, in standard deviations of the noise of one of the pair's counts.
+    """
+    if any(scales[column].line for column in pair):
+        return False  # neighbouring cells say the same
+    expected = records * np.outer(*(shares[column] for column in pair))
+    return bool((expected < 1.0).mean() >= NOISE_CELLS_SHARE)

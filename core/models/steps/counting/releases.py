@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, partial
+from itertools import chain, islice
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from core.models.steps.counting.design import (
     RELATIONS,
     SCALES,
     SCAN,
+    ZEROS,
     Design,
     SumCandidate,
 )
@@ -35,10 +36,11 @@ from core.models.steps.counting.pair_queries import (
     PairQueries,
     PairsSeen,
     grouping_column,
+    noise_dominates,
     pair_importance,
     select_pairs,
 )
-from core.models.steps.counting.relations import sums_kept
+from core.models.steps.counting.relations import determined, sums_kept
 from core.models.steps.counting.scales import (
     ColumnScale,
     FineHistograms,
@@ -46,6 +48,7 @@ from core.models.steps.counting.scales import (
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
+from core.models.steps.counting.structural_zeros import StructuralZero, zeros_of
 from core.models.steps.counting.window_pairs import column_weights, none_cells, window_importance
 from core.models.steps.training.training_loop import Checkpoint
 from core.privacy.discovery.lists import ListCounts
@@ -57,7 +60,6 @@ Floats = NDArray[np.float64]
 LEAST_MULTIPLIER, LEAST_ENERGY = 1e-3, 1e-9  # where there is no noise
 JOINS = "joins_classes"  # name in a checkpoint
 MOST_REPORTED = 300  # sets that are shown to people
-NOISE_CELLS_SHARE = 0.9  # share of a pair's cells with fewer records than noise, class by class
 # of the pairs' noise; with more, every class is counted apart: noise costs little then
 LOW_NOISE_RECORDS_PER_UNIT = 10_000.0
 HIGH_SCAN_NOISE_SHARE = 0.04  # of records, a standard deviation of the scan; with more, likewise
@@ -92,6 +94,7 @@ class Releases:
         self.scanned: Scanned | None = None
         self.sums: tuple[SumCandidate, ...] = ()
         self.counted: tuple[PairTarget, ...] = ()
+        self.zeros: tuple[StructuralZero, ...] = ()
 
     def measure(self, phase: str) -> Releases:
         """Make the release of a phase, or read it back; what is known with it."""
@@ -101,6 +104,7 @@ class Releases:
             SCAN: self._scan_sets,
             RELATIONS: self._count_sums,
             PAIRS: self._count_pairs,
+            ZEROS: self._count_zeros,
         }
         steps[phase]()
         return self
@@ -121,7 +125,6 @@ class Releases:
         self.scales = scales_of(grids, [counts[i] for i in range(len(grids))], self._fine_noise)
 
     def _count_columns(self) -> None:
-        """Cells of each column, taken together with what the histograms say of them."""
         queries = {
             i: uniform_query(self.scales, (i,), self._weights[i])
             for i in range(self.design.columns)
@@ -147,7 +150,6 @@ class Releases:
         return ListCounts(total * (counts / std**2 + scale.counts / before), np.sqrt(total))
 
     def _learned_counts(self, column: int) -> ListCounts:
-        """Those that were released when the run learned a column's list."""
         return self._list_counts[self.codec.blocks[column].column.name]
 
     def _scan_sets(self) -> None:
@@ -165,9 +167,21 @@ class Releases:
         self.sums = sums_kept(release, self.design.sums, noise, self.table.n)
 
     def _count_pairs(self) -> None:
-        """Cells of the selected pairs; tells which sets are significant."""
         self.counted = self.pairs(PAIRS)
         self.tell_significant()
+
+    def _count_zeros(self) -> None:
+        """Of no column that follows, or is tagged."""
+        known = self.counted, self.scales, self.shares
+        left_out = {one.result for one in determined(*known, self.design.condition)}
+        left_out |= {b.index for b in self.codec.blocks if b.column.name in self._tagged}
+        asked = self.table.n, frozenset(left_out), partial(self.release, ZEROS)
+        self.zeros = zeros_of(*known, *asked, self.noise_multiplier(ZEROS))
+
+    @property
+    def _tagged(self) -> frozenset[str]:
+        shifted = self.plan.protection
+        return frozenset(chain(*(shifted.groups.values() if shifted else ())))
 
     def tell_significant(self) -> None:
         """Send all significant sets so far."""
@@ -208,16 +222,14 @@ class Releases:
 
     def _shown(self, scores: Iterable[tuple[tuple[int, ...], float]]) -> Iterator[Interaction]:
         """Of scores in falling order, those beyond noise and chance, without a tagged column."""
-        groups = {} if self.plan.protection is None else self.plan.protection.groups
-        tagged = {name for names in groups.values() for name in names}
         name_of = [block.column.name for block in self.codec.blocks]
         condition = self.design.condition
-        hidden_target = condition is not None and name_of[condition] in tagged
+        hidden_target = condition is not None and name_of[condition] in self._tagged
         for columns, score in scores:
             names = tuple(name_of[c] for c in columns)
             if score <= self._report_threshold:
                 return
-            if not tagged & set(names):
+            if not self._tagged & set(names):
                 target = not hidden_target and self._differs(columns)
                 yield Interaction(columns=names, score=score, target=target)
 
@@ -325,6 +337,11 @@ class Releases:
             noise_dominated=self._noise_dominated if state[JOINS] else None,
         )
 
+    def _noise_dominated(self, pair: tuple[int, ...], weight: float) -> bool:
+        noise = max(self.noise_multiplier(PAIRS), LEAST_MULTIPLIER) / math.sqrt(weight)
+        records = self.table.n / self.design.classes / noise
+        return noise_dominates(self.scales, self.shares, pair, records)
+
     @property
     def none(self) -> dict[int, int]:
         """See `none_cells`."""
@@ -347,18 +364,6 @@ class Releases:
         sizes = [scale.size for scale in self.scales]
         noise = self.noise_multiplier(PAIRS)
         return grouping_column(self.design, self.codec, self.column_counts, sizes, noise)
-
-    def _noise_dominated(self, pair: tuple[int, ...], weight: float) -> bool:
-        """Whether two lists' cells hold fewer records than noise in nearly all places.
-
-        Their labels are rare: what a few go with shows of all classes at once, if at all.
-        """
-        if any(self.scales[column].line for column in pair):
-            return False  # neighbouring cells say the same
-        first, second = (self.shares[column] for column in pair)
-        expected = self.table.n / self.design.classes * np.outer(first, second)
-        noise = self.noise_multiplier(PAIRS) / math.sqrt(weight)
-        return bool((expected < noise).mean() >= NOISE_CELLS_SHARE)
 
     def pairs(self, phase: str) -> tuple[PairTarget, ...]:
         """Counts of the chosen pairs in that phase of the plan, as they were released."""

@@ -200,10 +200,12 @@ def scales_of(
       counts: of each grid's cells and atoms, released.
       noise: standard deviation of a count of a cell, of all columns or of each.
     """
-    most = CELLS if len(grids) <= WIDE else CELLS_WIDE
+    short, long = (SHORT_GRID, CELLS) if len(grids) <= WIDE else (CELLS_WIDE, CELLS_WIDE)
     each = [noise] * len(grids) if isinstance(noise, float) else noise
-    columns = zip(grids, counts, each, strict=True)
-    return tuple(ColumnScale.of(grid, count, std, most) for grid, count, std in columns)
+    return tuple(
+        ColumnScale.of(grid, count, std, long if grid.width or grid.cut_cells else short)
+        for grid, count, std in zip(grids, counts, each, strict=True)
+    )
 
 
 def _merged(

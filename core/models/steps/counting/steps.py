@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from core.encoding.codec import Codec
 from core.models.card import Chart, Stage
 from core.models.step import FitContext, State
-from core.models.steps.counting.design import COLUMNS, PAIRS, RELATIONS, SCALES, SCAN, Design
+from core.models.steps.counting.design import COLUMNS, PAIRS, RELATIONS, SCALES, SCAN, ZEROS, Design
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
@@ -74,6 +74,13 @@ SELECTED_PAIRS = Counted(
     "for each of these values.",
     "noisy counts of pairs",
 )
+EMPTY_CELLS = Counted(
+    ZEROS,
+    "Cells without records",
+    "How many records lie where the counts of pairs show none: cells of pairs of columns, and all "
+    "values below or above one together with a label.",
+    "values that never go together",
+)
 COUNTING_STAGES = tuple(one.stage for one in (BINS, CELLS, SETS, SUMS, SELECTED_PAIRS))
 
 
@@ -129,5 +136,5 @@ def counting_steps(
     counted = [BINS, CELLS]
     if design.pairs:
         counted += [SETS, *([SUMS] if design.sums else []), SELECTED_PAIRS]
-        counted += [] if last is None else [last]
+        counted += [] if last is None else [EMPTY_CELLS, last]
     return tuple(Count(one, design, file, share, last is not None) for one in counted)

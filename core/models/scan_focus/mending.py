@@ -1,0 +1,115 @@
+"""Rows that lie in structural zeros are mended: a cell of each is drawn again, within what is left.
+
+A mixture of soft components comes near such zeros and leaves some rows in them. Of the cells that
+put a row there, the one is drawn again that its component gives the least, and so most likely did
+not mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from core.models.steps.counting.structural_zeros import StructuralZero
+
+ROUNDS = 8  # most rows need one; one that needs more goes round in circles
+
+
+def stored_zeros(zeros: Sequence[StructuralZero], sizes: Sequence[int]) -> Tensor:
+    """Bool [2, zeros, cells of all columns], the cells of either column of each."""
+    masks = torch.zeros((2, len(zeros), sum(sizes)), dtype=torch.bool)
+    for i, zero in enumerate(zeros):
+        for side, cells in enumerate((zero.left, zero.right)):
+            torch.split(masks[side, i], list(sizes))[zero.columns[side]][:] = cells
+    return masks
+
+
+def mended(
+    cells: Tensor,
+    component: Tensor,
+    shares: Sequence[Tensor],
+    zeros: Tensor,
+    random: torch.Generator,
+) -> Tensor:
+    """Rows outside all zeros, as far as there are any.
+
+    Args:
+      cells: int64 [columns, rows], drawn.
+      component: int64 [rows], which each row was drawn from.
+      shares: [components, cells] of each column.
+      zeros: see `stored_zeros`.
+    """
+    if not zeros.shape[1]:
+        return cells
+    cells, places = cells.clone(), _Places(zeros, [share.shape[1] for share in shares])
+    rows = torch.arange(cells.shape[1])
+    for _ in range(ROUNDS):
+        sides = places.sides(cells[:, rows])
+        wrong = sides.all(dim=0).any(dim=0)
+        rows, sides = rows[wrong], sides[:, :, wrong]
+        if not len(rows):
+            return cells
+        cells[:, rows] = _redrawn(cells[:, rows], component[rows], shares, places, sides, random)
+    wrong = places.sides(cells).all(dim=0).any(dim=0)
+    rows, right = torch.nonzero(wrong)[:, 0], torch.nonzero(~wrong)[:, 0]
+    if len(right):  # others take what another row of the same table has
+        taken = torch.randint(len(right), (len(rows),), generator=random)
+        cells[:, rows] = cells[:, right[taken]]
+    return cells
+
+
+class _Places:
+    """Zeros by their columns.
+
+    Attributes:
+      masks: of each column, bool [2, zeros, cells].
+    """
+
+    def __init__(self, zeros: Tensor, sizes: Sequence[int]):
+        self.masks = torch.split(zeros, list(sizes), dim=2)
+        self.named = [mask.any(dim=2) for mask in self.masks]  # bool [2, zeros] of each column
+
+    def sides(self, cells: Tensor) -> Tensor:
+        """Bool [2, zeros, rows], whether each row has either column's cells."""
+        found = torch.zeros((2, self.masks[0].shape[1], cells.shape[1]), dtype=torch.bool)
+        for mask, named, cell in zip(self.masks, self.named, cells, strict=True):
+            for side in (0, 1):
+                found[side, named[side]] = mask[side, named[side]][:, cell]
+        return found
+
+    def forbidden(self, column: int, sides: Tensor) -> Tensor:
+        """Bool [rows, cells], what the rest of each row leaves no room for in a column."""
+        blocked = torch.zeros((), dtype=torch.float32)
+        for side in (0, 1):
+            named = self.named[column][side]
+            own = self.masks[column][side, named].float()
+            blocked = blocked + sides[1 - side, named].float().t() @ own
+        return blocked > 0.0
+
+
+def _redrawn(
+    cells: Tensor,
+    component: Tensor,
+    shares: Sequence[Tensor],
+    places: _Places,
+    sides: Tensor,
+    random: torch.Generator,
+) -> Tensor:
+    """One cell of each row drawn again, that of which its component gives the others most."""
+    hit = sides.all(dim=0)
+    most = torch.zeros(len(component))
+    chosen = cells.clone()
+    for column, share in enumerate(shares):
+        named = places.named[column].any(dim=0)
+        rows = hit[named].any(dim=0)
+        left = share[component] * ~places.forbidden(column, sides) if rows.any() else most[:, None]
+        mass = left.sum(dim=1)
+        better = rows & (mass > most)
+        if better.any():
+            most[better] = mass[better]
+            chosen[:, better] = cells[:, better]
+            drawn = torch.multinomial(left[better], 1, generator=random)[:, 0]
+            chosen[column, better] = drawn
+    return chosen
