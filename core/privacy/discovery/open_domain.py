@@ -131,6 +131,8 @@ def open_domain(schema: Schema) -> OpenDomain:
         if is_open(column) and column.name not in schema.key_columns
     ]
     whole = needed_as_they_are(schema)
+    person = schema.person  # whether somebody has an event is learned with the number of events
+    counted = person.event if person is not None and person.walked else None
     return OpenDomain(
         numeric=tuple(column for column in open_columns if column.kind.numeric),
         listed=tuple(
@@ -144,7 +146,7 @@ def open_domain(schema: Schema) -> OpenDomain:
             if column.kind.surrogate
             and column.source is DomainSource.LEARNED
             and column.learned is None
-            and column.name not in schema.key_columns
+            and column.name not in (*schema.key_columns, counted)
         ),
         rules=tuple(
             rule
