@@ -46,7 +46,8 @@ def fitted_mixture(
         **placing.values,
         "significant_sets": [one.model_dump(mode="json") for one in known.significant_sets],
     }
-    zeros = stored_zeros(known.zeros, [scale.size for scale in scales])
+    found = () if known.codec.domain.roles else known.zeros  # walks know what windows cannot hold
+    zeros = stored_zeros(found, [scale.size for scale in scales])
     weights = {**mixed, "zeros": zeros, **placing.tensors}
     return fitted_of(known.codec, settings.model_dump(), weights, constants)
 
