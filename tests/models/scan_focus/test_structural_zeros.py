@@ -54,8 +54,6 @@ def found(rows: np.ndarray, seed: int) -> tuple[StructuralZero, ...]:
     shares = [joint.sum(axis=1) / N, joint.sum(axis=0) / N]
     pair = PairTarget((0, 1), noisy[None], NOISE / N)
     some = candidates([pair], scales(), shares, N, frozenset())
-    if not some:
-        return ()
     inside = [
         zero.left.numpy()[rows[:, zero.columns[0]]] & zero.right.numpy()[rows[:, zero.columns[1]]]
         for zero in asked_zeros(some)

@@ -252,11 +252,14 @@ def zeros_of(
     release: Callable[[BrokenZeros], Tensor],
     multiplier: float,
 ) -> tuple[StructuralZero, ...]:
-    """The zeros of a table, by one release where counts of pairs suggest any; see `candidates`."""
+    """The zeros of a table, by one release; see `candidates`.
+
+    Where pairs suggest none it asks how many records there are, for what is planned is made.
+    """
     found = candidates(pairs, scales, shares, n, left_out)
-    if not found:
-        return ()
-    mechanism = BrokenZeros(tuple(scales), asked_zeros(found))
+    every = (torch.ones(scales[c].size, dtype=torch.bool) for c in pairs[0].columns)
+    asked = asked_zeros(found) or (StructuralZero(pairs[0].columns, *every),)
+    mechanism = BrokenZeros(tuple(scales), asked)
     counts = release(mechanism).numpy()
     return kept_zeros(found, counts, multiplier * mechanism.sensitivity)
 
@@ -275,10 +278,12 @@ def kept_zeros(
       counts: float64, released, of the `asked_zeros`.
       noise: standard deviation of one.
     """
-    each = np.split(counts, np.cumsum([len(one.parts) for one in found])[:-1])
+    starts = np.cumsum([0, *(len(one.parts) for one in found)])
     noise = max(noise, LEAST_NOISE)
     return tuple(
-        zero for one, own in zip(found, each, strict=True) for zero in one.kept(own, noise)
+        zero
+        for one, start in zip(found, starts, strict=False)
+        for zero in one.kept(counts[start : start + len(one.parts)], noise)
     )
 
 
