@@ -27,6 +27,7 @@ from core.models.steps.counting.design import FOCUS
 from core.models.steps.counting.steps import (
     CLOSENESS,
     COUNTING_STAGES,
+    EMPTY_CELLS,
     Counted,
     counting_steps,
 )
@@ -162,6 +163,7 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         source="PEARL (ICLR 2022) with scanned marginals and a GEM mixture (NeurIPS 2021)",
         stages=(
             *COUNTING_STAGES,
+            EMPTY_CELLS.stage,
             Stage(
                 name="preliminary",
                 title="Preliminary model",
