@@ -125,6 +125,14 @@ def test_a_reviewer_inside_is_offered_no_declaration(store, show, start, reviewe
     assert "Declare" not in buttons(at)
 
 
+def test_a_reviewer_inside_sees_figures_and_no_real_rows(store, show, done, reviewer):
+    store.journal.append(done.id, Preview(rows=[{"age": 30, "ward": "x"}]))
+    notes.set_rule(store, table_id=done.table_id, author="S", rule=Rule(inside=True))
+    at = in_tab(show("review", run=done.id), "The whole table")
+    assert "400 real and" in words(at) and at.get("plotly_chart")
+    assert not any(box.label.startswith("Rows side by side") for box in at.multiselect)
+
+
 def test_a_reviewer_sees_only_outside_by_default(store, show, done, reviewer):
     at = whole(show("review", run=done.id))
     assert "Outside view" in words(at) and "400 real and" not in words(at)
