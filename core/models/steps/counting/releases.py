@@ -178,7 +178,7 @@ class Releases:
         asked = self.table.n, frozenset(left_out), partial(self.release, ZEROS)
         self.zeros = zeros_of(*known, *asked, self.noise_multiplier(ZEROS))
 
-    @property
+    @cached_property
     def _tagged(self) -> frozenset[str]:
         shifted = self.plan.protection
         return frozenset(chain(*(shifted.groups.values() if shifted else ())))

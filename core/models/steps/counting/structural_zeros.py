@@ -33,7 +33,7 @@ RARE = 0.04  # of these, the most a zero may hold, two standard deviations above
 EVIDENCE = 2.0  # logarithm of the likelihood ratio by which zero must be the likelier
 AROUND = 3  # cells to either side of where a half-line seems to end that are asked one by one
 MOST_CANDIDATES = 1000
-ROWS_AT_ONCE = 16_384
+ENTRIES_AT_ONCE = 4_000_000  # records times places in memory together
 ROUNDS = 10  # of proportional fitting
 LEAST_SHARE = 1e-12  # of a margin while it is fitted
 
@@ -73,8 +73,9 @@ class BrokenZeros(Mechanism):
         needed = sorted({column for zero in self.zeros for column in zero.columns})
         cells = {column: self.scales[column].index(rows) for column in needed}
         total = torch.zeros(len(self.zeros), dtype=torch.float64, device=mask.device)
-        for start in range(0, len(weights), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
+        rows_at_once = max(1, ENTRIES_AT_ONCE // len(self.zeros))
+        for start in range(0, len(weights), rows_at_once):
+            part = slice(start, start + rows_at_once)
             some = {column: cell[part] for column, cell in cells.items()}
             inside = torch.stack([_inside(zero, some) for zero in self.zeros]).double()
             total += self._shared(inside) @ weights[part]
