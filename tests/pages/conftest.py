@@ -14,11 +14,13 @@ import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
+from core.models.shaped_output import ShapeFacts
 from core.privacy.plan import Plan
+from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord, TableRecord
 from core.runs.request import RunRequest
 from core.runs.storage.store import RunStore
-from core.services import imports, planning, runs, tables
+from core.services import imports, planning, runs, shaping, tables
 from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table
 from pages.server import routes
 from pages.shared import widgets as shared
@@ -167,3 +169,24 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr(st, "download_button", watched)
     return sent
+
+
+@pytest.fixture
+def drawing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[Any]]:
+    """Rows come at once, with what a function of the request says of them; gives what was asked."""
+
+    def begin(facts: Callable[[SampleRequest], ShapeFacts]) -> list[Any]:
+        asked: list[Any] = []
+
+        def drawn(
+            _store: RunStore, _launcher: Any, run_id: str, request: SampleRequest, *, seeds: Any
+        ) -> tuple[shaping.DrawnTable]:
+            asked.append((run_id, request, seeds))
+            path = tmp_path / "fresh.csv"
+            path.write_bytes(b"age\n1\n")
+            return (shaping.DrawnTable(path, facts(request)),)
+
+        monkeypatch.setattr(shaping, "draw_tables", drawn)
+        return asked
+
+    return begin

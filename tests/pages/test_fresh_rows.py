@@ -17,18 +17,10 @@ from tests.pages.screen import finish, press, whole, words
 pytestmark = pytest.mark.slow
 
 
-def test_fresh_rows_are_made_on_request(store, start, show, downloads, monkeypatch, tmp_path):
+def test_fresh_rows_are_made_on_request(store, start, show, downloads, drawing):
     run = start()
     finish(store, run)
-    asked = []
-
-    def drawn(_store, _launcher, run_id, request, *, seeds):
-        asked.append((run_id, request, seeds))
-        path = tmp_path / "fresh.csv"
-        path.write_bytes(b"age\n1\n")
-        return (shaping.DrawnTable(path, ShapeFacts(rows=17, seed=None, drawn=17)),)
-
-    monkeypatch.setattr(shaping, "draw_tables", drawn)
+    asked = drawing(lambda request: ShapeFacts(rows=17, seed=None, drawn=17))
     at = show("download", run=run.id)
     at = whole(at.number_input[0].set_value(17).run())
     assert not asked and "exactly the rows" not in words(at)

@@ -17,7 +17,7 @@ from core.runs.accounts.account import set_limit, table_account
 from core.runs.events import State
 from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.storage.reviews import notes
-from core.services import imports, runs, shaping
+from core.services import imports, runs
 from core.services.sample_tables import sample_table
 from pages.ledger import account_view
 from pages.server import guard
@@ -189,24 +189,15 @@ def test_names_say_not_private(store, start, show, downloads):
     assert "This table has no differential privacy" in words(at)
 
 
-def test_rows_of_chosen_values_come_with_what_was_asked(
-    store, start, show, downloads, monkeypatch, tmp_path
-):
+def test_rows_of_chosen_values_come_with_what_was_asked(store, start, show, downloads, drawing):
     run = start()
     finish(store, run)
-    asked = []
-
-    def drawn(_store, _launcher, run_id, request, *, seeds):
-        asked.append((run_id, request, seeds))
-        path = tmp_path / "fresh.csv"
-        path.write_bytes(b"age\n1\n")
-        facts = ShapeFacts(
-            rows=9, seed=4, shape=request.shape, drawn=700,
-            conditions=(Measured(text="sex=female", drawn=700, fitting=300, rows=9),),
-        )  # fmt: skip
-        return (shaping.DrawnTable(path, facts),)
-
-    monkeypatch.setattr(shaping, "draw_tables", drawn)
+    seen = Measured(text="sex=female", drawn=700, fitting=300, rows=9)
+    asked = drawing(
+        lambda request: ShapeFacts(
+            rows=9, seed=4, shape=request.shape, drawn=700, conditions=(seen,)
+        )
+    )
     at = show("download", run=run.id)
     at.number_input[0].set_value(9)
     at.multiselect(key=f"where_{run.id}").set_value(["sex", "age", "visit_date"]).run()
