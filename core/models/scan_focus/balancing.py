@@ -37,12 +37,12 @@ def balanced(
     """
     columns, rows = cells.shape
     sweeps = min(SWEEPS, MOST_LOOKUPS // max(1, 2 * rows * columns**2))
-    if rows < FEWEST_ROWS or not sweeps:
+    if rows < FEWEST_ROWS or not sweeps or columns < 2:
         return cells
     counts = torch.tensor([share.shape[1] for share in shares])
     pairs = int((counts.sum() ** 2 - counts.square().sum()) // 2)
-    if group is not None and pairs * int(counts[group]) > MOST_COUNTS:
-        group = None
+    if group is not None and (columns == 2 or pairs * int(counts[group]) > MOST_COUNTS):
+        group = None  # of two columns none is left to pair within it
     if pairs > MOST_COUNTS:
         return cells
     gaps = _Gaps(cells, weights, shares, group)

@@ -87,3 +87,11 @@ def test_few_rows_and_wide_tables_are_left_as_they_are(monkeypatch):
     monkeypatch.setattr(balancing, "MOST_COUNTS", 1_000)
     monkeypatch.setattr(balancing, "MOST_LOOKUPS", ROWS)
     assert balanced(cells, component, weights, shares, None, random) is cells
+
+
+def test_one_column_and_two_with_a_group_have_hardly_a_pair():
+    cells, component, weights, shares, random = drawn(4)
+    alone = balanced(cells[:1], component, weights, shares[:1], None, random)
+    assert torch.equal(alone, cells[:1])
+    two = balanced(cells[:2], component, weights, shares[:2], 0, random)
+    assert two.shape == (2, ROWS) and not torch.equal(two, cells[:2])
