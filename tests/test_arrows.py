@@ -28,12 +28,14 @@ MAY_IMPORT = {
     "lmdp": _LOW,
     "models": {"lmdp"} | _LOW,
     "quality": {"lmdp"} | _LOW,
+    "inference": _MIDDLE,
     "runs": _MIDDLE,  # what is asked of a run, and what is known of one
     "runs.storage": {"runs"} | _MIDDLE,
     "runs.accounts": {"runs", "runs.storage"} | _MIDDLE,
-    "runs.execution": {"runs", "runs.storage", "runs.accounts"} | _MIDDLE,
+    "runs.execution": {"inference", "runs", "runs.storage", "runs.accounts"} | _MIDDLE,
     "audit": {"runs", "runs.execution", "models", "lmdp"} | _LOW,
-    "services": {"export", "runs", "runs.storage", "runs.accounts", "runs.execution"} | _MIDDLE,
+    "services": {"export", "inference", "runs", "runs.storage", "runs.accounts", "runs.execution"}
+    | _MIDDLE,
     "operations": {"runs", "runs.storage", "runs.accounts", "runs.execution", "models"} | _LOW,
     "message": set(),
     "language": set(),

@@ -1,0 +1,83 @@
+"""Replicas: what the mechanism makes of tables whose truth is known.
+
+For each, rows are drawn from the trained model and taken for the truth; the plan's noise is added
+anew to what the plan releases of them; a model is fitted to that, and rows are drawn from it. How
+far a statistic of the rows lies from that of their source is how far the run's own may be off.
+
+Source: Ferrando, Wang and Sheldon, "Parametric Bootstrap for Differentially Private Confidence
+Intervals", AISTATS 2022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from core.writing.tables import write_row_groups
+
+FOLDER = "replicas"  # of a run; a file each
+COUNT = 20
+MOST_ROWS = 100_000  # of either table of a replica
+
+
+class Files(Protocol):
+    """What is needed of a run's artefacts here."""
+
+    def open(self, name: str) -> BinaryIO:
+        """The bytes of an artefact."""
+
+    def replacing(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """A stream that becomes the artefact, whole or not at all."""
+
+    def names(self, folder: str) -> list[str]:
+        """What is complete in a folder; nothing when it is absent."""
+
+    def within(self, folder: str) -> Any:
+        """The artefacts in a folder, made when absent."""
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One of them.
+
+    Attributes:
+      source: rows drawn from the trained model, which this replica takes for the truth.
+      drawn: synthetic rows of a model that was fitted anew to noisy numbers of the source.
+    """
+
+    source: pd.DataFrame
+    drawn: pd.DataFrame
+
+
+def write_replica(files: Files, number: int, replica: Replica) -> None:
+    """Keep one beside a run's other files: its source as one group of rows, drawn as another."""
+    with files.within(FOLDER).replacing(f"{number:03d}.parquet") as file:
+        write_row_groups([replica.source, replica.drawn], file)
+
+
+def numbers_kept(files: Files) -> tuple[int, ...]:
+    """Which replicas are complete."""
+    return tuple(sorted(int(name.partition(".")[0]) for name in files.names(FOLDER)))
+
+
+def replicas_of(files: Files, columns: Sequence[str] | None = None) -> tuple[Replica, ...]:
+    """All that a run has; none before they were made.
+
+    Args:
+      columns: those to read; all when None.
+    """
+    folder = files.within(FOLDER) if numbers_kept(files) else files
+    return tuple(_read(folder, number, columns) for number in numbers_kept(files))
+
+
+def _read(folder: Files, number: int, columns: Sequence[str] | None) -> Replica:
+    with folder.open(f"{number:03d}.parquet") as file:
+        table = pq.ParquetFile(file)
+        names = None if columns is None else list(columns)
+        source, drawn = (table.read_row_group(i, names).to_pandas() for i in (0, 1))
+    return Replica(source, drawn)
