@@ -147,7 +147,7 @@ def test_more_cells_and_more_to_see_get_more_weight() -> None:
     wide = [3 in pair for pair in by_cells.pairs]
     assert by_cells.weights[wide].min() > by_cells.weights[np.logical_not(wide)].max()
     little = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1000.0]) * 1e-3 * NOISE
-    seen = PairsSeen(little, little, None, np.ones(6))
+    seen = PairsSeen(little, little, None, np.ones(6), clear=True)
     some = select_pairs(FLAGS, (2,) * 4, seen, noise=NOISE, noise_dominated=None)
     assert some.pairs[0] == FLAGS.pairs[5] and some.weights[0] > 1.5 * some.weights[1]
 
