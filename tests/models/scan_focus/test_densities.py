@@ -21,7 +21,7 @@ def bells() -> Floats:
 
 
 def released(true: Floats, seed: int, noise: float = NOISE) -> Floats:
-    """Fine counts that agree with coarse ones, as a fit has them."""
+    """Counts that agree with coarse ones, as a fit has them."""
     random = np.random.default_rng(seed)
     counts = true + random.normal(0.0, noise, len(true))
     for start in range(0, len(true), 16):

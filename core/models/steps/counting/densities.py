@@ -59,7 +59,7 @@ def density(counts: Floats, noise: float, ends: tuple[int, int]) -> Floats:
 
 
 def _precision(cells: int) -> Floats:
-    """Of fine counts that agree with coarse ones, in units of one count's: [cells, cells]."""
+    """Of histogram counts that agree with coarse ones, in units of one count's: [cells, cells]."""
     precision = np.eye(cells)
     if cells >= 4 * COARSE:
         for start in range(0, cells, COARSE):
