@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from core.models.events import FitEvent, Signal
 from core.proposing.propose import infer_schema
 from core.reading.raw_cells import raw_frame
-from core.services.synthesis.linked import LinkedFile, link, unlink
+from core.services.linking.files import LinkedFile, link, unlink
 from core.services.synthesis.options import options_of
 from core.services.synthesis.schema_options import with_schema
 from core.services.synthesis.synthesize import synthesize

@@ -33,9 +33,9 @@ from core.runs.execution.threads import limit_threads
 from core.schema.column import Column
 from core.schema.form import FileForm
 from core.schema.schema import Schema
+from core.services.linking.files import LinkedFile, is_linked, keys_of, link, unlink
 from core.services.shaping import certificate_of
 from core.services.synthesis import synthesize as synthesis
-from core.services.synthesis.linked import LinkedFile, is_linked, keys_of, link, unlink
 from core.services.synthesis.locations import location
 from core.services.synthesis.options import RefusedError, SynthesisOptions, options_of
 from core.services.synthesis.saved_runs import trained_model

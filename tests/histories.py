@@ -22,7 +22,10 @@ def schema(most: int = MOST, *, order: str | None = "day", empty: bool = True) -
         Column(name="day", kind=Kind.INTEGER, low=0, high=200, step=1, dtype="int64"),
         Column(name="kind", kind=Kind.CATEGORY, categories=KINDS),
     )
-    history = History(event="key" if empty else None, parent="people", child="events")
+    own_names = {name: name for name in ("key", "day", "kind")}
+    history = History(
+        event="key" if empty else None, parent="people", child="events", own_names=own_names
+    )
     person = Person(columns=("who",), rows=most, constant=("sex",), order=order, history=history)
     return Schema(columns=columns, person=person)
 

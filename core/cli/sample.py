@@ -13,6 +13,7 @@ from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
 from core.runs.execution.synthetic_label import write_label
 from core.runs.execution.threads import limit_threads
 from core.services.export import pack
+from core.services.linking.files import is_linked
 from core.services.shaping import DrawnTable, certificate_of, table_name
 from core.services.synthesis.options import RefusedError
 from core.services.synthesis.saved_runs import TrainedModel, trained_model
@@ -82,13 +83,16 @@ def _write(
       out: a ZIP of all tables, or where one table goes.
     """
     several, zipped = len(seeds) > 1, out.suffix.lower() == ZIP
-    inside = f"{out.stem}.csv" if zipped else out.name
+    written = trained.written(fitted.domain)
+    if (linked := is_linked(written)) and not zipped:
+        raise RefusedError("rows of two linked files go to a .zip (--out)")
+    inside = f"{out.stem}.{'parquet' if linked else 'csv'}" if zipped else out.name
     files = (
         [out]
         if zipped
         else [out.with_name(table_name(out.name, s, several=several)) for s in seeds]
     )
-    tables, written = [], trained.written(fitted.domain)
+    tables = []
     with tempfile.TemporaryDirectory(prefix=".sample-", dir=out.parent) as folder:
         for at, seed in enumerate(seeds):
             drawn = draw_shaped(fitted, options.rows, shape, seed)
@@ -106,6 +110,7 @@ def _write(
                     tables,
                     name=inside,
                     domain=fitted.domain,
+                    schema=written,
                     certificate=trained.certificate,
                     escaped=options.escape_formulas,
                 )

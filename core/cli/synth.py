@@ -30,8 +30,8 @@ from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
 from core.schema.coverage import coverage, coverage_facts
 from core.schema.schema import Schema
 from core.services.estimates.domain_forecast import learned_forecast
+from core.services.linking.files import LinkedFile, keys_of, link
 from core.services.synthesis.accounts import foresee
-from core.services.synthesis.linked import LinkedFile, keys_of, link
 from core.services.synthesis.locations import Url
 from core.services.synthesis.options import RefusedError, SynthesisOptions
 from core.services.synthesis.schema_options import say_dangers, with_schema

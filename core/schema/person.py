@@ -21,7 +21,7 @@ class History(BaseModel):
       event: of two linked tables in one, the key as the second has it; missing where a person has
         no event. None where everybody has one.
       parent, child: names of the two linked files, without their endings; "" for one table.
-      own_names: names in the second file of the columns that are called otherwise here.
+      own_names: names in the second file of its columns here, by name.
       delimiter: of the second file, where it is text.
     """
 
@@ -115,6 +115,13 @@ class Person(BaseModel):
         """The unit that ε protects, in a few words."""
         if self.rows == 1 and not self.grouped:
             return Message("per row")
+        if self.history is not None and self.event is not None:
+            return Message(
+                "per person, with one row of {parent} and at most {n} rows of {child}",
+                parent=self.history.parent,
+                n=self.rows,
+                child=self.history.child,
+            )
         return plural(self.rows, "per person, at most {n} row", "per person, at most {n} rows")
 
 

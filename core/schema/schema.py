@@ -120,6 +120,11 @@ class Schema(BaseModel):
         return () if self.person is None else self.person.columns
 
     @property
+    def walked(self) -> bool:
+        """Whether rows of a person are drawn one after the other; `rows` then count people."""
+        return self.person is not None and self.person.walked
+
+    @property
     def form(self) -> FileForm:
         """How the table's file is written."""
         forms = {column.name: column.form for column in self.columns if column.form is not None}

@@ -48,14 +48,32 @@ def broken_rules(table: TableRecord) -> dict[str, int]:
 
 def look_for_rules(store: RunStore, table: TableRecord) -> TableRecord:
     """Note which rules the table's rows keep, for the steward alone; many rows are not read."""
-    proposed, rows = table.schema.as_proposed(), list[pd.DataFrame]()
-    for batch in store.batches(table.id, schema=proposed):
+    found = suggest_rules(table.schema.as_proposed(), _first_rows(store, table))
+    profile = {**table.profile, _FOUND: [rule.text for rule in found]}
+    return store.save_schema(table.id, table.schema, profile=profile)
+
+
+def constant_columns(store: RunStore, table: TableRecord, keys: Sequence[str]) -> list[str]:
+    """Columns that never differ within a person, for the steward alone; many rows are not read.
+
+    None where no person has several rows.
+    """
+    rows = _first_rows(store, table).dropna(subset=list(keys))
+    several = rows[rows.duplicated(list(keys), keep=False)]
+    if several.empty:
+        return []
+    differ = several.groupby(list(keys), observed=True).nunique(dropna=False).max()
+    return [str(name) for name, most in differ.items() if most == 1]
+
+
+def _first_rows(store: RunStore, table: TableRecord) -> pd.DataFrame:
+    """As many rows as are looked at to suggest something."""
+    rows = list[pd.DataFrame]()
+    for batch in store.batches(table.id, schema=table.schema.as_proposed()):
         rows.append(batch)
         if sum(map(len, rows)) >= MOST_ROWS:
             break
-    found = suggest_rules(proposed, pd.concat(rows, ignore_index=True))
-    profile = {**table.profile, _FOUND: [rule.text for rule in found]}
-    return store.save_schema(table.id, table.schema, profile=profile)
+    return pd.concat(rows, ignore_index=True)
 
 
 def suggestions(table: TableRecord) -> tuple[AnyRule, ...] | None:

@@ -27,10 +27,13 @@ from core.runs.storage.artefacts import MODEL, SYNTHETIC_TABLE
 from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
 from core.schema.column import Column
-from core.schema.schema import Domain
+from core.schema.schema import Domain, Schema
+from core.services.linking.files import file_columns, is_linked, unlink
+from core.services.reviews import privacy_certificate
 from core.services.schema_grid import example
 from core.services.shaping import DrawnTable, asked_words, certificate_of, table_name
-from core.writing.tables import csv_text, write_csv_parts, write_parquet_parts
+from core.writing.tables import csv_text, write_csv_parts, write_csv_rows, write_parquet_parts
+from core.writing.whole_files import replacing
 
 TEXT = ("str", "string", "object", "category")  # types of columns that spreadsheets could run
 VARYING = (
@@ -73,6 +76,8 @@ def reviewed_file(
 ) -> Path:
     """The synthetic table that was reviewed, as a file under the run's `exports`.
 
+    Of two linked files, a ZIP of both with their papers, named as those that came in.
+
     Args:
       escape_formulas: write cells that a spreadsheet would run as formulas as text (CSV only).
 
@@ -83,11 +88,18 @@ def reviewed_file(
     if not artefacts.exists(SYNTHETIC_TABLE):
         raise NotFoundError(Message("This run has not made a synthetic table yet."))
     exports = artefacts.within("exports")
-    name = f"reviewed{'-escaped' if escape_formulas else ''}.{format}"
+    linked = is_linked(run.schema)
+    name = f"reviewed{'-escaped' if escape_formulas else ''}.{'zip' if linked else format}"
     if not exports.exists(name) or exports.modified(name) < artefacts.modified(SYNTHETIC_TABLE):
         with artefacts.readable(SYNTHETIC_TABLE) as file, exports.filling(name) as out:
             parts = row_batches(file)
-            if format == "parquet":
+            if linked:
+                with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+                    rows = pd.concat(list(parts), ignore_index=True)
+                    add_files(archive, rows, run.schema, escaped=escape_formulas)
+                    words = dictionary_text(run, escaped=escape_formulas)
+                    add_papers(archive, words, privacy_certificate(store, run.id) or {}, run.id)
+            elif format == "parquet":
                 label = label_of(artefacts, run.id)
                 write_parquet_parts(parts, out, schema=run.schema, label=label)
             else:
@@ -126,6 +138,7 @@ def domain_dictionary(
 ) -> pd.DataFrame:
     """One row a column: name, type, what may stand in it and where that was taken from.
 
+    Of two linked files each column stands under its own name there, with the key that it links to.
     Where rules or persons are declared it also says what holds in every row and what does not, and
     where cells are not written plainly, how, and where distributions are hidden, which.
 
@@ -136,12 +149,13 @@ def domain_dictionary(
       how: what was done to tagged columns.
     """
     asked = {} if shape is None else asked_words(shape, domain)
+    files = file_columns(domain.person, [c.name for c in domain.columns])
     formed = any(_written(c) for c in domain.columns)
     hidden = {name for names in domain.sensitive.values() for name in names}
     return pd.DataFrame(
         [
             {
-                "column": c.name,
+                **_placed(files.get(c.name), c.name),
                 "kind": c.kind.value,
                 "type": c.dtype,
                 "what may stand in it": declared_domain(c),
@@ -155,6 +169,11 @@ def domain_dictionary(
             for c in domain.columns
         ]
     )
+
+
+def _placed(place: tuple[str, str] | None, name: str) -> dict[str, str]:
+    """Which column of which file; the name alone where there is one file."""
+    return {"column": name} if place is None else {"file": f"{place[0]}.csv", "column": place[1]}
 
 
 def _written(column: Column) -> str:
@@ -179,7 +198,8 @@ def _kept(domain: Domain, name: str) -> str:
     else:
         kept = FOLLOWING if person.walked else VARYING
         if name == person.event:
-            kept = "the key of the person whose row it is; missing where somebody has none"
+            file, key = file_columns(person, person.columns)[person.columns[0]]
+            kept = f"link: each value stands in the column {key} of {file}.csv"
         ordered = "rows of a person are in ascending order of it; " if name == person.order else ""
         words.append(f"{ordered}{kept}")
     return "; ".join(words)
@@ -206,6 +226,7 @@ def pack(
     *,
     name: str,
     domain: Domain,
+    schema: Schema,
     certificate: dict[str, Any],
     run: str | None = None,
     escaped: bool = False,
@@ -213,19 +234,60 @@ def pack(
     """Write a ZIP of tables with a dictionary, a certificate and a label that say what they are.
 
     Args:
-      tables: ≥ 1, all of one request.
+      tables: ≥ 1, all of one request; Parquet where they are of two linked files.
       name: of a table's file in it; each has its seed in its name where there are several.
+      schema: says how files are written.
       run: id of the run that made the model, if it has one.
       escaped: whether they were made safe for spreadsheets.
     """
-    facts = [one.facts for one in tables]
+    facts, several = [one.facts for one in tables], len(tables) > 1
     how: Hiding = (certificate.get("lmdp") or {}).get("hiding", "shifted")
     words = domain_dictionary(domain, escaped=escaped, shape=facts[0].shape, how=how)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for one in tables:
-            own = table_name(name, one.facts.seed, several=len(tables) > 1)
-            archive.write(one.path, own)
-        archive.writestr("dictionary.csv", csv_text(words))
-        archive.writestr("certificate.json", certificate_text(certificate_of(certificate, facts)))
-        if certificate:
-            archive.writestr(ENDING, certificate_text(synthetic_label(certificate, run)))
+            if is_linked(schema):
+                rows = pd.concat(list(row_batches(one.path)), ignore_index=True)
+                folder = f"seed-{one.facts.seed}/" if several else ""
+                add_files(archive, rows, schema, escaped=escaped, folder=folder)
+            else:
+                archive.write(one.path, table_name(name, one.facts.seed, several=several))
+        add_papers(archive, csv_text(words), certificate_of(certificate, facts), run)
+
+
+def add_files(
+    archive: zipfile.ZipFile,
+    rows: pd.DataFrame,
+    schema: Schema,
+    *,
+    escaped: bool = False,
+    folder: str = "",
+) -> None:
+    """Write both files of linked rows, named as those that came in."""
+    for name, (part, own) in unlink(rows, schema).items():
+        with archive.open(f"{folder}{name}.csv", "w", force_zip64=True) as file:
+            write_csv_rows([part], file, schema=own, escape_formulas=escaped)
+
+
+def add_papers(
+    archive: zipfile.ZipFile, words: str, certificate: dict[str, Any], run: str | None = None
+) -> None:
+    """Write the dictionary, the certificate and the label that say what rows are."""
+    archive.writestr("dictionary.csv", words)
+    archive.writestr("certificate.json", certificate_text(certificate))
+    if certificate:
+        archive.writestr(ENDING, certificate_text(synthetic_label(certificate, run)))
+
+
+def write_linked(
+    table: pd.DataFrame,
+    out: Path,
+    *,
+    schema: Schema,
+    certificate: dict[str, Any],
+    escaped: bool = False,
+) -> None:
+    """Write a ZIP of both files of linked rows, with their papers."""
+    words = csv_text(domain_dictionary(schema.domain(), escaped=escaped))
+    with replacing(out) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        add_files(archive, table, schema, escaped=escaped)
+        add_papers(archive, words, certificate)

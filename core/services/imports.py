@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import secrets
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Required, TypedDict, Unpack
 
 import pandas as pd
 
 from core.importing.apart import Request, read_apart
-from core.importing.raw_table import Progress
+from core.importing.raw_table import Progress, RawTable
 from core.privacy.discovery.open_domain import as_learned
 from core.proposing.propose import Counts, propose_table
 from core.reading.address import Address, Allowed
@@ -28,7 +30,7 @@ from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
 from core.schema.form import FileForm
 
-__all__ = ["FORM", "Progress", "import_address", "import_file", "import_frame"]
+__all__ = ["FORM", "Progress", "import_address", "import_file", "import_frame", "keep_table"]
 
 FORM = "form"  # of a table's profile: how its file was read, see `FileForm`
 
@@ -109,9 +111,16 @@ def _import_apart(
     about: About,
 ) -> TableRecord:
     """Keep what another process reads: `content` where the request names no file."""
+    return keep_table(
+        store, partial(read_apart, request, content=content, progress=progress), about
+    )
+
+
+def keep_table(store: RunStore, read: Callable[[Path], RawTable], about: About) -> TableRecord:
+    """Keep the raw cells that `read` writes to a file, with the schema that they propose."""
     table_id = secrets.token_hex(5)
     with store.unfinished.begun(table_id) as (artefacts, scratch):
-        raw = read_apart(request, scratch / ROWS, content=content, progress=progress)
+        raw = read(scratch / ROWS)
         assert raw.schema is not None and raw.profile is not None
         form = raw.form.model_dump(mode="json", exclude_unset=True)
         key, part = people_key(store.workspace), raw.compared(raw.schema)

@@ -37,6 +37,7 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
     """The plan of a model for a schema and n records; touches no data.
 
     What nobody declared is learned first, with noise; without privacy it is taken as proposed.
+    Histories are learned by models that can, see `as_learnable`.
 
     Args:
       n: number of records to train on (public), ≥ 1: `TableRecord.training_n`.
@@ -45,7 +46,14 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
       ValueError: one plain line on what is wrong (SchemaError, or the model's own words).
       KeyError: no such model.
     """
-    private = math.isfinite(request.epsilon)
+    private, schema = math.isfinite(request.epsilon), as_learnable(schema, request.model)
+    if schema.sensitive and schema.walked:
+        raise ValueError(
+            Message(
+                "Distributions cannot be hidden where it is learned how a person's rows follow on "
+                "one another. Turn one of the two off on the Tables page."
+            )
+        )
     wanted = open_domain(schema) if private else OpenDomain()
     refuse_tagged(schema, wanted.names)
     tried = planned_schema(schema, private=private)
@@ -75,6 +83,15 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
     except ValidationError as error:
         raise ValueError(_plain(request.model, error)) from None
     return plan.model_copy(update={"protection": protection})
+
+
+def as_learnable(schema: Schema, model: str) -> Schema:
+    """The schema as a model learns it: a person's rows without their order, where it knows none."""
+    person = schema.person
+    if person is None or person.history is None or synthesizer(model).histories:
+        return schema
+    history = person.history.model_copy(update={"learned": False})
+    return schema.model_copy(update={"person": person.model_copy(update={"history": history})})
 
 
 def _protection(domain: Domain, n: int, request: RunRequest, card: Card) -> Protection | None:

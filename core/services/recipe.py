@@ -12,6 +12,8 @@ from typing import Any
 from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
 from core.runs.request import RunRequest
+from core.schema.schema import Schema
+from core.services.linking.files import file_columns, file_names, is_linked
 
 FILES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".xls", ".gz", ".zip")
 SCHEMA, OUT, SAVE = "schema.json", "synthetic.csv", "run"
@@ -25,12 +27,13 @@ class Code:
     python: str
 
 
-def run_code(table: str, request: RunRequest, *, account_id: str) -> Code:
+def run_code(table: str, request: RunRequest, *, account_id: str, schema: Schema) -> Code:
     """The command `synth` and the function `synthesize` for one run.
 
     Args:
       table: its name; the file is called so.
       account_id: whose people these are; "" where the command shall say.
+      schema: says which two files a table was linked from.
     """
     asked = request.model_dump(exclude_defaults=True, exclude={"name", "without_privacy"})
     for field, option in (("shift_words", "confirm_shift"), ("unit_words", "confirm_unit")):
@@ -43,6 +46,8 @@ def run_code(table: str, request: RunRequest, *, account_id: str) -> Code:
     if request.epsilon == math.inf:
         asked["without_privacy"] = True
     options = {"schema": SCHEMA, **asked}
+    if is_linked(schema):
+        return _linked_code(schema, options)
     file = table if table.lower().endswith(FILES) else f"{table}.csv"
     command = ["synth", file, *option_words({**options, "out": OUT})]
     python = (
@@ -52,6 +57,29 @@ def run_code(table: str, request: RunRequest, *, account_id: str) -> Code:
         f"result.write({OUT!r})"
     )
     return Code(_command(command), python)
+
+
+def _linked_code(schema: Schema, options: Mapping[str, Any]) -> Code:
+    """The same for two linked files; functions take their declarations from the rows."""
+    person, names = schema.person, file_names(schema)
+    assert person is not None and person.event is not None
+    origins = file_columns(person, schema.names)
+    key, out = origins[person.event][1], str(Path(OUT).with_suffix(".zip"))
+    linked = {
+        "key": f"{person.columns[0]}={key}",
+        "order": None if person.order is None else origins[person.order][1],
+        "rows_per_person": person.rows,
+    }
+    files = [f"{name}.csv" for name in names]
+    words = option_words({"linked": files[1], **linked, **options, "out": out})
+    asked = {"names": names} | linked | {k: v for k, v in options.items() if k != "schema"}
+    read = "\n".join(f"{at} = read_table({file!r})" for at, file in zip("ab", files, strict=True))
+    python = (
+        f"from core.api import read_table, synthesize_linked\n\n{read}\n"
+        f"result = synthesize_linked(\n    a,\n    b,\n{_arguments(asked)})\n"
+        f"result.write({out!r})"
+    )
+    return Code(_command(["synth", files[0], *words]), python)
 
 
 def sample_code(run: RunRecord, request: SampleRequest, seeds: Sequence[int], *, out: str) -> Code:
@@ -76,7 +104,8 @@ def sample_code(run: RunRecord, request: SampleRequest, seeds: Sequence[int], *,
         *option_words({**options, **written}),
     ]
     first = {"seed": seeds[0]} if seeds else {}
-    file = str(Path(out).with_suffix(".csv")) if out.endswith(".zip") else out
+    unpacked = out.endswith(".zip") and not is_linked(run.schema)
+    file = str(Path(out).with_suffix(".csv")) if unpacked else out
     escaped = ", escape_formulas=True" if request.escape_formulas else ""
     python = (
         "from core.api import sample\n\n"

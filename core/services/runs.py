@@ -32,6 +32,7 @@ from core.runs.storage.storages import forget_logs
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema
+from core.services.planning import as_learnable
 
 __all__ = [
     "Progress",
@@ -106,7 +107,8 @@ def start(
         shift_words=request.shift_words,
         unit_words=request.unit_words,
     )
-    run = store.create_run(table_id, plan, request, schema=table.schema)
+    learned = as_learnable(table.schema, plan.model)
+    run = store.create_run(table_id, plan, request, schema=learned)
     launcher.submit(run.id)
     return store.run(run.id)
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import IO, Any, BinaryIO, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -44,18 +44,29 @@ def write_csv_parts(
     longer reads back as it was.
     """
     with replacing(path) as file:
-        for number, part in enumerate(parts):
-            shown = _escaped(part) if escape_formulas else part
-            if schema is not None:
-                shown = as_written(shown, schema, headers=list(part.columns))
-            shown.to_csv(
-                file,
-                sep="," if schema is None else schema.delimiter,
-                index=False,
-                header=number == 0,
-                encoding="utf-8",
-                lineterminator="\n",
-            )
+        write_csv_rows(parts, file, schema=schema, escape_formulas=escape_formulas)
+
+
+def write_csv_rows(
+    parts: Iterable[pd.DataFrame],
+    file: BinaryIO | IO[bytes],
+    *,
+    schema: Schema | None = None,
+    escape_formulas: bool = False,
+) -> None:
+    """Write to an open file; see `write_csv_parts`."""
+    for number, part in enumerate(parts):
+        shown = _escaped(part) if escape_formulas else part
+        if schema is not None:
+            shown = as_written(shown, schema, headers=list(part.columns))
+        shown.to_csv(
+            file,
+            sep="," if schema is None else schema.delimiter,
+            index=False,
+            header=number == 0,
+            encoding="utf-8",
+            lineterminator="\n",
+        )
 
 
 def as_written(frame: pd.DataFrame, schema: Schema, headers: Sequence[str] = ()) -> pd.DataFrame:

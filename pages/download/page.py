@@ -12,6 +12,7 @@ from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
 from core.schema.rounding_up import round_up
 from core.services import discussion, export, limits, recipe, reviews
+from core.services.linking.files import file_names, is_linked
 from pages.download import evidence, shaped_rows
 from pages.review import exposure, report_view
 from pages.server import guard, routes
@@ -23,6 +24,7 @@ from pages.shared.workspace_store import store
 
 Format = Literal["csv", "parquet"]
 FORMATS: dict[Format, str] = {"csv": "CSV", "parquet": "Parquet"}
+MIME = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet", "zip": "application/zip"}
 LMDP_RESULTS = {
     True: to_say("granted"),
     False: to_say("not granted"),
@@ -121,9 +123,10 @@ def _approved(run: RunRecord) -> bool:
 
 def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
     """The table itself; what is asked of it, and the seeds of several."""
-    st.subheader(say("The table"), anchor=False)
+    linked = is_linked(run.schema)
+    st.subheader(say("The tables") if linked else say("The table"), anchor=False)
     rows = st.number_input(
-        say("Rows"),
+        say("People") if run.schema.walked else say("Rows"),
         1,
         10_000_000,
         run.rows,
@@ -131,9 +134,15 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
             "For any other number than was reviewed, new rows are generated. This costs no privacy."
         ),
     )
-    format: Format = st.radio(
-        say("Format"), list(FORMATS), format_func=FORMATS.__getitem__, horizontal=True
-    )
+    format: Format = "csv"
+    if linked:
+        one, two = (plain(name) for name in file_names(run.schema))
+        words = say("One ZIP with {one}.csv and {two}.csv, whose keys match.", one=one, two=two)
+        st.caption(f":material/folder_zip: {words}")
+    else:
+        format = st.radio(
+            say("Format"), list(FORMATS), format_func=FORMATS.__getitem__, horizontal=True
+        )
     escape = format == "csv" and st.checkbox(
         say("Make the file safe to open in a spreadsheet"),
         value=True,
@@ -143,11 +152,18 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
         ),
     )
     shape, seeds = shaped_rows.choose(run)
-    asked = SampleRequest(rows=rows, format=format, escape_formulas=escape, shape=shape)
+    drawn: Format = "parquet" if linked else format  # that a ZIP of linked files is made of
+    asked = SampleRequest(rows=rows, format=drawn, escape_formulas=escape, shape=shape)
     if seeds or not shape.plain or rows != run.rows:
         shaped_rows.offer(run, asked, seeds)
-        return asked, seeds
-    name = export.file_name(run, format)
+    else:
+        _reviewed(run, format, escape=escape, ending="zip" if linked else format)
+    return asked, seeds
+
+
+def _reviewed(run: RunRecord, format: Format, *, escape: bool, ending: str) -> None:
+    """The button for the rows as they were reviewed."""
+    name = export.file_name(run, ending)
     downloads.offer(
         say("Download {name}", name=name),
         lambda: export.reviewed_file(
@@ -156,12 +172,11 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
         table_id=run.table_id,
         file_name=name,
         reviewed=run,
-        mime="text/csv" if format == "csv" else "application/vnd.apache.parquet",
+        mime=MIME[ending],
         type="primary",
         icon=":material/download:",
     )
     st.caption(say("These are exactly the rows that were reviewed."))
-    return asked, seeds
 
 
 def _papers(run: RunRecord, *, escaped: bool) -> None:
@@ -218,6 +233,7 @@ def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:
     """This run as a command and as Python, and rows as they are asked for above."""
     # a ZIP of the command line holds CSV files
     zipped = asked.format == "csv" and (bool(seeds) or not asked.shape.plain)
+    zipped = zipped or is_linked(run.schema)
     out = export.file_name(run, "zip" if zipped else asked.format)
     rows = recipe.sample_code(run, asked, seeds, out=out)
     codes = {

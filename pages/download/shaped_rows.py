@@ -185,6 +185,7 @@ def offer(run: RunRecord, request: SampleRequest, seeds: Sequence[int]) -> None:
             tables,
             name=export.file_name(run, request.format),
             domain=run.schema.domain(),
+            schema=run.schema,
             certificate=reviews.privacy_certificate(store(), run.id) or {},
             run=run.id,
             escaped=request.escape_formulas,

@@ -64,8 +64,12 @@ def choose(first: str) -> ModelChoice:
     return ModelChoice(booster, settings={"base": card.id}, more=(*numbers, *own))
 
 
-def advise(model: ModelChoice, advice: Advice) -> None:
-    """The model that is planned, with why or, where another is advised, the press to take it."""
+def advise(model: ModelChoice, advice: Advice, *, histories: bool) -> None:
+    """The model that is planned, with why or, where another is advised, the press to take it.
+
+    Args:
+      histories: whether it is to be learned how a person's rows depend on each other.
+    """
     words, own = said(advice.sentence), model.card.name
     if advice.model == model.settings.get("base", model.card.id):
         st.markdown(say("Model: **{model}**, recommended for this table.", model=own), help=words)
@@ -75,6 +79,11 @@ def advise(model: ModelChoice, advice: Advice) -> None:
         st.markdown(say("Model: **{model}**.", model=own))
         choose, chosen = st.session_state.update, {"model": advice.model}
         st.button(take, icon=":material/recommend:", help=words, on_click=choose, args=(chosen,))
+    if histories and not synthesizer(model.card.id).histories:
+        lost = say(
+            "{model} does not learn how the rows of a person depend on each other.", model=own
+        )
+        st.caption(f":material/warning: {lost}")
 
 
 def _facts(card: Card) -> None:

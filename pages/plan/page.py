@@ -74,7 +74,7 @@ def render() -> None:
             return
         claim = spending.promised_claim(plan, table.schema)
         advice = forecast.advise_for(table.schema, n=table.training_n, epsilon=epsilon)
-        model_choice.advise(model, advice)
+        model_choice.advise(model, advice, histories=table.schema.walked)
         for sentence in claim.conditions:  # before a run, what of it was spent on learning earlier
             st.caption(plain(said(sentence)))
         limit = budget_choice.first_limit(table) if plan.budget.private else None
@@ -128,7 +128,9 @@ def _details(
         with right:
             shared.stages(plan)
             _learned(table, plan)
-        code = recipe.run_code(table.name, request, account_id=table.account_id)
+        code = recipe.run_code(
+            table.name, request, account_id=table.account_id, schema=table.schema
+        )
         shown_code.show({say("This run"): code}, schema=table.schema, table_id=table.id)
 
 
@@ -162,6 +164,8 @@ def _table(table: TableRecord) -> None:
             target=target,
         )
     )
+    if person is not None and table.schema.walked:
+        st.caption(f":material/person: {plain(say('ε holds {unit!t}.', unit=person.words))}")
 
 
 def _released(plan: Plan) -> None:

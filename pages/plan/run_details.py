@@ -23,7 +23,7 @@ def choose(table: TableRecord, model: model_choice.ModelChoice) -> dict[str, Any
     left, right = st.columns(2, gap="large")
     with left:
         rows = st.number_input(
-            say("Synthetic rows"),
+            say("Synthetic people") if table.schema.walked else say("Synthetic rows"),
             1,
             10_000_000,
             table.training_n,

@@ -41,4 +41,4 @@ def show(codes: dict[str, Code], *, schema: Schema | None = None, table_id: str)
 
 def of_run(run: RunRecord) -> Code:
     """The code that asks for a run like this one."""
-    return run_code(run.table_name, run.request, account_id=run.account_id)
+    return run_code(run.table_name, run.request, account_id=run.account_id, schema=run.schema)

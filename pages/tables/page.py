@@ -30,6 +30,7 @@ from pages.tables import (
     domain_source,
     file_format,
     hidden_columns,
+    linking,
     open_address,
     person_settings,
     schema_editor,
@@ -69,7 +70,9 @@ def _choose() -> None:
         kept = say("It stays in the storage and on the machines that this server is set up with.")
     else:
         kept = say("It stays on this machine.")
-    bring = say("Add a table with one or more rows per person.")
+    bring = say(
+        "Add a table with one or more rows per person, or two: one of people and one of their rows."
+    )
     shared.header(say("Tables"), f"{bring} {kept}")
     left, right = st.columns([2, 3], gap="large")
     with left:
@@ -255,11 +258,13 @@ def _confirm(table: TableRecord) -> None:
             )
             st.caption(f":material/receipt_long: {shared.spending_sentences(table.account_id)}")
             file_format.show(table)
+            linking.line(table)
         if st.button(say("All tables"), icon=":material/arrow_back:"):
             st.query_params.clear()
             st.rerun()
         table_access.render(table)
     schema_exchange.last_time(table)
+    linking.propose(table, _bring_in)
     columns, people, tags, pictures, rows = st.tabs(
         [said(label) for label in TABS.values()],
         key="tab",
@@ -269,7 +274,7 @@ def _confirm(table: TableRecord) -> None:
         schema_editor.render(table)
         schema_exchange.files(table)
     with people:
-        person_settings.render(table)
+        person_settings.render(table, _bring_in)
         st.divider()
         declared_rules.render(table)
     with tags:

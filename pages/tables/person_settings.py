@@ -7,17 +7,20 @@ import streamlit as st
 from core.figures.rows_per_person import row_limit_figure, row_limit_words
 from core.runs.records import TableRecord
 from core.schema.column import Kind
-from core.schema.person import MOST_ROWS, Person
+from core.schema.person import MOST_ROWS, History, Person
 from core.services import declarations
+from core.services.linking.files import is_linked
 from pages.shared import widgets as shared
 from pages.shared.language import keyed, said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
+from pages.tables import linking
 
 ANSWERS = {
     "row": to_say("No, every row is a different person"),
     "key": to_say("Yes, and one or more columns identify the person"),
     "unknown": to_say("Yes, but no column identifies the person"),
+    "linked": to_say("Yes, and another table has one row for each person"),
 }
 USUAL_ROWS = 5
 UNKEPT = "open_person"  # in the session: the table whose answer is not kept yet
@@ -33,14 +36,21 @@ def answered(table: TableRecord) -> bool:
     return st.session_state.get(UNKEPT) != table.id
 
 
-def render(table: TableRecord) -> None:
-    """The question and what follows from the answer; until it is kept, nothing is planned."""
+def render(table: TableRecord, bring_in: linking.BringIn) -> None:
+    """The question and what follows from the answer; until it is kept, nothing is planned.
+
+    Args:
+      bring_in: see `linking.propose`.
+    """
     st.session_state.pop(UNKEPT, None)
-    person = table.schema.person
+    if is_linked(table.schema):
+        linking.settings(table)
+        return
+    person, several = table.schema.person, bool(linking.others(table))
     now = "row" if person is None else "key" if person.grouped else "unknown"
     answer = st.radio(
         say("**Can a person have several rows?**"),
-        list(ANSWERS),
+        [key for key in ANSWERS if key != "linked" or several],
         index=list(ANSWERS).index(now),
         format_func=lambda key: said(ANSWERS[key]),
         help=say(
@@ -56,6 +66,10 @@ def render(table: TableRecord) -> None:
         st.caption(
             say("Each row is protected separately. The certificate says: one row, one person.")
         )
+        return
+    if answer == "linked":
+        st.session_state[UNKEPT] = table.id
+        linking.choose(table, bring_in)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -119,18 +133,48 @@ def _grouped(table: TableRecord) -> Person | None:
             "Such as sex or year of birth. They stay the same for each synthetic person, too."
         ),
     )
-    dated = [None, *(n for n in rest if schema[n].kind.numeric and n not in constant)]
-    order = st.selectbox(
-        say("Sort the rows of a person by"),
-        dated,
-        index=dated.index(person.order) if person and person.order in dated else 0,
-        format_func=lambda name: say("no column") if name is None else name,
-        key=keyed(f"order_{table.id}"),
-    )
     if not columns:
         st.caption(say("Choose at least one column."))
         return None
-    return Person(columns=tuple(columns), rows=most, constant=tuple(constant), order=order)
+    _find_constants(table, columns, rest)
+    order, history = _order(table, person, [name for name in rest if name not in constant])
+    return Person(
+        columns=tuple(columns), rows=most, constant=tuple(constant), order=order, history=history
+    )
+
+
+def _find_constants(table: TableRecord, columns: list[str], rest: list[str]) -> None:
+    """A button that adds the columns that never differ within a person."""
+    key = f"constant_{table.id}"
+
+    def find() -> None:
+        chosen = st.session_state.get(key, [])
+        found = declarations.constant_columns(store(), table, columns)
+        st.session_state[key] = [name for name in rest if name in (*chosen, *found)]
+
+    st.button(
+        say("Find these columns in the rows"),
+        icon=":material/search:",
+        type="tertiary",
+        on_click=find,
+        key=f"find_{table.id}",
+        help=say("Keep only those that are the same by definition, whoever is in the table."),
+    )
+
+
+def _order(
+    table: TableRecord, person: Person | None, names: list[str]
+) -> tuple[str | None, History | None]:
+    """What sorts the rows of a person, proposed once, and whether their sequence is learned."""
+    columns = [name for name in names if table.schema[name].kind.numeric]
+    dates = (name for name in columns if table.schema[name].kind is Kind.DATETIME)
+    first = next(dates, None) if person is None else person.order
+    order = linking.order_of(columns, first, f"order_{table.id}")
+    if order is None:
+        return None, None
+    learned = person is None or person.order != order or person.history is not None
+    follows = linking.follows(f"follow_{table.id}_{order}", first=learned)
+    return order, History() if follows else None
 
 
 def _unknown(table: TableRecord) -> Person:

@@ -80,8 +80,11 @@ def _show(run: RunRecord) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         shared.STATE_BADGES[run.state].show()
         shared.privacy_badge(run)
+        words = to_say("{n:,} real {records!t} · {rows:,} synthetic rows")
+        if run.schema.walked:
+            words = to_say("{n:,} real {records!t} · {rows:,} synthetic people")
         rows = say(
-            "{n:,} real {records!t} · {rows:,} synthetic rows",
+            words,
             n=run.plan.n,
             records=run.plan.records,
             rows=run.rows,

@@ -51,15 +51,15 @@ def read(archive: zipfile.ZipFile, name: str, **options: str) -> pd.DataFrame:
 def test_linked_files_come_out_as_they_came_in(files, tmp_path, capsys) -> None:
     assert synth(files, tmp_path / "out.zip") == 0
     said = capsys.readouterr().err
-    assert "1 rows of stays without a row in patients, which are left out" in said
-    assert "people without a row in stays, which is learned too" in said
-    assert "events beyond the first 4 of their person, which are not used" in said
+    assert "1 row of stays belongs to nobody in patients and is left out" in said
+    assert "people have no rows in stays; that is learned, too" in said
+    assert "are beyond the first 4 of their person and are not used" in said
     assert "do not fit" not in said
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         names = ["patients.csv", "stays.csv", "dictionary.csv", "certificate.json"]
         assert archive.namelist() == [*names, "synthetic.json"]
         people, events = read(archive, "patients.csv"), read(archive, "stays.csv", sep=";")
-        words = read(archive, "dictionary.csv").set_index("column")["kept"]
+        words = read(archive, "dictionary.csv").set_index(["file", "column"])["kept"]
     assert list(people) == ["id", "sex"] and list(events) == ["who", "day", "kind"]
     assert len(people) == PEOPLE and people["id"].is_unique
     assert events["who"].isin(people["id"]).all() and events.notna().all().all()
@@ -68,7 +68,8 @@ def test_linked_files_come_out_as_they_came_in(files, tmp_path, capsys) -> None:
     assert 0.1 < without < 0.3  # a fifth has no event
     assert events["who"].value_counts().max() == 4
     assert (events.groupby("who")["day"].diff().dropna() >= 0).all()
-    assert "row before" in words["kind"] and "key of the person" in words["stays.who"]
+    assert "row before" in words["stays.csv", "kind"]
+    assert words["stays.csv", "who"] == "link: each value stands in the column id of patients.csv"
 
 
 def test_what_follows_on_what_is_kept(files, tmp_path) -> None:
@@ -92,10 +93,10 @@ def test_what_follows_on_what_is_kept(files, tmp_path) -> None:
     ("more", "words"),
     [
         (["--key", "nobody"], "no column of patients is called 'nobody'"),
-        (["--key", "id=kind"], "no key of stays is in patients"),
+        (["--key", "id=kind"], "No value of 'kind' in stays is in 'id' of patients"),
         (["--order", "when"], "no column of stays is called 'when'"),
         (["--rows-per-person", "1"], "must lie in 2 to"),
-        (["--sensitive", "sex"], "cannot be hidden where histories are learned"),
+        (["--sensitive", "sex"], "cannot be hidden where it is learned how a person's rows follow"),
     ],
 )
 def test_what_cannot_be_linked_is_refused(files, tmp_path, capsys, more, words) -> None:

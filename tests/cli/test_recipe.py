@@ -19,6 +19,7 @@ from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.request import RunRequest
 from core.services.recipe import run_code, sample_code
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
+from tests.histories import schema as histories_schema
 
 FRAME = sample_table(400)
 SCHEMA = infer_schema(FRAME).model_copy(update={"target": SAMPLE_TARGET})
@@ -79,7 +80,10 @@ def test_a_run_reads_back_as_the_same_request(
     request_: RunRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = run_code(
-        "clinic visits (sample)", request_.model_copy(update=RUN), account_id="people-1"
+        "clinic visits (sample)",
+        request_.model_copy(update=RUN),
+        account_id="people-1",
+        schema=SCHEMA,
     )
     ((frame, read_by),), options = from_python(code.python, monkeypatch, file="synthetic.csv")
     schema = options.pop("schema")
@@ -101,7 +105,7 @@ def test_rows_read_back_as_the_same_request(
 ) -> None:
     shape = Shape(where=("sex=a b", "-x=1.."), share="sex:f=.5,m='s=.5", fill_missing=True)
     request = SampleRequest(rows=9, shape=shape, escape_formulas=True)
-    run = type("Run", (), {"id": "abc", "private": False})()
+    run = type("Run", (), {"id": "abc", "private": False, "schema": SCHEMA})()
     code = sample_code(run, request, seeds, out="x.zip")
     parsed = from_command(code.command)
     assert (parsed.run, parsed.rows, shape_of(parsed)) == ("abc", 9, shape)
@@ -111,3 +115,14 @@ def test_rows_read_back_as_the_same_request(
     assert name == "abc" and options.pop("without_privacy") and options.pop("rows") == 9
     assert options.pop("seed", None) == (seeds[0] if seeds else None)
     assert Shape(**options) == shape
+
+
+def test_two_linked_files_are_named_in_the_code() -> None:
+    schema = histories_schema()
+    code = run_code("people + events", REQUESTS["plain"], account_id="p", schema=schema)
+    typed = from_command(code.command)
+    assert (str(typed.table), str(typed.linked)) == ("people.csv", "events.csv")
+    assert (typed.key, typed.order, typed.rows_per_person) == ("who=key", "day", 4)
+    assert typed.out.suffix == ".zip" and str(typed.schema) == "schema.json"
+    assert "synthesize_linked(" in code.python and "names=('people', 'events')" in code.python
+    compile(code.python, "code", "exec")

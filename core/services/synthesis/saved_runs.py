@@ -61,7 +61,11 @@ class TrainedModel(SavedRun, frozen=True):
     def written(self, domain: Domain) -> Schema:
         """How files of drawn rows are written: as the table's own was."""
         columns = tuple(SchemaColumn(**column.fields()) for column in domain.columns)
-        return Schema(columns=columns, delimiter=self.delimiter)
+        names, person = {column.name for column in columns}, domain.person
+        whose = None if person is None else person.among(names)
+        if whose is not None and not names.issuperset(whose.named):
+            whose = None  # who a row is of is left out
+        return Schema(columns=columns, person=whose, delimiter=self.delimiter)
 
 
 def check_save(folder: Path, plan: Plan) -> None:

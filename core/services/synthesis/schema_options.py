@@ -19,6 +19,7 @@ from core.schema.column import DomainSource, Kind, SchemaError
 from core.schema.person import DEFAULT_ROWS, MOST_ROWS, History, Person
 from core.schema.rules.rules import parse_rule
 from core.schema.schema import Schema
+from core.services.planning import as_learnable
 from core.services.synthesis.options import RefusedError, SynthesisOptions
 from core.services.synthesis.table_files import first_problem, say_misfits, typed_frame
 
@@ -46,8 +47,6 @@ def with_schema(
     schema = with_rules(schema, options.rule, frame if options.declare_public else None)
     if options.sensitive:
         schema = with_tags(schema, options.sensitive)
-    if schema.sensitive and schema.person is not None and schema.person.walked:
-        raise RefusedError("distributions cannot be hidden where histories are learned")
     of_tags = {"alpha", "shift", "certificate"} & options.request.model_fields_set
     if of_tags and not schema.sensitive:
         raise RefusedError("--alpha, --shift and --certificate need tagged columns: --sensitive")
@@ -138,16 +137,13 @@ def _ordered(schema: Schema, options: SynthesisOptions) -> dict[str, object]:
 
 
 def with_history(schema: Schema, model: str) -> Schema:
-    """The schema, its history unlearned where the model learns none, which goes to stderr."""
-    person, able = schema.person, [c.id for c in cards() if synthesizer(c.id).histories]
-    if person is None or person.history is None or model in able:
-        return schema
-    others = " or ".join(able)
-    words = f"learns each person's rows without their order; {others} learns how they follow"
-    print(f"note: {model} {words} on one another", file=sys.stderr)
-    history = person.history.model_copy(update={"learned": False})
-    person = person.model_copy(update={"history": history})
-    return schema.model_copy(update={"person": person})
+    """The schema as a model learns it; where that is without histories, stderr hears of it."""
+    learned = as_learnable(schema, model)
+    if learned != schema:
+        able = " or ".join(c.id for c in cards() if synthesizer(c.id).histories)
+        words = f"learns each person's rows without their order; {able} learns how they follow"
+        print(f"note: {model} {words} on one another", file=sys.stderr)
+    return learned
 
 
 def keep_out(schema: Schema, share: float | None) -> Schema:

@@ -28,7 +28,7 @@ from core.runs.workspace import Workspace
 from core.schema.column import Column, Kind
 from core.schema.form import FileForm
 from core.schema.schema import Schema
-from core.services.synthesis.linked import write_linked
+from core.services.export import write_linked
 from core.services.synthesis.locations import PASSWORD, Url
 from core.services.synthesis.options import RefusedError
 from core.writing.tables import write_csv_parts, write_parquet_parts

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from core.schema.column import DomainSource, SchemaError
-from core.schema.person import Person
+from core.schema.person import History, Person
 from core.schema.rules.rules import AtMost, Determines, parse_rule
 from core.services import declarations, imports
 from tests.pages.screen import button, buttons, press, said, whole, words
@@ -59,8 +59,26 @@ def test_columns_say_whose_rows(store, stays, show):
     constant.set_value(["sex"])
     assert "needs the noise of one row" in words(whole(at.run()))
     kept = store.table(stays.id)
-    assert kept.schema.person == Person(columns=("patient",), rows=5, constant=("sex",))
+    plain = Person(columns=("patient",), rows=5, constant=("sex",))
+    order = {"order": "admitted", "history": History()}  # the first dates sort rows
+    assert kept.schema.person == plain.model_copy(update=order)
     assert kept.training_n == 80
+    sorting = next(one for one in at.selectbox if "In which order" in one.label)
+    whole(sorting.select_index(0).run())
+    assert store.table(stays.id).schema.person == plain
+
+
+def test_what_holds_for_a_person_is_found(store, stays, show):
+    at = unit(show("tables", table=stays.id), "key")
+    whole(at.multiselect[0].set_value(["patient"]).run())
+    at = whole(press(at, "Find these columns in the rows"))
+    assert at.multiselect[1].value == ["sex"]
+    person = store.table(stays.id).schema.person
+    assert person.constant == ("sex",) and person.walked
+    learn = next(one for one in at.toggle if "depend on each other" in one.label)
+    whole(learn.set_value(False).run())
+    person = store.table(stays.id).schema.person
+    assert person.order == "admitted" and person.history is None
 
 
 LOOK = "Look for rules in the rows"

@@ -1,0 +1,1 @@
+"""Tables of people and of their rows: put together as one, and taken apart again."""

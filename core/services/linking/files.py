@@ -1,0 +1,360 @@
+"""Two linked files: people and their rows, as one table whose rows are events, and back.
+
+Every event stands beside what holds for its person; somebody without events has one row in which
+the second file's key is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from core.message import Message, plural, to_say
+from core.reading.raw_cells import is_written
+from core.schema.column import DomainColumn, Kind, Provenance, SchemaColumn, SchemaError
+from core.schema.labels import to_labels
+from core.schema.person import DEFAULT_ROWS, MOST_ROWS, History, Person
+from core.schema.rules.gaps import free_name
+from core.schema.rules.steps import rewritten
+from core.schema.schema import Schema
+from core.services.synthesis.options import RefusedError
+
+Rows: TypeAlias = pa.Table | pd.DataFrame
+Indices: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LinkedFile:
+    """One of the two files.
+
+    Attributes:
+      rows: raw, or typed by the schema.
+      schema: declared or proposed.
+      name: of the file, without its ending.
+      key: the column that says who.
+    """
+
+    rows: Rows
+    schema: Schema
+    name: str
+    key: str
+
+
+@dataclass(frozen=True)
+class LinkedTables:
+    """Both files as one table.
+
+    Attributes:
+      notes: what was left out, in sentences for the steward.
+    """
+
+    rows: Rows
+    schema: Schema
+    notes: tuple[Message, ...]
+
+
+class LinkFacts(BaseModel):
+    """What linking finds in two files; for the steward alone.
+
+    Attributes:
+      strangers: rows of the second file without a person.
+      keyless: rows of the first file without a key.
+      childless: people without a row in the second file.
+      people: how many have so many rows in the second file, by number of rows ≥ 1.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    parent: str
+    child: str
+    strangers: int
+    keyless: int
+    childless: int
+    people: dict[int, int]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the second file that have a person."""
+        return sum(rows * people for rows, people in self.people.items())
+
+    def beyond(self, most: int) -> int:
+        """Rows that are left out where at most so many of a person are used."""
+        return sum(max(0, rows - most) * people for rows, people in self.people.items())
+
+    def notes(self, most: int) -> tuple[Message, ...]:
+        """What is left out and what is missing, a sentence each."""
+        names = {"parent": self.parent, "child": self.child}
+        counted = (
+            (
+                self.strangers,
+                to_say("{n:,} row of {child} belongs to nobody in {parent} and is left out."),
+                to_say("{n:,} rows of {child} belong to nobody in {parent} and are left out."),
+            ),
+            (
+                self.keyless,
+                to_say("{n:,} row of {parent} has no key and is left out."),
+                to_say("{n:,} rows of {parent} have no key and are left out."),
+            ),
+            (
+                self.childless,
+                to_say("{n:,} person has no rows in {child}; that is learned, too."),
+                to_say("{n:,} people have no rows in {child}; that is learned, too."),
+            ),
+        )
+        notes = [plural(n, one, many, **names) for n, one, many in counted if n]
+        if cut := self.beyond(most):
+            words = to_say(
+                "{cut:,} of {rows:,} rows of {child} ({share:.1%}) are beyond the first {most} of "
+                "their person and are not used."
+            )
+            share, rows = cut / self.rows, self.rows
+            notes.insert(0, Message(words, cut=cut, rows=rows, share=share, most=most, **names))
+        return tuple(notes)
+
+
+@dataclass(frozen=True)
+class Match:
+    """Rows of both files that stand side by side, events in the order of their file.
+
+    Attributes:
+      person: int64 [rows], rows of the first file.
+      event: int64 [rows], rows of the second file, at the end -1 for people without any.
+    """
+
+    person: Indices
+    event: Indices
+    facts: LinkFacts
+
+
+def keys_of(option: str) -> tuple[str, str]:
+    """The key in both files.
+
+    >>> keys_of("patient"), keys_of("id=users_id")
+    (('patient', 'patient'), ('id', 'users_id'))
+    """
+    first, _, second = (part.strip() for part in option.partition("="))
+    return first, second or first
+
+
+def link(
+    parent: LinkedFile, child: LinkedFile, *, order: str | None = None, most: int | None = None
+) -> LinkedTables:
+    """One table of events of people.
+
+    Args:
+      order: the column of the second file that sorts events; None without one.
+      most: events of a person that are used, ≥ 2; public.
+
+    Raises:
+      RefusedError: a column is not there, a key is there twice, or all events have none.
+    """
+    most = DEFAULT_ROWS if most is None else most
+    if not 2 <= most <= MOST_ROWS:
+        raise RefusedError(f"--rows-per-person must lie in 2 to {MOST_ROWS}, not {most}")
+    for file in (parent, child):
+        if file.key not in file.schema.names:
+            raise RefusedError(f"no column of {file.name} is called '{file.key}' (--key)")
+    if order is not None and order not in child.schema.names:
+        raise RefusedError(f"no column of {child.name} is called '{order}' (--order)")
+    schema = linked_schema(parent, child, order=order, most=most)
+    try:
+        match = matched(parent, child)
+        rows = _side_by_side(parent.rows, child.rows, match.person, match.event, schema)
+    except SchemaError as error:
+        raise RefusedError(str(error)) from None
+    return LinkedTables(rows, schema, match.facts.notes(most))
+
+
+def linked_schema(parent: LinkedFile, child: LinkedFile, *, order: str | None, most: int) -> Schema:
+    """That of both tables as one; the rules of the second stay where no name of theirs changes."""
+    taken = set(parent.schema.names)
+    names = dict[str, str]()
+    for own in child.schema.names:
+        wanted = f"{child.name}.{own}" if own == child.key or own in taken else own
+        names[own] = free_name(wanted, taken)
+        taken.add(names[own])
+    columns: list[SchemaColumn] = []
+    for file in (parent, child):
+        for column in file.schema.columns:
+            proposed = column.provenance is Provenance.PROPOSED
+            changes: dict[str, Any] = {} if file is parent else {"name": names[column.name]}
+            if column.name == file.key:
+                changes |= {"kind": Kind.IDENTIFIER, "note": ""}  # what it is for is settled
+            elif file is child and column.modelled:
+                changes["missing"] = True  # in the row of somebody without events
+            changed = column.model_copy(update=changes)
+            columns.append(changed.as_proposed() if proposed else changed)
+    history = History(
+        event=names[child.key],
+        parent=parent.name,
+        child=free_name(child.name, {parent.name}),
+        own_names={new: old for old, new in names.items()},
+        delimiter=child.schema.delimiter,
+    )
+    person = Person(
+        columns=(parent.key,),
+        rows=most,
+        constant=tuple(name for name in parent.schema.names if name != parent.key),
+        order=None if order is None else names[order],
+        history=history,
+    )
+    rules = [r for r in child.schema.rules if all(names[name] == name for name in r.columns)]
+    return Schema.model_validate(
+        parent.schema.model_dump()
+        | {"columns": columns, "person": person.model_dump(), "target": None}
+        | {"rules": [rule.model_dump() for rule in (*parent.schema.rules, *rules)]}
+    )
+
+
+def matched(parent: LinkedFile, child: LinkedFile) -> Match:
+    """Which rows stand side by side, by the keys alone.
+
+    Raises:
+      SchemaError: a key stands twice in the first file, or no event has a person.
+    """
+    people, events = _keys(parent), _keys(child)
+    known = people.notna() & (people != "")
+    if people[known].duplicated().any():
+        raise SchemaError(
+            "'{key}' has the same value in several rows of {parent}. Choose a table with one row "
+            "for each person.",
+            key=parent.key,
+            parent=parent.name,
+        )
+    index = pd.Series(np.arange(len(people))[known], index=people[known])
+    found = events.map(index).to_numpy(dtype=np.float64, na_value=np.nan)
+    there = ~np.isnan(found)
+    if not there.any():
+        raise SchemaError(
+            "No value of '{key}' in {child} is in '{own}' of {parent}. Choose other columns.",
+            key=child.key,
+            child=child.name,
+            own=parent.key,
+            parent=parent.name,
+        )
+    person = found[there].astype(np.int64)
+    without = np.setdiff1d(np.arange(len(people))[known], person)
+    rows, counted = np.unique(np.bincount(person), return_counts=True)
+    facts = LinkFacts(
+        parent=parent.name,
+        child=child.name,
+        strangers=int((~there).sum()),
+        keyless=int((~known).sum()),
+        childless=len(without),
+        people={int(n): int(k) for n, k in zip(rows, counted, strict=True) if n},
+    )
+    event = np.concatenate([np.flatnonzero(there), np.full(len(without), -1)])
+    return Match(np.concatenate([person, without]), event.astype(np.int64), facts)
+
+
+def _keys(file: LinkedFile) -> pd.Series[Any]:
+    if isinstance(file.rows, pd.DataFrame):
+        return to_labels(file.rows[file.key]).reset_index(drop=True)
+    keys: pd.Series[Any] = file.rows.column(file.key).cast(pa.string()).to_pandas()
+    return keys.astype("str")
+
+
+def _side_by_side(
+    parent: Rows, child: Rows, person: Indices, event: Indices, schema: Schema
+) -> Rows:
+    """The rows of a match; `schema` is that of both tables as one."""
+    if isinstance(parent, pa.Table) and isinstance(child, pa.Table):
+        if is_written(parent.schema) != is_written(child.schema):
+            raise SchemaError(
+                "One of the files is a text file or workbook and the other is not. Bring in both "
+                "as text, or both as Parquet."
+            )
+        rows = parent.take(pa.array(person))
+        events = child.take(pa.array(np.where(event < 0, 0, event), mask=event < 0))
+        for name, column in zip(schema.names[parent.num_columns :], events.columns, strict=True):
+            rows = rows.append_column(name, column)
+        return rows
+    if not (isinstance(parent, pd.DataFrame) and isinstance(child, pd.DataFrame)):
+        raise RefusedError("both tables must be read alike")
+    there = pd.Series(event >= 0)
+    rows = parent.iloc[person].reset_index(drop=True)
+    events = child.iloc[np.maximum(event, 0)].reset_index(drop=True)
+    names = zip(child.columns, schema.names[len(parent.columns) :], strict=True)
+    return rows.assign(**{new: events[name].where(there) for name, new in names})
+
+
+def linked_batches(
+    parent: pa.Table, batches: Iterator[pa.Table], match: Match, schema: Schema
+) -> Iterator[pa.Table]:
+    """The rows of a match, those of the second file some at a time.
+
+    Raises:
+      SchemaError: only one of the files is text.
+    """
+    start, known = 0, match.event[match.event >= 0]
+    for batch in batches:
+        first, last = np.searchsorted(known, (start, start + batch.num_rows))
+        person, event = match.person[first:last], match.event[first:last] - start
+        start += batch.num_rows
+        yield _side_by_side(parent, batch, person, event, schema)
+    without = match.person[len(known) :]
+    if len(without):
+        yield _side_by_side(parent, batch, without, np.full(len(without), -1), schema)
+
+
+def is_linked(schema: Schema) -> bool:
+    """Whether a table was made of two linked files."""
+    return schema.person is not None and schema.person.event is not None
+
+
+def file_names(schema: Schema) -> tuple[str, ...]:
+    """Both files' names, without their endings; none of other tables."""
+    history = None if schema.person is None else schema.person.history
+    return () if history is None or history.event is None else (history.parent, history.child)
+
+
+def file_columns(person: Person | None, columns: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """The file and the name there of each column of two linked files; empty for other tables."""
+    if person is None or person.history is None or person.event is None:
+        return {}
+    history = person.history
+    return {
+        name: (history.child, history.own_names[name])
+        if name in history.own_names
+        else (history.parent, name)
+        for name in columns
+    }
+
+
+def unlink(table: pd.DataFrame, schema: Schema) -> dict[str, tuple[pd.DataFrame, Schema]]:
+    """A table of events of people as the two files it was made of, by name.
+
+    Keys hold: each event's person is there, once.
+
+    Args:
+      schema: with a person whose history names two files.
+    """
+    person, known = schema.person, [c for c in schema.columns if c.name in table.columns]
+    if person is None or person.history is None or person.event is None:
+        raise ValueError("The table was not made of two linked files.")
+    history, key = person.history, person.columns[0]
+    origins = file_columns(person, table.columns)
+    of_person = [c for c in known if origins[c.name][0] == history.parent]
+    of_event = [c for c in known if origins[c.name][0] == history.child]
+    people = table[[c.name for c in of_person]].drop_duplicates(key, ignore_index=True)
+    there = table[person.event].notna()
+    events = table.loc[there, [c.name for c in of_event]].reset_index(drop=True)
+    for column in of_event:
+        if column.modelled:
+            events[column.name] = rewritten(events[column.name], DomainColumn.of(column))
+    events[person.event] = table.loc[there, key].to_numpy()
+    events.columns = pd.Index([origins[name][1] for name in events.columns])
+    named = [c.model_copy(update={"name": origins[c.name][1]}) for c in of_event]
+    written = [(people, of_person, schema.delimiter), (events, named, history.delimiter)]
+    tables = [
+        (frame, Schema(columns=tuple(columns), delimiter=delimiter, encoding=schema.encoding))
+        for frame, columns, delimiter in written
+    ]
+    return dict(zip((history.parent, history.child), tables, strict=True))

@@ -1,0 +1,120 @@
+"""Two stored tables: what links them is proposed, both become one table, and two files again."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.runs.records import TableRecord
+from core.runs.storage.store import RunStore
+from core.schema.column import Kind, SchemaError
+from core.services import imports
+from core.services.linking import stored
+from core.services.linking.files import file_columns, unlink
+from core.services.linking.stored import Link
+
+pytestmark = pytest.mark.slow
+PEOPLE = 60
+
+
+def files(folder: Path) -> tuple[Path, Path]:
+    """People by `id`; stays by `patient_id`, of nobody in one row, and of some people none."""
+    random = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {"id": range(100, 100 + PEOPLE), "sex": random.choice(["f", "m"], PEOPLE)}
+    )
+    who = np.repeat(people["id"].to_numpy()[10:], random.integers(1, 8, PEOPLE - 10))
+    days = pd.to_datetime("2024-01-01") + pd.to_timedelta(random.integers(0, 300, len(who)), "D")
+    stays = pd.DataFrame(
+        {
+            "patient_id": who,
+            "admitted": days.strftime("%d.%m.%Y"),
+            "age": random.integers(100, 155, len(who)),
+            "sex": random.choice(["x", "y"], len(who)),
+        }
+    )
+    stays.loc[len(stays)] = [7, "01.02.2024", 30, "x"]
+    paths = folder / "patients.csv", folder / "stays.csv"
+    people.to_csv(paths[0], index=False)
+    stays.to_csv(paths[1], index=False, sep=";")
+    return paths
+
+
+@pytest.fixture
+def pair(store: RunStore, tmp_path: Path) -> tuple[TableRecord, TableRecord]:
+    one, two = files(tmp_path)
+    return tuple(imports.import_file(store, p, name=p.name, source="test") for p in (one, two))
+
+
+def test_what_links_two_tables_is_proposed(store, pair) -> None:
+    parent, child = pair
+    link = Link(parent.id, child.id, "id", "patient_id", "admitted")
+    assert stored.proposed_link(store, child, [parent]) == link
+    assert stored.proposed_link(store, parent, [child]) == link
+    assert stored.proposed_link(store, parent, []) is None
+
+
+def test_numbers_alone_link_nothing(store, tmp_path) -> None:
+    """Ages of a table without a key lie among somebody's running numbers."""
+    people = pd.DataFrame({"person": range(200), "sex": ["f", "m"] * 100})
+    visits = pd.DataFrame({"age": [20, 30, 40, 41] * 30, "ward": ["a", "b"] * 60})
+    one, two = (imports.import_frame(store, f, name=n, source="test")
+                for f, n in ((people, "people"), (visits, "visits")))  # fmt: skip
+    assert stored.proposed_link(store, two, [one]) is None
+
+
+def test_codes_link_tables_whatever_they_are_called(store) -> None:
+    people = pd.DataFrame({"case": [f"P{i}" for i in range(50)], "sex": ["f", "m"] * 25})
+    visits = pd.DataFrame({"subject": [f"P{i // 3}" for i in range(120)], "ward": ["a"] * 120})
+    one, two = (imports.import_frame(store, f, name=n, source="test")
+                for f, n in ((people, "people"), (visits, "visits")))  # fmt: skip
+    found = stored.proposed_link(store, two, [one])
+    assert found is not None and (found.key, found.child_key) == ("case", "subject")
+    assert found.order is None
+
+
+def test_linked_tables_are_one_and_two_again(store, pair) -> None:
+    parent, child = pair
+    link = stored.proposed_link(store, child, [parent])
+    facts = stored.link_facts(store, parent, child, link)
+    assert (facts.strangers, facts.childless, facts.keyless) == (1, 10, 0)
+    assert facts.rows == child.n - 1
+    assert facts.beyond(3) == sum(max(0, n - 3) * k for n, k in facts.people.items()) > 0
+    assert facts.beyond(10) == 0 and len(facts.notes(10)) == 2 and len(facts.notes(3)) == 3
+    seen: list[int] = []
+    table = stored.link_tables(store, parent, child, link, most=5, progress=seen.append)
+    assert table.name == "patients + stays" and table.n == child.n - 1 + 10 == seen[-1]
+    assert table.account_id == parent.account_id == store.table(child.id).account_id
+    assert table.training_n == PEOPLE and stored.facts_of(table) == facts
+    person = table.schema.person
+    assert person.columns == ("id",) and person.constant == ("sex",) and person.rows == 5
+    assert person.order == "admitted" and table.schema["admitted"].kind is Kind.DATETIME
+    assert table.schema["stays.sex"].missing and not table.schema["sex"].missing
+    assert {one["name"] for one in table.profile["columns"]} == set(table.columns)
+    assert person.words == "per person, with one row of patients and at most 5 rows of stays"
+    origins = file_columns(person, table.columns)
+    assert origins["stays.sex"] == ("stays", "sex") and origins["sex"] == ("patients", "sex")
+    parts = unlink(store.load_frame(table.id), table.schema)
+    people, stays = parts["patients"][0], parts["stays"][0]
+    assert list(stays) == list(child.columns) and len(stays) == child.n - 1
+    assert people["id"].is_unique and stays["patient_id"].isin(people["id"]).all()
+    assert parts["stays"][1].delimiter == ";"
+
+
+def test_what_does_not_link_is_refused(store, pair) -> None:
+    parent, child = pair
+    with pytest.raises(SchemaError, match="has the same value in several rows of stays"):
+        stored.link_facts(store, child, parent, Link(child.id, parent.id, "patient_id", "id"))
+    with pytest.raises(SchemaError, match="No value of 'sex' in stays"):
+        stored.link_tables(store, parent, child, Link(parent.id, child.id, "id", "sex"), most=5)
+    frame = store.load_frame(child.id)
+    typed = imports.import_frame(store, frame, name="typed", source="test")
+    link = Link(parent.id, typed.id, "id", "patient_id")
+    with pytest.raises(SchemaError, match="One of the files is a text file"):
+        stored.link_tables(store, parent, typed, link, most=5)
+    assert len(store.tables()) == 3  # nothing was kept
+
+
+def test_rules_of_both_tables_stay() -> None:
+    """Those whose columns keep their names."""
