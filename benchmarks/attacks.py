@@ -10,8 +10,8 @@ on the sample table, as it is and with a tenth of the noise that its plan holds.
 
 Both rules judge the same rows in the same run. *By itself*: every attack alone, a lead beyond a
 normal 99 % interval, whatever the shares of the target's values on both sides; so it was until
-attacks were tested together. *Together*: `core.quality.metrics.membership_test`. Intervals are
-Clopper and Pearson's, 95 %.
+attacks were tested together. *Together*: `core.quality.metrics.attacks.membership_test`. Intervals
+are Clopper and Pearson's, 95 %.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget, default_delta  # noqa: E402
 from core.proposing.propose import infer_schema  # noqa: E402
 from core.quality.aligned_tables import AlignedTable, Features  # noqa: E402
-from core.quality.metrics.disclosure import (  # noqa: E402
+from core.quality.metrics.attacks.disclosure import (  # noqa: E402
     CLOSE,
     LEAST,
     LOOKED_UP,

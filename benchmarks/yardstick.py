@@ -57,7 +57,7 @@ def scored(real: pd.DataFrame, made: pd.DataFrame, group: str | None) -> dict[st
                     frame[name] = pd.to_numeric(frame[name], errors="coerce")
     columns = [Column(name=name, kind=kind, missing=True) for name, kind in kinds.items()]
     schema = Schema(columns=tuple(columns))
-    tables = Comparison.open(*frames, schema, grouping=(group, 2))
+    tables = Comparison.open(*frames, schema, grouping=(() if group is None else (group,), 2))
     first = yardsticks(tables, lambda *_: None).parts["yardsticks"][0]
     (pairs,) = inconsistent_rows(tables, lambda *_: None).scores
     figures: dict[str, Any] = {"k-marginal": round(first.score, 1)}

@@ -47,6 +47,7 @@ CALLS = {
 # errors that people read, raised with a template or a message; see `core.message.ReportedError`
 ERRORS = (
     "TableReadError", "SchemaError", "RuleDomainError", "ConditionError", "UndeclaredDomainError",
+    "QuestionError",
 )  # fmt: skip
 CALLS |= dict.fromkeys(ERRORS, (0, 1))
 # by which cards, metrics, phases and figures say what they are

@@ -209,7 +209,12 @@ def _review_options(command: argparse.ArgumentParser) -> None:
         choices=("inside", "outside"),
         help="outside: figures of the synthetic table alone, in the schema's bins",
     )
-    command.add_argument("--group", metavar="COLUMN", help="for NIST's score: within its values")
+    command.add_argument(
+        "--group",
+        action="append",
+        metavar="COLUMN",
+        help="figures within its values, also NIST's score; again for groups of two columns",
+    )
     command.add_argument(
         "--columns-at-a-time", type=int, default=2, choices=(1, 2, 3, 4), help="for NIST's score"
     )

@@ -13,6 +13,7 @@ from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
 from core.quality.report.types import Score
 from core.runs.execution.threads import limit_threads
+from core.schema.schema import Schema
 from core.services.synthesis.options import RefusedError
 from core.services.synthesis.schema_options import keep_out, with_target
 from core.services.synthesis.table_files import out_path, read_file, read_schema, typed_frame
@@ -55,9 +56,7 @@ def review(options: argparse.Namespace) -> int:
     if options.view == "outside":
         report = outside_report(synthetic, schema)
     else:
-        if options.group not in (None, *schema.names):
-            raise RefusedError(f"--group {options.group} is no column of the table")
-        grouping = options.group, options.columns_at_a_time
+        grouping = _groups(options.group, schema), options.columns_at_a_time
         report = build_report(
             real, synthetic, schema, test=test, on_progress=on_progress, grouping=grouping
         )
@@ -68,6 +67,8 @@ def review(options: argparse.Namespace) -> int:
         file.write(page(report.model_dump(), title).encode())
     for score in report.scores:
         print(_score_line(score))
+    for group in report.groupings[:1]:
+        print(f"Groups of {', '.join(group.columns)}:", *group.sentences)
     print(f"wrote {out} ({WHO[report.view]}){NEXT[report.view]}")
     if options.json:
         print_json({"out": str(out), "report": report.model_dump()})
@@ -83,6 +84,16 @@ def _out(options: argparse.Namespace) -> Path:
             "and pass --schema FILE.json, or take them unseen with --declare-public"
         )
     return out_path(options.out, endings=(".html",), inputs=[options.real, options.synthetic])
+
+
+def _groups(asked: list[str] | None, schema: Schema) -> tuple[str, ...]:
+    """The columns whose groups are asked for, at most two."""
+    names = dict.fromkeys(asked or ())
+    if unknown := [name for name in names if name not in schema.names]:
+        raise RefusedError(f"--group {unknown[0]} is no column of the table")
+    if len(names) > 2:
+        raise RefusedError("--group takes at most two columns")
+    return tuple(names)
 
 
 def _score_line(score: Score) -> str:

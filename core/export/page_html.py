@@ -19,10 +19,11 @@ from typing import Any
 from core.export.attack_sentences import STANDINGS, standing
 from core.export.findings import findings
 from core.figures.column import column_figure, describe_column
+from core.figures.groups import group_table, groups_figure
 from core.figures.report_figure import report_figures
 from core.language.catalogue import ENGLISH, Language
 from core.language.figures import say_figure
-from core.message import Message
+from core.message import Message, joined
 
 Report = Mapping[str, Any]
 
@@ -85,6 +86,7 @@ def page(
             _whole(report, drawn, language),
             _columns(report, drawn, hidden, language),
             _utility(report, language),
+            _groups(report, drawn, language),
             _remarks(remarks, language),
         )
     )
@@ -288,6 +290,22 @@ def _utility(report: Report, language: Language) -> str:
     ]
     title = say("Predicting {target}", target=report["target"])
     return _heading("utility", title) + html_table(heads, rows)
+
+
+def _groups(report: Report, drawn: dict[str, Any], language: Language) -> str:
+    """Groups of single columns, or of those that were asked for first."""
+    first, *others = report["groupings"] or [None]
+    parts = []
+    for one in [first, *(other for other in others if len(other["columns"]) == 1)] if first else []:
+        words, rows = joined(one["sentences"]), group_table(one)
+        names = ", ".join(one["columns"])
+        parts.append(f"<h3>{_e(names)}</h3>")
+        if drawing := groups_figure(one):
+            parts.append(_figure(f"groups:{names}", words, drawing, drawn, language))
+        heads = [language.render(head) for head in rows[0]]
+        body = [[language.render(cell) for cell in row.values()] for row in rows]
+        parts.append(html_table(heads, body))
+    return _heading("groups", language.say("Groups")) + "".join(parts) if parts else ""
 
 
 def _remarks(remarks: Sequence[Mapping[str, str]], language: Language) -> str:

@@ -222,8 +222,20 @@ class Coded:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, feature: Feature, tables: Sequence[AlignedTable], *, own: int = 0) -> Coded:
-        """Codes in tables, the real one first; at most `own` different numbers are not binned."""
+    def of(
+        cls,
+        feature: Feature,
+        tables: Sequence[AlignedTable],
+        *,
+        own: int = 0,
+        parts: int | None = None,
+    ) -> Coded:
+        """Codes in tables, the real one first; at most `own` different numbers are not binned.
+
+        Args:
+          parts: of equally many real numbers each, from the least to the largest number of all,
+            instead of 20 bins with those beyond the real range apart.
+        """
         columns = [table.values[feature.name] for table in tables]
         if not feature.numeric:
             listed = [column.astype(np.int64) for column in columns]
@@ -234,6 +246,13 @@ class Coded:
         numbers = [column.astype(np.float64) for column in columns]
         present = numbers[0][~np.isnan(numbers[0])]
         edges = np.unique(present)
+        if parts is not None and len(edges) > own:
+            cuts = np.unique(np.quantile(present, np.arange(1, parts) / parts, method="higher"))
+            cuts = cuts[cuts > feature.low]
+            at = [np.searchsorted(cuts, x, "right") for x in numbers]
+            absent = len(cuts) + 1
+            codes = [np.where(np.isnan(x), absent, c) for x, c in zip(numbers, at, strict=True)]
+            return cls(tuple(codes), (*_spans(feature, cuts), MISSING))
         if binned := len(edges) > own:
             shares = np.linspace(0.0, 1.0, QUANTILE_BINS + 1)
             edges = np.unique(np.quantile(present, shares, method="higher"))
@@ -244,6 +263,25 @@ class Coded:
         ends = [feature.spelled(edge) for edge in edges]
         names = [f"{a} – {b}" for a, b in pairwise(ends)] + ends[-1:] if binned else ends
         return cls(tuple(codes), ("<", *names, ">", MISSING))
+
+    @classmethod
+    def crossed(cls, columns: Sequence[Coded]) -> Coded:
+        """Codes of all combinations of values of some columns."""
+        first, *others = columns
+        for other in others:
+            pairs = zip(first.codes, other.codes, strict=True)
+            codes = tuple(a * len(other.names) + b for a, b in pairs)
+            names = tuple(f"{a}, {b}" for a in first.names for b in other.names)
+            first = cls(codes, names)
+        return first
+
+
+def _spans(feature: Feature, cuts: Floats) -> list[str]:
+    """Names of the parts of a number that are cut at ≥ 1 values; each begins with its cut."""
+    last = 1.0 if feature.column.kind is Kind.INTEGER else 0.0
+    spans = [(feature.spelled(a), feature.spelled(b - last)) for a, b in pairwise(cuts)]
+    between = [a if a == b else f"{a} – {b}" for a, b in spans]
+    return [f"< {feature.spelled(cuts[0])}", *between, f"≥ {feature.spelled(cuts[-1])}"]
 
 
 def sample_rows(n: int, rows: int, rng: np.random.Generator) -> Ints:

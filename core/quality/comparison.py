@@ -37,7 +37,8 @@ class Comparison:
       target: the column to learn; None when there is none among the features.
       notes: how the tables were read, a sentence each, where a reader must know it.
       alpha: level of the tests of tagged columns, in (0, 1/2).
-      grouping: the column to group by first, None for the usual one, and columns at a time.
+      grouping: at most two columns to group by first, none for the usual ones, and how many are
+        compared at a time.
     """
 
     schema: Schema
@@ -54,7 +55,7 @@ class Comparison:
     notes: tuple[str, ...]
     seed: int
     alpha: float
-    grouping: tuple[str | None, int] = (None, 2)
+    grouping: tuple[tuple[str, ...], int] = ((), 2)
 
     @classmethod
     def open(
@@ -67,7 +68,7 @@ class Comparison:
         before: pd.DataFrame | None = None,
         seed: int = 0,
         alpha: float = 0.05,
-        grouping: tuple[str | None, int] = (None, 2),
+        grouping: tuple[tuple[str, ...], int] = ((), 2),
     ) -> Comparison:
         """Read the tables; the arguments are those of `build_report`."""
         rng = np.random.default_rng(seed)

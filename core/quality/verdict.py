@@ -96,6 +96,7 @@ def _measured(report: Report, hidden: Sequence[str]) -> Iterator[tuple[Use, Mess
             part = (score["value"] - guess) / (score["ceiling"] - guess)
             model = Message("models of {target}", target=report["target"])
             yield _graded(1.0 - part, 1.0 - LEARNT, 1.0 - HARDLY), model
+    yield from _groups(report["groupings"])
     if report["view"] == "outside" and report["target"] is None:
         yield "unmeasured", Message("predictions")
     for key in ("impossible_rows", "inconsistent_rows"):
@@ -103,6 +104,24 @@ def _measured(report: Report, hidden: Sequence[str]) -> Iterator[tuple[Use, Mess
             share = scores[key]["value"]
             yield "care", Message("single rows ({share:.0%} contradict themselves)", share=share)
             return
+
+
+def _groups(groupings: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Use, Message]]:
+    """Single columns in whose groups the rate of the outcome is off, beyond chance."""
+    rated = [one for one in groupings if len(one["columns"]) == 1 and " = " in str(one["outcome"])]
+    off = {
+        one["columns"][0]: max(
+            [abs(g["rate"][1] - g["rate"][0]) - g["chance"] for g in one["groups"] if g["rate"]],
+            default=0.0,
+        )
+        for one in rated
+    }
+    if worse := [name for name in off if off[name] > CLOSE]:
+        names = _listed(sorted(worse, key=lambda name: -off[name]))
+        words = Message(
+            "{target} by groups of {columns}", target=rated[0]["outcome"], columns=names
+        )
+        yield _graded(max(off.values()), CLOSE, FAR), words
 
 
 _ORDER: list[Use] = ["fit", "care", "unfit", "unmeasured"]

@@ -38,6 +38,7 @@ TABS = {
     "pairs": to_say(":material/grid_on: Pairs"),
     "plane": to_say(":material/scatter_plot: The whole table"),
     "predictions": to_say(":material/online_prediction: Predictions"),
+    "groups": to_say(":material/groups: Groups"),
     "findings": to_say(":material/checklist: Findings and scores"),
     "exposure": to_say(":material/person_search: Exposure"),
     "discussion": to_say(":material/forum: Discussion"),
@@ -120,6 +121,8 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
                 _columns(talk, report, run.schema.names[int(number)] if known else "")
             elif name == "predictions":
                 _predictions(talk, report)
+            elif name == "groups":
+                report_scores.groups(report)
             elif name == "findings":
                 _findings(run, report, view)
             elif name == "exposure":

@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.export.findings import boosting_words, findings
 from core.figures.column import column_figure, describe_column
+from core.figures.groups import group_table, groups_figure
 from core.schema.coverage import fates as fates_of
 from core.schema.schema import Schema
 from pages.shared import glossary
@@ -152,6 +153,44 @@ def yardstick(report: dict[str, Any]) -> None:
         if score["key"] == "inconsistent_rows":
             share, note = number(f"{score['value']:.2%}"), plain(said(score["note"]))
             st.markdown(f"**{said(score['title'])}**: {share}. {note}")
+
+
+def groups(report: dict[str, Any]) -> None:
+    """All headline figures within the groups of one or two columns, the worst groups first."""
+    if not report["groupings"]:
+        st.caption(
+            say("Shown in the inside view only.")
+            if report["view"] == "outside"
+            else say("Not compared yet, or no column has groups of enough rows.")
+        )
+        return
+    known = {frozenset(one["columns"]): one for one in report["groupings"]}
+    names = list(dict.fromkeys(name for one in report["groupings"] for name in one["columns"]))
+    with st.container(horizontal=True):
+        first = st.selectbox(say("Groups of"), names)
+        beside = [name for name in names if name != first and frozenset({first, name}) in known]
+        second = st.selectbox(say("and of"), beside, None, placeholder=say("(no second column)"))
+    chosen = known.get(frozenset({first, second or first}))
+    if chosen is None:  # only groups of two columns were asked for
+        st.caption(say("Choose a second column."))
+        return
+    words = " ".join(said(one) for one in chosen["sentences"])
+    st.markdown(plain(words))
+    if (drawn := groups_figure(chosen)) is not None:
+        shared.picture(drawn, key="groups", alt=words)
+    rows = [{h: said(cell) for h, cell in row.items()} for row in group_table(chosen)]
+    numbers(rows, (), "")
+    if chosen["unseen"]:
+        n = chosen["unseen"]
+        st.caption(say("Groups not shown, too small or beyond the largest: {n}.", n=n))
+    told = say(
+        "Distances are measured within the group, on the left for another sample of real rows. "
+        "Prediction: {score} of the same model trained on either table and tested on the group's "
+        "real rows. Cases found: how many of the group's real cases are among the rows that the "
+        "model ranks highest, as many as there are cases.",
+        score=chosen["score"],
+    )
+    st.caption(say("Each figure: real → synthetic."), help=told)
 
 
 def column(report: dict[str, Any], name: str, *, key: str) -> None:

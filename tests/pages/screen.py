@@ -155,4 +155,18 @@ def _parts() -> dict[str, Any]:
         "utility": [
             types.UtilityRow(model="trees", metric="AUC", real=0.8, synthetic=0.7, baseline=0.5)
         ],
+        "groupings": [grouping("ward"), grouping("age"), grouping("ward", "age", unseen=3)],
     }
+
+
+def grouping(*columns: str, unseen: int = 0) -> types.Grouping:
+    """Figures of one group of these columns."""
+    figures = {"share": (0.5, 0.4), "single": (0.01, 0.02), "pairs": (0.03, 0.09)}
+    return types.Grouping(
+        columns=columns,
+        outcome="ill = yes",
+        score="AUROC",
+        groups=[types.GroupFigures(name="north", rate=(0.2, 0.3), chance=0.05, **figures)],
+        unseen=unseen,
+        sentences=[f"Worst of {' and '.join(columns)}."],
+    )

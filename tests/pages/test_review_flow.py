@@ -115,6 +115,20 @@ def test_rows_are_compared_within_chosen_groups(store, show, start):
     assert "734 of 1000 points" in words(at) and "812 of" not in words(at)
 
 
+def test_groups_of_one_and_of_two_columns_are_shown(store, show, start):
+    report = small_report(filled=True)
+    run = start()
+    finish(store, run, report=report, outside=outside_report())
+    at = in_tab(show("review", run=run.id), "Groups")
+    assert "Worst of ward." in words(at) and "Groups not shown" not in words(at)
+    first, second = (one for one in at.selectbox if one.label in ("Groups of", "and of"))
+    assert list(at.dataframe[-1].value["Outcome"]) == ["20.0% → 30.0%"]
+    at = second.set_value("age").run()
+    assert "Worst of ward and age." in words(at) and "beyond the largest: 3." in words(at)
+    outside = in_tab(show("review", run=run.id, view="outside"), "Groups")
+    assert "Shown in the inside view only." in words(outside)
+
+
 def test_a_reviewer_inside_is_offered_no_declaration(store, show, start, reviewer):
     report = small_report()
     report["broken_rules"] = [{"text": "age <= cost", "columns": ["age", "cost"], "rows": 70}]

@@ -128,7 +128,9 @@ def test_subsamples_recover_their_own_size():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.integers(0, 6, (4000, 3)).astype(str), columns=list("gab"))
     part = frame.sample(400, random_state=3)
-    measured = yardsticks(Comparison.open(frame, part, LISTS, grouping=("g", 2)), lambda *_: None)
+    measured = yardsticks(
+        Comparison.open(frame, part, LISTS, grouping=(("g",), 2)), lambda *_: None
+    )
     first = measured.parts["yardsticks"][0]
     assert first.group == "g" and first.as_close_as == pytest.approx(0.1, rel=0.25)
     name, worst, _ = min(first.groups, key=lambda one: one[1])

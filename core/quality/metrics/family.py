@@ -93,6 +93,6 @@ def family(
 def families() -> tuple[Family, ...]:
     """All registered families, by rising order."""
     folder = importlib.import_module("core.quality.metrics")
-    for module in pkgutil.iter_modules(folder.__path__):
-        importlib.import_module(f"core.quality.metrics.{module.name}")
+    for module in pkgutil.walk_packages(folder.__path__, "core.quality.metrics."):
+        importlib.import_module(module.name)
     return tuple(sorted(_registry.values(), key=lambda one: one.order))

@@ -130,7 +130,7 @@ def groupings(tables: Comparison) -> list[str | None]:
     few = [name for name in values if 2 <= len(np.unique(values[name])) <= MOST_GROUPS]
     target = tables.target if tables.target in few else None
     room = SET_WORK // (n * len(values) ** 2)  # as many more as take some seconds
-    wanted = [tables.grouping[0] or target, None, *few[: min(room, MOST_GROUPINGS)]]
+    wanted = [(*tables.grouping[0], target)[0], None, *few[: min(room, MOST_GROUPINGS)]]
     return [one for one in dict.fromkeys(wanted) if one is None or len(values) > 1]
 
 

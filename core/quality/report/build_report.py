@@ -36,7 +36,7 @@ def build_report(
     alpha: float = 0.05,
     before: pd.DataFrame | None = None,
     rows: tuple[int, int] | None = None,
-    grouping: tuple[str | None, int] = (None, 2),
+    grouping: tuple[tuple[str, ...], int] = ((), 2),
 ) -> Report:
     """Compare a synthetic table with the real one, ≥ 1 row each.
 
@@ -47,7 +47,8 @@ def build_report(
       alpha: level of the tests of tagged columns, in (0, 1/2).
       before: what the trained model draws by itself, where rows are chosen afterwards.
       rows: of the whole tables, where `real` and `synthetic` are samples; the report says so.
-      grouping: the column to group by and how many to compare at a time, for NIST's score.
+      grouping: at most two columns to group by first, and how many to compare at a time, for
+        NIST's score.
 
     Raises:
       ValueError: a table has no rows, or no column can be compared.

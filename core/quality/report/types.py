@@ -263,6 +263,49 @@ class Yardstick(_Value):
     groups: list[tuple[str, float, float]]
 
 
+class GroupFigures(_Value):
+    """Headline figures of the rows of one group, (real, synthetic) each; None where unmeasured.
+
+    Attributes:
+      share: of all rows.
+      single, pairs: mean distance of columns and of pairs within the group; the first of as many
+        rows drawn from the real table, the second of the synthetic ones.
+      rate: share of rows with the outcome, or the mean of a numeric target.
+      chance: half a 95 % interval of the difference of rates, for all groups together.
+      score: AUROC or R² on real test rows of the group, after training on either table.
+      found: share of the group's outcomes that such models find.
+      found_chance: half a 95 % interval of the difference of both, for all groups together.
+    """
+
+    name: str
+    share: tuple[float, float]
+    single: tuple[float, float]
+    pairs: tuple[float, float]
+    rate: tuple[float, float] | None = None
+    chance: float | None = None
+    score: tuple[float, float] | None = None
+    found: tuple[float, float] | None = None
+    found_chance: float | None = None
+
+
+class Grouping(_Value):
+    """Figures by the groups of one or two columns; see `core.quality.metrics.groups`.
+
+    Attributes:
+      outcome: what `rate` counts, "target = label", or the numeric target; None without a target.
+      score: "AUROC" or "R²".
+      unseen: groups with too few real rows for figures of their own, or beyond the largest.
+      sentences: which groups are farthest from the real ones, beyond chance.
+    """
+
+    columns: tuple[str, ...]
+    outcome: str | None
+    score: str
+    groups: list[GroupFigures]
+    unseen: int
+    sentences: list[Text]
+
+
 class SignificantSet(_Value):
     """Columns that went together in a private scan; `core.models.events.Interaction`, as stored."""
 
@@ -300,4 +343,5 @@ class Report(_Value):
     broken_rules: list[BrokenRule] = Field(default_factory=list)
     significant_sets: list[SignificantSet] = Field(default_factory=list)  # of the fit
     yardsticks: list[Yardstick] = Field(default_factory=list)
+    groupings: list[Grouping] = Field(default_factory=list)
     notes: list[Text] = Field(default_factory=list)

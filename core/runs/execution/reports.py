@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Compare: TypeAlias = "Callable[..., Report]"
 
-FORMAT = 5  # of a report; another number makes every report anew
+FORMAT = 6  # of a report; another number makes every report anew
 
 
 def make_reports(

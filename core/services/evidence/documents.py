@@ -73,7 +73,14 @@ def documents(store: RunStore, run: RunRecord, view: View) -> dict[str, Any]:
             found[f"{INSIDE}attacks.json"] = {"sentence": exposure(tried).text, "attacks": tried}
         found[f"{INSIDE}findings.json"] = report and {
             "sentences": [one.text for one in findings(report)],
-            "groups": [one["note"] for one in report["scores"] if one["key"] == "k_marginal"],
+            "groups": [
+                *(one["note"] for one in report["scores"] if one["key"] == "k_marginal"),
+                *(
+                    joined([f"{one['columns'][0]}:", *one["sentences"]])
+                    for one in report.get("groupings", ())
+                    if len(one["columns"]) == 1
+                ),
+            ],
             **_uses(run, report),
         }
     return {name: document for name, document in found.items() if document}

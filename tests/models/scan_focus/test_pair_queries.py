@@ -48,16 +48,18 @@ def shown(pair: tuple[int, ...], weight: float) -> bool:
 
 def asked(
     score: np.ndarray, differs: np.ndarray | None, sizes: tuple[int, ...] = (2,) * 4,
-    *, design: Design = FLAGS, dominated=shown,
+    *, design: Design = FLAGS, dominated=shown, clear: bool = True,
 ) -> PairQueries:  # fmt: skip
     """What is counted where energies are as large as scores, and all pairs matter alike."""
-    seen = PairsSeen(score, np.maximum(score, 1e-3), differs, np.ones(len(score)))
+    seen = PairsSeen(score, np.maximum(score, 1e-3), differs, np.ones(len(score)), clear)
     return select_pairs(design, sizes, seen, noise=NOISE, noise_dominated=dominated)
 
 
 def test_pairs_that_show_nothing_leave_weight_to_columns() -> None:
-    for score, left in ((NONE_SHOWN, COLUMN_WEIGHT), (STRONG, 0.0)):
-        every = asked(score, STRONG)
+    """Not where noise may hide what they would show."""
+    left_by = ((NONE_SHOWN, True, COLUMN_WEIGHT), (NONE_SHOWN, False, 0.0), (STRONG, True, 0.0))
+    for score, clear, left in left_by:
+        every = asked(score, STRONG, clear=clear)
         assert len(every.pairs) == 6 and every.columns == pytest.approx(left)
         assert every.weights.sum() + every.columns == pytest.approx(1.0)
 
@@ -145,7 +147,7 @@ def test_more_cells_and_more_to_see_get_more_weight() -> None:
     wide = [3 in pair for pair in by_cells.pairs]
     assert by_cells.weights[wide].min() > by_cells.weights[np.logical_not(wide)].max()
     little = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1000.0]) * 1e-3 * NOISE
-    seen = PairsSeen(little, little, None, np.ones(6))
+    seen = PairsSeen(little, little, None, np.ones(6), clear=True)
     some = select_pairs(FLAGS, (2,) * 4, seen, noise=NOISE, noise_dominated=None)
     assert some.pairs[0] == FLAGS.pairs[5] and some.weights[0] > 1.5 * some.weights[1]
 

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 from core.encoding.codec import Codec
 from core.models.steps.counting import scales
-from core.models.steps.counting.scales import ColumnScale, _tail, fine_grids
+from core.models.steps.counting.scales import ColumnScale, fine_grids, most_cells, scales_of
 from core.models.steps.training.column_bins import ColumnBins
 from core.schema.column import Column, DomainColumn, Kind
 from core.schema.schema import Domain
 
 
-def test_the_end_of_a_column_thins_out_towards_its_bound():
-    """Half a normal in a cell 64 fine cells wide: as the tail, not as the line between cells."""
-    edges = np.linspace(1.0, 5.0, 65)
-    true = np.diff(ndtr(edges))
-    inner = np.array([ndtr(1.0) - ndtr(0.8), ndtr(0.8) - ndtr(0.6)]) / (0.2 / (edges[1] - edges[0]))
-    density = np.array([true.mean(), *inner])
-    line = np.linspace(true.mean(), 0.0, 64)
-    tail = _tail(density.tolist(), line)
-    wrong = [np.abs(one / one.sum() - true / true.sum()).sum() for one in (tail, line)]
-    assert (np.diff(tail) < 0).all() and wrong[0] < 0.2 * wrong[1]
-    steep = _tail([1e-3, 1e4, 2e4], line)
-    assert (np.diff(1e8 + np.cumsum(steep)) > 0).all()  # also after a hundred million records
-    flat = np.ones(64)
-    assert _tail([1.0, 1.0, 1.0], flat) is flat  # nothing falls there
+def test_cells_are_as_few_as_the_noise_of_pairs_asks():
+    """So many that a cell of two numbers holds as many records as its count has noise."""
+    assert [most_cells(n, 50.0) for n in (400, 4_500, 32_000, 10**7)] == [4, 9, 25, 32]
+    (block,) = Codec(Domain(columns=(Column(name="x", kind=Kind.NUMBER, low=0, high=1),))).blocks
+    grid = ColumnBins(block, (np.arange(64) + 0.5) / 64, 1.0 / 64)
+    counts = 4_500 / 64 + np.random.default_rng(0).normal(0.0, 5.0, 64)
+    for most in (4, 9, 25):
+        assert 0.8 * most <= scales_of([grid], [counts], 5.0, most)[0].line <= most
 
 
 def made_up_outside(width: float) -> float:
@@ -50,7 +43,7 @@ def made_up_outside(width: float) -> float:
 @pytest.mark.parametrize("width", [0.0, 1.0 / 32], ids=["values", "intervals"])
 def test_bounds_that_reach_too_far_get_no_records(width, monkeypatch):
     kept = made_up_outside(width)
-    monkeypatch.setattr(scales, "_seen", lambda counts, cells, noise: (0, len(counts)))
+    monkeypatch.setattr(scales, "seen", lambda counts, cells, noise: (0, len(counts)))
     assert kept < 0.3 * made_up_outside(width)  # room is left for a tail
 
 

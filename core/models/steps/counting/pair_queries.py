@@ -40,12 +40,14 @@ class PairsSeen:
       energy: squared distance to independence within each class, an upper estimate, positive.
       differs: how far it differs between classes, in standard deviations; None with one class.
       importance: of its error among all.
+      clear: whether a pair that shows nothing has nothing to show; else noise may hide it.
     """
 
     score: Floats
     energy: Floats
     differs: Floats | None
     importance: Floats
+    clear: bool
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def select_pairs(
         weighted = zip(pairs, weights.tolist(), strict=True)
         hidden = np.array([noise_dominated(pair, weight) for pair, weight in weighted], dtype=bool)
         hidden &= float(hidden.mean()) <= MAX_NOISE_DOMINATED_SHARE
-    insignificant = float((seen.score[order] <= PAIR_SNR_THRESHOLD).mean())
+    insignificant = float((seen.score[order] <= PAIR_SNR_THRESHOLD).mean()) * seen.clear
     apart = ~(alike | hidden)
     tied = {column for pair, one in zip(pairs, apart, strict=True) if one for column in pair}
     untied = {column for pair in pairs for column in pair} - tied  # to the class, by any pair

@@ -23,6 +23,7 @@ from core.models.events import Emitter, Interaction, SignificantSets
 from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget, SetCounts, SumCounts, uniform_query
 from core.models.steps.counting.design import (
+    ALL_PAIRS,
     COLUMNS,
     PAIRS,
     RELATIONS,
@@ -45,6 +46,7 @@ from core.models.steps.counting.scales import (
     ColumnScale,
     FineHistograms,
     fine_grids,
+    most_cells,
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
@@ -62,7 +64,6 @@ JOINS = "joins_classes"  # name in a checkpoint
 MOST_REPORTED = 300  # sets that are shown to people
 # of the pairs' noise; with more, every class is counted apart: noise costs little then
 LOW_NOISE_RECORDS_PER_UNIT = 10_000.0
-HIGH_SCAN_NOISE_SHARE = 0.04  # of records, a standard deviation of the scan; with more, likewise
 # of tables of independent columns, those in which a set is reported
 FALSE_POSITIVE_RATE = 0.01
 
@@ -122,14 +123,14 @@ class Releases:
             self._fine_noise = [noise * mechanism.sensitivity / w for w in self._weights]
             released = mechanism.split(self.release(SCALES, mechanism))
             counts |= dict(zip(counted, released, strict=True))
-        self.scales = scales_of(grids, [counts[i] for i in range(len(grids))], self._fine_noise)
+        pairs = min(len(self.design.pairs), ALL_PAIRS)
+        noise = self.noise_multiplier(PAIRS) * math.sqrt(pairs) if pairs else 0.0
+        most = most_cells(self.table.n, noise)
+        self.scales = scales_of(grids, [counts[i] for i in sorted(counts)], self._fine_noise, most)
 
     def _count_columns(self) -> None:
-        queries = {
-            i: uniform_query(self.scales, (i,), self._weights[i])
-            for i in range(self.design.columns)
-            if i not in self.design.learned
-        }
+        others = [i for i in range(self.design.columns) if i not in self.design.learned]
+        queries = {i: uniform_query(self.scales, (i,), self._weights[i]) for i in others}
         known = {i: self._learned_counts(i) for i in self.design.learned}
         if queries:
             mechanism = SetCounts(self.scales, tuple(queries.values()))
@@ -189,9 +190,9 @@ class Releases:
 
     def column_targets(self) -> tuple[Tensor, Tensor]:
         """Shares of all columns' cells and their standard deviations, as they are known by now."""
-        both = self.column_counts, self.column_noise
-        counts, noise = (torch.from_numpy(np.concatenate(one) / self.table.n) for one in both)
-        return counts.float(), noise.float()
+        both = (np.concatenate(one) for one in (self.column_counts, self.column_noise))
+        counts, noise = (torch.from_numpy(one / self.table.n).float() for one in both)
+        return counts, noise
 
     @property
     def significant_sets(self) -> tuple[Interaction, ...]:
@@ -214,11 +215,9 @@ class Releases:
         known, spread = self._signs_counted()
         chance = self._class_shares() / self.table.n
         scores = self.scanned.beyond_independence(*self._pairs_by_class, known, spread, chance)
-        clearest = np.argsort(-scores, kind="stable")
-        pairs = self.design.pairs
-        return tuple(
-            islice(self._shown((pairs[i], float(scores[i])) for i in clearest), MOST_REPORTED)
-        )
+        pairs, clearest = self.design.pairs, np.argsort(-scores, kind="stable")
+        shown = self._shown((pairs[i], float(scores[i])) for i in clearest)
+        return tuple(islice(shown, MOST_REPORTED))
 
     def _shown(self, scores: Iterable[tuple[tuple[int, ...], float]]) -> Iterator[Interaction]:
         """Of scores in falling order, those beyond noise and chance, without a tagged column."""
@@ -226,9 +225,9 @@ class Releases:
         condition = self.design.condition
         hidden_target = condition is not None and name_of[condition] in self._tagged
         for columns, score in scores:
-            names = tuple(name_of[c] for c in columns)
             if score <= self._report_threshold:
                 return
+            names = tuple(name_of[c] for c in columns)
             if not self._tagged & set(names):
                 target = not hidden_target and self._differs(columns)
                 yield Interaction(columns=names, score=score, target=target)
@@ -319,8 +318,7 @@ class Releases:
         state, design = self.checkpoint.state, self.design
         if JOINS not in state:
             clear = self.table.n > LOW_NOISE_RECORDS_PER_UNIT * self.noise_multiplier(PAIRS)
-            noisy = self.scanned.noise > HIGH_SCAN_NOISE_SHARE
-            state[JOINS] = design.classes > 1 and not (clear or noisy)
+            state[JOINS] = design.classes > 1 and not clear and self.scanned.clear
         above, score = self.pair_energy()
         of_noise = self.scanned.noise**2 * math.sqrt(2.0 * design.classes / design.signs)
         seen = PairsSeen(
@@ -328,6 +326,7 @@ class Releases:
             energy=np.maximum(above, 0.0) / design.signs + max(of_noise, LEAST_ENERGY),
             differs=self._differing(2, self._independent_pairs) if state[JOINS] else None,
             importance=self._importance,
+            clear=self.scanned.clear,
         )
         return select_pairs(
             design,

@@ -15,26 +15,20 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
+from core.models.steps.counting.densities import COARSE, density, keys, seen
 from core.models.steps.counting.design import CELLS
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.mechanisms.additive import Mechanism
 
 Floats = NDArray[np.float64]
 FEWEST_CELLS, MOST_CELLS = 16, 1024  # of a long or continuous scale
+FEWEST_CELLS_A_LINE = 4
 SHORT_GRID = 128  # values of a step grid that get a fine cell each, whatever the noise
-KEPT_GRID = 40  # fine cells that keep a cell each, but for empty ones at the ends
-COARSE = 16  # fine cells in a coarse one
+KEPT_GRID = 40  # values of a step grid that keep a cell each, but for empty ones at the ends
 CELLS_WIDE, WIDE = 16, 300  # cells of a column in tables of more columns than WIDE
-FEWEST_WITH_TAILS = 4  # cells a column has at least where the outermost count as tails
-TAIL = 1.01  # times its mean density that a cell has at its inner edge to count as a tail
-FLOOR = 1e-6  # of the edge's density that a tail keeps: running sums must tell its cells apart
-EMPTY = 0.125  # of the density beside it, below which a run of fine cells at a bound is empty
-TAPER = 3.0  # a density that falls exponentially has 95 % within three times its mean length
-STEEPEST = 1.5  # most that density changes from the middle of a cell to its edge
 CELL_SNR_THRESHOLD = 3.0  # standard deviations that a cell stands above the noise
 SPIKE_SNR_THRESHOLD = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
 
@@ -51,6 +45,18 @@ def fine_grids(codec: Codec, noise: float, n: int) -> tuple[ColumnBins, ...]:
     return tuple(
         ColumnBins.of(block, lambda steps: steps + 1 <= short, most) for block in codec.blocks
     )
+
+
+def most_cells(records: int, noise: float) -> int:
+    """So many that a cell of two numbers holds as many records as its count has noise.
+
+    What two numbers show together is mostly in few slow waves along both. Of a wave the noise stays
+    the same when there are more cells, and what it shows falls with their number along each.
+
+    Args:
+      noise: standard deviation of a cell of a pair.
+    """
+    return max(FEWEST_CELLS_A_LINE, min(CELLS, int(math.sqrt(records / max(noise, 1e-9)))))
 
 
 def _coarse(grid: ColumnBins) -> int:
@@ -147,22 +153,21 @@ class ColumnScale:
         Args:
           counts: float64 [fine cells + atoms], released.
         """
-        on_line = _merged(counts[: grid.cells], noise, most, grid.cut_cells)
-        if grid.cells <= KEPT_GRID:
-            first, end = _seen(counts[: grid.cells], on_line, noise)
+        fine, cuts = counts[: grid.cells], grid.cut_cells
+        ends = seen(fine, _merged(fine, noise, CELLS, cuts), noise)
+        if not grid.width and grid.cells <= KEPT_GRID:  # each cell is a value
             on_line = np.arange(grid.cells)
-            if grid.width:
-                on_line = np.clip(on_line, first, end - 1) - first
-            else:  # each cell is a value
-                counts = counts.copy()
-                counts[:first] = counts[end : grid.cells] = 0.0
+            counts = counts.copy()
+            counts[: ends[0]] = counts[ends[1] : grid.cells] = 0.0
+        elif grid.cells <= most:
+            on_line = np.clip(np.arange(grid.cells), ends[0], ends[1] - 1) - ends[0]
+        else:
+            on_line = _merged(fine, noise, most, cuts)
         line = int(on_line[-1]) + 1 if grid.cells else 0
         cell_of = np.concatenate([on_line, line + np.arange(grid.atoms)])
         variance = np.bincount(cell_of).astype(np.float64)
-        keys = _keys(counts[: grid.cells], on_line, noise)
-        return cls(
-            grid, cell_of, line, variance, np.bincount(cell_of, counts).astype(np.float64), keys
-        )
+        sums = np.bincount(cell_of, counts).astype(np.float64)
+        return cls(grid, cell_of, line, variance, sums, keys(density(fine, noise, ends), on_line))
 
     @property
     def size(self) -> int:
@@ -192,18 +197,22 @@ class ColumnScale:
 
 
 def scales_of(
-    grids: Sequence[ColumnBins], counts: Sequence[Floats], noise: float | Sequence[float]
+    grids: Sequence[ColumnBins],
+    counts: Sequence[Floats],
+    noise: float | Sequence[float],
+    most: int = CELLS,
 ) -> tuple[ColumnScale, ...]:
     """The scale of every column from its fine histogram; post-processing.
 
     Args:
       counts: of each grid's cells and atoms, released.
       noise: standard deviation of a count of a cell, of all columns or of each.
+      most: cells of a line, but for values that many records share and short grids.
     """
-    short, long = (SHORT_GRID, CELLS) if len(grids) <= WIDE else (CELLS_WIDE, CELLS_WIDE)
+    most = min(most, CELLS if len(grids) <= WIDE else CELLS_WIDE)
     each = [noise] * len(grids) if isinstance(noise, float) else noise
     return tuple(
-        ColumnScale.of(grid, count, std, long if grid.width or grid.cut_cells else short)
+        ColumnScale.of(grid, count, std, most)
         for grid, count, std in zip(grids, counts, each, strict=True)
     )
 
@@ -234,124 +243,6 @@ def _merged(
     ):  # what is left over joins its neighbour
         cells[cells == cell] = cell - 1
     return cells
-
-
-def _keys(counts: Floats, cells: NDArray[np.int64], noise: float) -> Floats:
-    """Cell + share of its records up to each fine cell.
-
-    Densities fall between the neighbours', and off towards the bounds, unless counts say otherwise
-    beyond their noise.
-    """
-    if not len(counts):
-        return np.zeros(0)
-    size = np.bincount(cells)
-    mass = np.maximum(np.bincount(cells, counts), 0.0) + 1e-9
-    density = mass / size
-    edges = (density[1:] + density[:-1]) / 2.0
-    first = max(0.0, 2.0 * density[0] - edges[0]) if len(edges) else density[0]
-    last = max(0.0, 2.0 * density[-1] - edges[-1]) if len(edges) else density[-1]
-    edges = np.concatenate([[first], edges, [last]])
-    start = np.concatenate([[0], np.cumsum(size)]).tolist()
-    along = (np.arange(len(counts)) - np.array(start)[cells] + 0.5) / size[cells]
-    line = edges[cells] * (1.0 - along) + edges[cells + 1] * along + 1e-9
-    first, end = _seen(counts, cells, noise)
-    if len(size) >= FEWEST_WITH_TAILS:
-        held = mass[[0, -1]] / (size[0] - first, end - start[-2])  # densities without empty cells
-        low, high = slice(first, size[0]), slice(start[-2], end)
-        line[low] = _tail([held[0], *density[1:3]], line[low][::-1])[::-1]
-        line[high] = _tail([held[1], *density[-2:-4:-1]], line[high])
-    before, seen = (np.concatenate([[0.0], np.cumsum(x)]) for x in (line, counts))
-    weight = np.zeros(len(counts))
-    for cell in range(len(size)):
-        inside = max(start[cell], first), min(start[cell + 1], end)
-        _spread(weight, before, seen, *inside, mass[cell], noise)
-    within = np.cumsum(weight)
-    within -= np.concatenate([[0.0], within])[np.array(start[:-1])][cells]
-    return np.asarray(cells + within / mass[cells])
-
-
-def _seen(counts: Floats, cells: NDArray[np.int64], noise: float) -> tuple[int, int]:
-    """The fine cells first … end - 1 without those at the bounds that seem to hold nothing.
-
-    Bounds are round, and where they reach too far the table has no values: none are made up there.
-    """
-    size = np.bincount(cells)
-    if len(size) < 2:
-        return 0, len(counts)
-    mass = np.maximum(np.bincount(cells, counts), 0.0)
-    further_in = slice(1, 3), slice(-3, -1) if len(size) > 2 else slice(0, 1)
-    low, high = (float(mass[two].sum() / size[two].sum()) for two in further_in)
-    above = _unseen(counts[: len(counts) - size[-1] - 1 : -1], high, noise)
-    return _unseen(counts[: size[0]], low, noise), len(counts) - above
-
-
-def _unseen(counts: Floats, density: float, noise: float) -> int:
-    """How many of the fine cells from a bound inwards hold next to nothing, by their counts.
-
-    The most likely end of a run of cells of less than `EMPTY` of the density further in, or of less
-    than noise lets one see: where a density rises at once, that is where most has been lacking of
-    half of it. What is left is long enough for the records: `TAPER` times as long as they would be
-    at the density further in, so that cutting piles up none.
-    """
-    least = min(0.5 * density, max(EMPTY * density, 0.5 * noise))
-    lacking = np.cumsum(counts[:-1] - least)
-    end = int(np.argmin(lacking)) + 1 if len(lacking) else 0
-    if density <= 0.0 or not end or lacking[end - 1] >= 0.0:
-        return 0
-    needed = max(1, math.ceil(TAPER * max(0.0, float(counts.sum())) / density))
-    return min(end, max(0, len(counts) - needed))
-
-
-def _tail(density: Sequence[float], line: Floats) -> Floats:
-    """Densities of an outermost cell's fine cells, from the inside out.
-
-    Quantile cells make the last one wide where a column thins out. The density of most entropy with
-    the cell's mass and the density at its inner edge, which its neighbours say, is an exponential
-    cut off at the bound; `line` where that would not fall.
-
-    Args:
-      density: of the cell and of the next two inwards.
-      line: float64 [size], what is returned where the cell is no tail.
-    """
-    own, near, far = density
-    edge = near * min(STEEPEST, max(1.0 / STEEPEST, math.sqrt(near / far)))
-    if edge <= TAIL * own:
-        return line
-    # mean density is own = edge (1 - exp(-r)) / r, over a cell of length 1
-    rate = brentq(lambda r: edge * -math.expm1(-r) - own * r, 1e-9, edge / own + 1.0)
-    fall = np.exp(-rate * (np.arange(len(line)) + 0.5) / len(line))
-    return np.asarray(edge * (fall + FLOOR))
-
-
-def _spread(
-    weight: Floats, before: Floats, seen: Floats, low: int, high: int, mass: float, noise: float
-) -> None:
-    """Share a mass out among fine cells low … high - 1, halving at the roundest place between.
-
-    Each half gets what the line says, corrected by what was counted as far as that exceeds
-    its noise (positive-part shrinkage, as of wavelet coefficients).
-
-    Args:
-      weight: float64 [fine cells], written.
-      before, seen: float64 [fine cells + 1], running sums of the line and of the counts.
-      mass: ≥ 0, to be shared out.
-    """
-    if high - low == 1 or mass <= 0.0:
-        weight[low:high] = mass / (high - low)
-        return
-    step = 1 << ((high - 1).bit_length() - 1)
-    while (middle := (high - 1) // step * step) <= low:
-        step //= 2
-    share = (before[middle] - before[low]) / (before[high] - before[low])
-    left, right = seen[middle] - seen[low], seen[high] - seen[middle]
-    gap = left - share * (left + right)
-    variance = noise**2 * (
-        _counted(middle - low) * (1.0 - share) ** 2 + _counted(high - middle) * share**2
-    )
-    trust = max(0.0, 1.0 - 2.0 * variance / gap**2) if gap else 0.0
-    part = min(mass, max(0.0, share * mass + trust * gap))
-    _spread(weight, before, seen, low, middle, part, noise)
-    _spread(weight, before, seen, middle, high, mass - part, noise)
 
 
 def _counted(size: int) -> float:

@@ -26,6 +26,7 @@ from core.models.steps.counting.scales import ColumnScale
 from core.privacy.mechanisms.additive import Mechanism
 
 Floats = NDArray[np.float64]
+MOST_SCAN_NOISE_SHARE = 0.04  # of records, with which a scan tells what matters
 ROWS_AT_ONCE = 1024  # products of this many records are in memory together
 
 
@@ -144,6 +145,11 @@ class Scanned:
 
     sums: list[Tensor]
     noise: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether a set that shows nothing has little to show; else noise may hide it."""
+        return self.noise <= MOST_SCAN_NOISE_SHARE
 
     def energy(self, size: int, expected: Tensor) -> tuple[Floats, Floats]:
         """How much of the scan of each set of `size` columns `expected` leaves unexplained.

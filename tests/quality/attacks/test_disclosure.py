@@ -7,7 +7,7 @@ import pytest
 from benchmarks.attacks import unmatched_alarms
 from core.quality.aligned_tables import Features
 from core.quality.comparison import Comparison
-from core.quality.metrics.disclosure import (
+from core.quality.metrics.attacks.disclosure import (
     LEAST,
     attacks,
     closest_records,

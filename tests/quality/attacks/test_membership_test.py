@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, hypergeom
 
-from core.quality.metrics.membership_test import LEVEL, leads
+from core.quality.metrics.attacks.membership_test import LEVEL, leads
 
 
 def simulated(rng, n=80, members=60):

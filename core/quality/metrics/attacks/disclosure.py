@@ -3,9 +3,8 @@
 Every attack is tried on rows that the synthesizer learnt from and on rows of a holdout, drawn
 alike: one row of each person, and read by ranges and labels that do not know which is which. What
 works on both tells nothing of the people in the table; only the difference does, at equal shares of
-each value of the target, and as far as `core.quality.metrics.membership_test` finds it beyond
-chance for all attacks together. They can show a leak and cannot show that there is none: that is
-what ε is for.
+each value of the target, and as far as `membership_test` beside this finds it beyond chance for all
+attacks together. They can show a leak and cannot show that there is none: that is what ε is for.
 
 Distances are Euclidean between encoded rows (`AlignedTable.encode`), with a difference of label
 counting like a number's full range.
@@ -30,9 +29,9 @@ from sklearn.neighbors import NearestNeighbors
 from core.message import Message
 from core.quality.aligned_tables import AlignedTable, Feature, Features
 from core.quality.comparison import Comparison
+from core.quality.metrics.attacks.membership_test import LEVEL, Lead, classes_of_numbers, leads
 from core.quality.metrics.estimators import one_thread
 from core.quality.metrics.family import Measured, Step, family
-from core.quality.metrics.membership_test import LEVEL, Lead, classes_of_numbers, leads
 from core.quality.report.types import Attack
 
 Floats = NDArray[np.float64]

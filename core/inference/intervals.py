@@ -1,0 +1,203 @@
+"""Intervals: how far a figure of the synthetic table may be off, from the replicas of its run.
+
+In each replica the truth is known. The error of statistic s to *this table* is
+s(drawn) - s(source), to *the population* it is s(drawn) less the mean of s(source) over replicas.
+The interval is s(published) - bias ± t · sd · √(1 + 1/B): the mean of B errors, and how far another
+error lies from it. Shares and counts are computed as arcsin √share, whose spread hardly depends on
+the share, so that intervals stay within [0, 1]; all others on their own scale.
+
+Source: Ferrando, Wang and Sheldon, "Parametric Bootstrap for Differentially Private Confidence
+Intervals", AISTATS 2022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from core.inference.estimates import Estimates, Name, Scale, estimate
+from core.inference.questions import Question, beyond, check
+from core.inference.replicas import Replica
+from core.message import Message
+from core.schema.schema import Domain
+
+Floats = NDArray[np.float64]
+
+FEWEST = 5  # replicas that a standard deviation is taken of
+NO_REPLICAS = Message(
+    "How far this may be off is not known yet: its error bars have not been computed."
+)
+BELOW_NOISE = Message(
+    "The noise is as large as the figure, so it says nothing beyond its interval."
+)
+UNKNOWN = Message("The rows are too few, or too much alike, to tell.")
+BEYOND = Message(
+    "This asks how more columns go together than the model measured, so the table holds nothing of "
+    "it. Leave out a condition or a column."
+)
+GUESSED = Message(
+    "The model did not measure these columns together. How they go together follows from pairs, "
+    "and the interval does not cover what pairs cannot show."
+)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Both ends, low ≤ high; in the unit of the value."""
+
+    low: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        """Half its width."""
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One value of an answer.
+
+    Attributes:
+      name: see `core.inference.estimates`.
+      value: of the published synthetic table; NaN where it cannot tell.
+      table, population: where the real table's value lies, and the value of whom it is a sample;
+        None where that is not known.
+      naive: as if the synthetic rows were real ones, which covers no noise.
+      reason: why nothing should be read into the value; "" where something may.
+    """
+
+    name: Name
+    value: float
+    scale: Scale
+    table: Interval | None
+    population: Interval | None
+    naive: Interval | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a synthetic table says to a question.
+
+    Attributes:
+      rows: synthetic rows that were looked at, after conditions.
+      level: of the intervals, in (0, 1).
+      replicas: how many the intervals rest on.
+      reason: why there is no answer; "" where there is one.
+      caution: what the intervals do not cover; "" for nothing.
+    """
+
+    question: Question
+    figures: tuple[Figure, ...]
+    rows: int
+    level: float
+    replicas: int
+    reason: str = ""
+    caution: str = ""
+
+
+def answer(
+    question: Question,
+    published: pd.DataFrame,
+    replicas: Sequence[Replica],
+    domain: Domain,
+    *,
+    level: float = 0.95,
+    measured: Collection[frozenset[str]] = (),
+    hidden: Collection[str] = (),
+) -> Answer:
+    """The published table's answer, with how far it may be off.
+
+    Args:
+      published: the synthetic table.
+      replicas: of its run; none for the value alone.
+      measured: sets of three and more columns that the model measured together.
+      hidden: columns whose distribution is not the real one, on purpose.
+
+    Raises:
+      QuestionError, ConditionError: it cannot be asked of this table.
+    """
+    check(question, domain, hidden)
+    missing = beyond(question, domain, measured)
+    if missing > 1:
+        return Answer(question, (), 0, level, len(replicas), reason=BEYOND)
+    own = estimate(question, published, domain)
+    enough = len(replicas) >= FEWEST
+    figures = _figures(question, own, replicas if enough else (), domain, level)
+    return Answer(
+        question,
+        figures,
+        own.rows,
+        level,
+        len(replicas),
+        reason="" if enough else NO_REPLICAS,
+        caution=GUESSED if missing else "",
+    )
+
+
+def _figures(
+    question: Question,
+    own: Estimates,
+    replicas: Sequence[Replica],
+    domain: Domain,
+    level: float,
+) -> tuple[Figure, ...]:
+    ends = np.full((2, 2, len(own.values)), np.nan)  # to table and population; low and high
+    if replicas:
+        sides = ([r.source for r in replicas], [r.drawn for r in replicas])
+        source, drawn = (
+            np.array([_scaled(estimate(question, table, domain)) for table in side])
+            for side in sides
+        )
+        truths = source, np.broadcast_to(source.mean(axis=0), source.shape)
+        ends = np.array([_ends(own, drawn - truth, level) for truth in truths])
+    naive = norm.ppf(0.5 + level / 2) * own.errors
+    figures = []
+    for at, (name, value, scale) in enumerate(zip(own.names, own.values, own.scales, strict=True)):
+        table, population = (
+            None if np.isnan(ends[i, :, at]).any() else Interval(*map(float, ends[i, :, at]))
+            for i in (0, 1)
+        )
+        alone = None if np.isnan(naive[at]) else Interval(value - naive[at], value + naive[at])
+        reason = _reason(value, scale, table, asked=bool(replicas))
+        figures.append(Figure(name, float(value), scale, table, population, alone, reason))
+    return tuple(figures)
+
+
+def _reason(value: float, scale: Scale, table: Interval | None, *, asked: bool) -> str:
+    if np.isnan(value) or (asked and table is None):
+        return UNKNOWN
+    if scale != "number" and table is not None and table.half >= value:
+        return BELOW_NOISE
+    return ""
+
+
+def _scaled(one: Estimates) -> Floats:
+    """Values [k] on the scale that errors are taken on."""
+    out = one.values.copy()
+    for at, scale in enumerate(one.scales):
+        if scale != "number":
+            share = out[at] / one.most if scale == "count" else out[at]
+            out[at] = np.arcsin(np.sqrt(np.clip(share, 0, 1)))
+    return out
+
+
+def _ends(own: Estimates, errors: Floats, level: float) -> Floats:
+    """Low and high [2, k] for errors [replicas, k] on that scale."""
+    b = len(errors)
+    half = student.ppf(0.5 + level / 2, b - 1) * errors.std(axis=0, ddof=1) * np.sqrt(1 + 1 / b)
+    middle = _scaled(own) - errors.mean(axis=0)
+    ends = np.array([middle - half, middle + half])
+    for at, scale in enumerate(own.scales):
+        if scale != "number":
+            ends[:, at] = np.sin(np.clip(ends[:, at], 0, np.pi / 2)) ** 2
+            if scale == "count":
+                ends[:, at] *= own.most
+    return ends

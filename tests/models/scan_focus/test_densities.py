@@ -1,0 +1,72 @@
+"""How records are spread inside a column's cells, from a noisy histogram."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from core.models.steps.counting.densities import density, keys, seen
+
+Floats = NDArray[np.float64]
+NOISE = 60.0
+
+
+def bells() -> Floats:
+    """Two groups of 5,000 and 3,000 along 200 cells."""
+    at = np.arange(200.0)
+    return 133.0 * np.exp(-0.5 * ((at - 60) / 15) ** 2) + 60.0 * np.exp(
+        -0.5 * ((at - 150) / 20) ** 2
+    )
+
+
+def released(true: Floats, seed: int, noise: float = NOISE) -> Floats:
+    """Counts that agree with coarse ones, as a fit has them."""
+    random = np.random.default_rng(seed)
+    counts = true + random.normal(0.0, noise, len(true))
+    for start in range(0, len(true), 16):
+        block = slice(start, start + 16)
+        coarse = true[block].sum() + random.normal(0.0, noise)
+        counts[block] += (coarse - counts[block].sum()) / (len(counts[block]) + 1.0)
+    return counts
+
+
+def distance(one: Floats, other: Floats) -> float:
+    return float(np.abs(one / one.sum() - other / other.sum()).sum() / 2.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_neighbouring_cells_share_strength(seed):
+    """Single counts are mostly noise here: 40 records a cell, give or take 60."""
+    true = bells()
+    counts = released(true, seed)
+    found = density(counts, NOISE, (0, 200))
+    assert distance(found, true) < 0.12 < 0.3 < distance(np.maximum(counts, 0.0), true)
+
+
+def test_without_noise_a_density_is_what_was_counted():
+    counts = np.random.default_rng(0).poisson(30.0, 100).astype(float)
+    assert (density(counts, 0.0, (0, 100)) == counts).all()
+    assert distance(density(counts, 0.01, (0, 100)), counts) < 0.01
+
+
+def test_values_that_many_records_share_stay_apart():
+    """A tenth of the records is exactly 100; the cells beside it are not lifted."""
+    true = bells()
+    true[100] += 800.0
+    found = density(released(true, 1), NOISE, (0, 200))
+    assert 600.0 < found[100] < 1_000.0 and max(found[98:100].max(), found[101:103].max()) < 100.0
+
+
+def test_nothing_is_placed_outside_what_was_seen():
+    true = np.zeros(200)
+    true[80:120] = 150.0
+    counts = released(true, 2)
+    found = density(counts, NOISE, seen(counts, np.arange(200) // 8, NOISE))
+    assert found[:60].sum() + found[140:].sum() < 0.01 * found.sum()
+
+
+def test_keys_rise_within_each_cell_and_fill_it():
+    cells = np.array([0, 0, 0, 1, 1, 2])
+    places = keys(np.array([1.0, 0.0, 3.0, 0.0, 0.0, 5.0]), cells)
+    assert places.tolist() == [0.25, 0.25, 1.0, 1.5, 2.0, 3.0]
