@@ -11,51 +11,42 @@ Each does what the command does, with the same refusals (exceptions of one plain
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
+from core.inference.replicas import COUNT, Replica
 from core.models.card import Card
 from core.models.events import FitEvent, Signal
 from core.models.registry import cards, load_fitted
 from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
 from core.privacy.plan import Guarantee, Plan
-from core.proposing.propose import infer_schema
 from core.quality.report.types import Report
-from core.reading.raw_cells import raw_frame
-from core.reading.typed_cells import frame_as_declared
 from core.runs.execution.threads import limit_threads
-from core.schema.column import Column
-from core.schema.form import FileForm
 from core.schema.schema import Schema
+from core.services.inference.replicas import make, read
 from core.services.linking.files import LinkedFile, is_linked, keys_of, link, unlink
+from core.services.runs import open_store
 from core.services.shaping import certificate_of
 from core.services.synthesis import synthesize as synthesis
+from core.services.synthesis.frames import mark_read, rows_of, schema_of, typed_rows_of
 from core.services.synthesis.locations import location
-from core.services.synthesis.options import RefusedError, SynthesisOptions, options_of
+from core.services.synthesis.options import SynthesisOptions, options_of
 from core.services.synthesis.saved_runs import trained_model
 from core.services.synthesis.schema_options import with_rules, with_schema, with_target
 from core.services.synthesis.table_files import (
     OUT_ENDINGS,
-    all_columns,
     mark_without_privacy,
     out_path,
     read_file,
-    read_schema,
     require_consent,
     say_misfits,
     typed_frame,
     write_table,
 )
-
-READ = "facsimile_read"  # of a frame's `attrs`: how its cells were read, public
-# of a column: what a cell's meaning depends on
-TYPING = ("kind", "dtype", "form", "date_format", "categories", "other")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +125,12 @@ def read_table(
       schema: that exists already, or its file: each cell is read as its column declares it. Without
         one, what columns are is proposed from all rows together.
     """
-    declared = _schema(schema)
+    declared = schema_of(schema)
     rows, known = read_file(location(str(path)), query=query, schema=declared)
     frame = typed_frame(rows, known)
     if declared is not None:
         say_misfits(rows, declared.columns)
-    _mark(frame, known, declared=declared is not None)
+    mark_read(frame, known, declared=declared is not None)
     return frame
 
 
@@ -155,7 +146,7 @@ def schema(frame: pd.DataFrame, *, target: str | None = None, rule: Sequence[str
       target: the column that others should predict.
       rule: what holds in every row, see `--rule`.
     """
-    rows, proposed = _rows(frame, None)
+    rows, proposed = rows_of(frame, None)
     typed = rows if isinstance(rows, pd.DataFrame) else typed_frame(rows, proposed)
     return with_rules(with_target(proposed, target), rule, typed)
 
@@ -180,7 +171,7 @@ def plan(
     """
     asked = _options({"epsilon": epsilon, "model": model, **options}, schema)
     synthesis.check_amounts(asked.request)
-    return synthesis.foreseen(asked, *_typed(asked, frame, schema))[1]
+    return synthesis.foreseen(asked, *typed_rows_of(asked, frame, schema))[1]
 
 
 def synthesize(
@@ -206,7 +197,9 @@ def synthesize(
     """
     asked = _options({"epsilon": epsilon, "model": model, **options}, schema)
     synthesis.check_options(asked)
-    return _synthetic(synthesis.synthesize(asked, *_typed(asked, frame, schema), on_event=_go_on))
+    return _synthetic(
+        synthesis.synthesize(asked, *typed_rows_of(asked, frame, schema), on_event=_go_on)
+    )
 
 
 def _synthetic(made: synthesis.Synthesis) -> Synthetic:
@@ -247,7 +240,7 @@ def synthesize_linked(
     """
     asked = _options({"epsilon": epsilon, "model": model, "name": names[0], **options}, None)
     synthesis.check_options(asked)
-    read = (_rows(rows, None) for rows in (frame, linked))
+    read = (rows_of(rows, None) for rows in (frame, linked))
     given = zip(read, names, keys_of(key), strict=True)
     files = [LinkedFile(rows, schema, name, own) for (rows, schema), name, own in given]
     both = link(*files, order=order, most=rows_per_person)
@@ -294,6 +287,24 @@ def sample(
     )
 
 
+def replicas(run: str | Path, *, count: int = COUNT) -> tuple[Replica, ...]:
+    """Repeat a finished run on rows of its own model, for error bars; made once, then read.
+
+    Spends nothing. See the command `replicas`.
+
+    Args:
+      run: of the workspace: its id or folder.
+      count: how many in all, ≥ 1.
+
+    Raises:
+      ValueError: one plain line.
+    """
+    limit_threads()
+    make(run, _go_on, count=count)
+    with open_store() as store:
+        return read(store, Path(run).name)
+
+
 def review(
     real: pd.DataFrame,
     synthetic: pd.DataFrame,
@@ -310,64 +321,8 @@ def review(
     from core.quality.report.build_report import build_report  # scikit-learn, POT
 
     limit_threads()
-    declared = _rows(real, None)[1] if schema is None else schema
+    declared = rows_of(real, None)[1] if schema is None else schema
     return build_report(real, synthetic, declared, test=holdout)
-
-
-def _mark(frame: pd.DataFrame, schema: Schema, *, declared: bool) -> None:
-    """Keep with rows how their cells were read.
-
-    Args:
-      schema: declared, or proposed from the rows.
-    """
-    typed = {column.name: _typing(column) for column in schema.columns}
-    form = schema.form.model_dump(mode="json")
-    frame.attrs[READ] = {"form": form, "typed": typed if declared else None}
-
-
-def _typing(column: Column) -> str:
-    """A digest of what a cell of the column means, 16 hex digits."""
-    stated = column.model_dump_json(include={*TYPING})
-    return hashlib.sha256(stated.encode()).hexdigest()[:16]
-
-
-def _typed(
-    options: SynthesisOptions, frame: pd.DataFrame, schema: Schema | str | Path | None
-) -> tuple[pd.DataFrame, Schema]:
-    """Typed rows and their schema, as the options have it."""
-    return with_schema(options, *_rows(frame, _schema(schema)))
-
-
-def _schema(schema: Schema | str | Path | None) -> Schema | None:
-    return read_schema(Path(schema)) if isinstance(schema, str | Path) else schema
-
-
-def _rows(frame: pd.DataFrame, schema: Schema | None) -> tuple[pa.Table | pd.DataFrame, Schema]:
-    """Rows as `with_schema` takes them and their schema: as declared, or proposed from them.
-
-    Raises:
-      RefusedError: their cells were read otherwise than the schema declares.
-    """
-    read = frame.attrs.get(READ)
-    if read is None:
-        if schema is None:
-            return raw_frame(frame), infer_schema(frame)
-        return frame_as_declared(frame, all_columns(frame.columns, schema)), schema
-    if schema is None:
-        return frame, infer_schema(frame, FileForm.model_validate(read["form"]))
-    typed = read["typed"] or {}
-    there = [column for column in schema.columns if column.name in frame.columns]
-    added = [column for column in there if column.name not in typed]
-    if not typed or any(typed[c.name] != _typing(c) for c in there if c.name in typed):
-        raise RefusedError(
-            "these rows were not read by this schema, so one cell may have changed how others "
-            "were read. Read it with read_table(path, schema=...)"
-        )
-    if not added:
-        return frame, schema
-    # columns that were made of those in the file
-    names = [column.name for column in added]
-    return frame.assign(**frame_as_declared(frame[names], added)), schema
 
 
 def _go_on(event: FitEvent) -> Signal:

@@ -127,6 +127,11 @@ def command_line() -> argparse.ArgumentParser:
     _review_options(review)
     evidence = commands.add_parser("evidence", help="what those need who must judge a release")
     _evidence_options(evidence)
+    replicas = commands.add_parser(
+        "replicas", help="repeat a run on rows of its own model, for error bars; spends nothing"
+    )
+    replicas.add_argument("run", help="a finished run of the workspace: its id or folder")
+    replicas.add_argument("--count", type=int, default=20, help="how many in all (20)")
     ledger = commands.add_parser("ledger", help="what was spent on which table")
     ledger.add_argument(
         "what",

@@ -2,9 +2,9 @@
 
 In each replica the truth is known. The error of statistic s to *this table* is
 s(drawn) - s(source), to *the population* it is s(drawn) less the mean of s(source) over replicas.
-The interval is s(published) - bias ± t · sd · √(1 + 1/B): the mean of B errors, and how far another
-error lies from it. Shares and counts are computed as arcsin √share, whose spread hardly depends on
-the share, so that intervals stay within [0, 1]; all others on their own scale.
+The interval is s(published) ± t · √(mean of squared errors), see `half_width`. Shares and counts
+are computed as arcsin √share, whose spread hardly depends on the share, so that intervals stay
+within [0, 1]; all others on their own scale.
 
 Source: Ferrando, Wang and Sheldon, "Parametric Bootstrap for Differentially Private Confidence
 Intervals", AISTATS 2022.
@@ -19,11 +19,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
-from scipy.stats import t as student
 
 from core.inference.estimates import Estimates, Name, Scale, estimate
 from core.inference.questions import Question, beyond, check
-from core.inference.replicas import Replica
+from core.inference.replicas import Replica, half_width
 from core.message import Message
 from core.schema.schema import Domain
 
@@ -191,9 +190,7 @@ def _scaled(one: Estimates) -> Floats:
 
 def _ends(own: Estimates, errors: Floats, level: float) -> Floats:
     """Low and high [2, k] for errors [replicas, k] on that scale."""
-    b = len(errors)
-    half = student.ppf(0.5 + level / 2, b - 1) * errors.std(axis=0, ddof=1) * np.sqrt(1 + 1 / b)
-    middle = _scaled(own) - errors.mean(axis=0)
+    middle, half = _scaled(own), half_width(errors, level)
     ends = np.array([middle - half, middle + half])
     for at, scale in enumerate(own.scales):
         if scale != "number":

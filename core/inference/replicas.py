@@ -15,9 +15,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from scipy.stats import t as student
 
+from core.message import Message
+from core.models.registry import cards
+from core.privacy.plan import Plan
 from core.writing.tables import write_row_groups
 
 FOLDER = "replicas"  # of a run; a file each
@@ -54,6 +60,22 @@ class Replica:
     drawn: pd.DataFrame
 
 
+def no_replicas(plan: Plan) -> Message | None:
+    """Why a run of this plan has no replicas; None where it can have some."""
+    card = next(card for card in cards() if card.id == plan.model)
+    if not card.replicas:
+        return Message(
+            "{name} takes too long to be trained twenty times again, so its figures have no "
+            "error bars.",
+            name=card.name,
+        )
+    if plan.protection is not None:
+        return Message(
+            "This run hides distributions on purpose, so its figures have no error bars."
+        )
+    return None
+
+
 def write_replica(files: Files, number: int, replica: Replica) -> None:
     """Keep one beside a run's other files: its source as one group of rows, drawn as another."""
     with files.within(FOLDER).replacing(f"{number:03d}.parquet") as file:
@@ -73,6 +95,21 @@ def replicas_of(files: Files, columns: Sequence[str] | None = None) -> tuple[Rep
     """
     folder = files.within(FOLDER) if numbers_kept(files) else files
     return tuple(_read(folder, number, columns) for number in numbers_kept(files))
+
+
+def half_width(errors: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+    """How far published values may be off, either way: t · √(mean of squared errors).
+
+    The mean error is not taken off the value. What noise hides is shrunk, and replicas of what was
+    shrunk are shrunk once more: their mean error says how far it is off, not to which side of what
+    is left it lies (Morris, "Parametric Empirical Bayes Inference", JASA 1983).
+
+    Args:
+      errors: float64 [replicas, values], of each replica beside its truth.
+      level: of the interval, in (0, 1).
+    """
+    quantile = student.ppf(0.5 + level / 2.0, len(errors))
+    return np.asarray(quantile * np.sqrt(np.square(errors).mean(axis=0)))
 
 
 def _read(folder: Files, number: int, columns: Sequence[str] | None) -> Replica:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import secrets
 from abc import ABC, abstractmethod
@@ -43,6 +44,10 @@ class BaseSampler(ABC):
         """See `Fitted.sample`."""
         return sampled_by(lambda random: self.draw(rows, random), self.codec, rows, seed)
 
+    def population(self) -> BaseSampler:
+        """See `Fitted.population`."""
+        return self
+
     @abstractmethod
     def draw(self, rows: int, random: torch.Generator) -> Codes:
         """NumPy codes of `rows` ≥ 1 records, from data-free randomness on the CPU."""
@@ -63,6 +68,7 @@ class FittedGenerator(BaseSampler):
       settings: JSON values needed to build the network again.
       weights: all that `draw_chunk` reads, by name; stored as safetensors.
       draw_chunk: (rows, generator on the CPU) → NumPy codes of that many records.
+      draw_population: the same, see `population`; None where `draw_chunk` does so.
       rows_at_once: that are drawn together, at most.
       history: further tensors that go to a file of their own, or nothing.
     """
@@ -75,6 +81,7 @@ class FittedGenerator(BaseSampler):
         settings: dict[str, Any],
         weights: dict[str, Tensor],
         draw_chunk: Callable[[int, torch.Generator], Codes],
+        draw_population: Callable[[int, torch.Generator], Codes] | None = None,
         history: dict[str, Tensor] | None = None,
         file: str = "model.json",
         rows_at_once: int = ROWS_AT_ONCE,
@@ -86,7 +93,7 @@ class FittedGenerator(BaseSampler):
         self.settings = settings
         self.weights = weights
         self.history = history or {}
-        self._draw_chunk = draw_chunk
+        self._draw_chunk, self._draw_population = draw_chunk, draw_population or draw_chunk
         self._file, self._rows_at_once = file, rows_at_once
         self._description = {
             "model": model,
@@ -98,6 +105,12 @@ class FittedGenerator(BaseSampler):
     def draw(self, rows: int, random: torch.Generator) -> Codes:
         """See `BaseSampler.draw`."""
         return concat_codes([self._draw_chunk(b, random) for b in chunks(rows, self._rows_at_once)])
+
+    def population(self) -> FittedGenerator:
+        """See `Fitted.population`."""
+        plain = copy.copy(self)
+        plain._draw_chunk = self._draw_population
+        return plain
 
     def save(self, folder: Path) -> None:
         """See `Fitted.save`: weights.safetensors, history.safetensors (if any) and a JSON file."""

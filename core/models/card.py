@@ -133,6 +133,9 @@ class Card(Frozen):
         default="", description="how the claim differs from the paper's, and why"
     )
     settings: tuple[Setting, ...] = ()
+    replicas: bool = Field(
+        default=False, description="whether it is fast enough for replicas, which error bars need"
+    )
     boosts: tuple[str, ...] = Field(
         default=(), description="ids of the models that it wraps, by its setting `base`"
     )

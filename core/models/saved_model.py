@@ -63,6 +63,13 @@ class Fitted(Protocol):
         """`rows` ≥ 1 synthetic records with the domain's columns, order and dtypes."""
         ...
 
+    def population(self) -> Fitted:
+        """What replicas take for the truth: a population that the releases leave possible.
+
+        Rows are drawn each by itself; models may spread theirs more evenly than samples are.
+        """
+        ...
+
     def save(self, folder: Path) -> None:
         """Write weights (safetensors) and a JSON description; no pickled code."""
         ...
@@ -140,6 +147,10 @@ class SavedModel:
         if not self.transforms:
             return self.base.sample(rows, seed)
         return self.transforms[-1].sample(self._before, rows, seed)
+
+    def population(self) -> SavedModel:
+        """See `Fitted`."""
+        return SavedModel(self.base.population(), self.transforms)
 
     def then(self, transform: RowTransform) -> SavedModel:
         """This model with one more transform."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import BaseModel
 
 from core.models.events import OnEvent
-from core.models.saved_model import SavedModel
+from core.models.saved_model import Fitted, SavedModel
 from core.privacy.discovery.lists import ListCounts
 from core.privacy.plan import Phase, Plan
 from core.schema.schema import Domain
@@ -32,6 +32,7 @@ class FitContext:
       folder: where checkpoints go; with `resume`, where one lies.
       seed: seeds data-free randomness only (initial weights, latents), never noise; None draws one.
       resume: whether to go on from the checkpoint in the folder.
+      start: a fitted base sampler of the same model and domain that training may start from.
       list_counts: noisy counts of columns' states, by name, that were released with their lists.
     """
 
@@ -40,6 +41,7 @@ class FitContext:
     seed: int | None = None
     device: str = "cpu"
     resume: bool = False
+    start: Fitted | None = None
     list_counts: Mapping[str, ListCounts] = field(default_factory=dict)
 
 

@@ -92,6 +92,10 @@ class Synthesizer(Generic[S]):
         """The settings once noise is known; where a setting was left to the model, its value."""
         return settings
 
+    def replica_settings(self, settings: S) -> S:
+        """What a replica is fitted with, see `Card.replicas`: cheaper where that errs no less."""
+        return settings
+
     def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> Fitted:
         """Execute the plan on the table and return the trained model.
 

@@ -27,7 +27,7 @@ from core.runs.execution.noisy_scores import ScoreCounts
 from core.runs.execution.paid_release import ReviewHistograms
 from core.runs.records import RunRecord, TableRecord
 from core.runs.request import RunRequest
-from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL
+from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL, REPLICAS_WANTED
 from core.runs.storage.storages import forget_logs
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
@@ -49,6 +49,7 @@ __all__ = [
     "start",
 ]
 
+REPORT, REPLICAS = "report", "replicas"  # what comes after the synthetic table
 TRAINING = "training"  # a phase of free steps, as many as the `steps` setting says
 CERTIFICATE = "certificate"  # what a fit calls the phases of all groups' certificates together
 
@@ -171,6 +172,7 @@ def compare_again(store: RunStore, launcher: Launcher, run_id: str) -> RunRecord
     """
     if not store.has_result(run_id):
         raise NotFoundError(Message("This run has no synthetic table to compare."))
+    store.artefacts(run_id).delete(REPLICAS_WANTED)
     message = Message("Waiting for a free slot, to finish the comparison.")
     if not store.set_state(run_id, State.QUEUED, message, expect=(State.DONE,)):
         raise RunStoreError(Message("This run is at work already."))
@@ -203,7 +205,9 @@ def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Ru
     """
     run = store.run(run_id)
     waiting = (State.QUEUED, State.PAUSED, State.LOST, State.FAILED)
-    if store.has_result(run_id):  # only its comparison waited
+    if store.artefacts(run_id).exists(REPLICAS_WANTED):
+        ended, message = State.DONE, Message("Done. Working out error bars was stopped.")
+    elif store.has_result(run_id):  # only its comparison waited
         ended, message = State.DONE, Message("Done. Its comparison was stopped.")
     else:
         spent = kept_spent(store, run)
@@ -369,7 +373,7 @@ def expected_seconds(store: RunStore, table_id: str, plan: Plan) -> float | None
             return sum(
                 seconds * _ratio(name, run.plan, plan)
                 for name, seconds in run.seconds.items()
-                if name != "report"
+                if name not in (REPORT, REPLICAS)
             )
     return None
 

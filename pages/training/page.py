@@ -105,7 +105,7 @@ def _progress(run: RunRecord) -> None:
     title = said(now.title) if now.title else say("Starting")
     whole, left = whole_progress(store(), run, now)
     # training that goes on because it is not close enough yet has more steps to do, not fewer done
-    key = f"progress_{run.id}_{run.attempt}"
+    key = f"progress_{run.id}_{run.attempt}_{now.phase == runs.REPLICAS}"
     whole = st.session_state[key] = max(whole, st.session_state.get(key, 0.0))
     done = number(f"{whole:.0%}")
     st.progress(whole, text=f"{plain(title)} · {done}{shared.time_left(left)}")

@@ -18,6 +18,7 @@ from core.schema.column import Kind
 from core.schema.form import Form
 from core.schema.schema import Schema
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
+from core.services.synthesis.frames import typed_rows_of
 from tests.cli.test_cli import FEW, last_line
 
 pytestmark = pytest.mark.slow
@@ -140,7 +141,7 @@ def test_a_column_made_of_others_is_read_as_declared(tmp_path: Path) -> None:
     odd = euros["euros"].astype(object)
     odd[7] = "unknown"
     read = api.read_table(file, schema=schema).assign(euros=odd)
-    frame, _ = api._typed(api._options({"epsilon": 1, "model": "pearl"}, made), read, made)
+    frame, _ = typed_rows_of(api._options({"epsilon": 1, "model": "pearl"}, made), read, made)
     assert frame["euros"].drop(7).tolist() == euros["euros"].drop(7).tolist()
     assert frame["euros"].isna()[7]
 
@@ -162,7 +163,7 @@ def test_one_odd_cell_of_a_frame_moves_no_other(
     odd.loc[40, "bmi"] = "unknown"
     options = api._options({"epsilon": 1, "model": "pearl"}, schema)
     codes = [
-        encoded_records(api._typed(options, one, schema)[0], Layout(schema.domain()), None)[0]
+        encoded_records(typed_rows_of(options, one, schema)[0], Layout(schema.domain()), None)[0]
         for one in (frame, odd)
     ]
     moved = (codes[0].states != codes[1].states) | (codes[0].values != codes[1].values)

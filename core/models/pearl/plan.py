@@ -35,6 +35,7 @@ from core.models.saved_model import SavedModel
 from core.models.step import FitContext, FreeStep, State, Step
 from core.models.steps.training.settings import (
     GENERATOR_LAYERS,
+    LEAST_STEPS,
     PEAK_RATE,
     SMOOTHER,
     AutomaticSteps,
@@ -239,6 +240,7 @@ class Pearl(Synthesizer[PearlSettings]):
             "anew for codes in [0, 1] and disjoint pairs."
         ),
         settings=settings_of(PearlSettings),
+        replicas=True,
     )
 
     def steps(self, domain: Domain, settings: PearlSettings) -> tuple[Step, ...]:
@@ -246,6 +248,10 @@ class Pearl(Synthesizer[PearlSettings]):
         share = settings.distance_share if domain.numeric else 0.0
         distance = (MeasureDistance(share),) if share else ()
         return (*distance, MeasureEmbedding(settings, 1.0 - share), MatchEmbedding(settings))
+
+    def replica_settings(self, settings: PearlSettings) -> PearlSettings:
+        """See `Synthesizer`: few steps from where the run's generator ended."""
+        return settings.model_copy(update={"steps": max(LEAST_STEPS, settings.steps // 6)})
 
     def finish(self, domain: Domain, plan: Plan, settings: PearlSettings) -> PearlSettings:
         """See `Synthesizer.finish`: how many steps the noise deserves."""

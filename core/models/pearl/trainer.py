@@ -33,6 +33,8 @@ def train_generator(
 ) -> FittedGenerator:
     """A generator that matches the embedding in the checkpoint."""
     matcher = _matcher(codec, settings, checkpoint.state, device=context.device)
+    if isinstance(context.start, FittedGenerator) and not matcher.done:
+        matcher.generator.load_state_dict(context.start.weights)
     shares = checkpoint.state["shares"]
     train(
         PhaseStarted(name="training", title="Training the generator (reads no private data)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from core.models.scan_focus.balancing import balanced
 from core.models.scan_focus.conditionals import MixtureConditionals
 from core.models.scan_focus.mending import mended, stored_zeros
 from core.models.scan_focus.plan import ScanFocus, ScanFocusSettings
+from core.models.scan_focus.population import draw_population
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relations import determined
@@ -72,6 +74,7 @@ def fitted_of(
         settings=settings,
         weights=weights,
         draw_chunk=draw_chunk,
+        draw_population=partial(draw_population, codec, weights, constants),
         file=FILE,
         rows_at_once=ROWS_AT_ONCE,
         constants=constants,

@@ -179,6 +179,7 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
             "or each sign product, by one. What is counted next depends on released numbers alone."
         ),
         settings=settings_of(ScanFocusSettings),
+        replicas=True,
     )
 
     def steps(self, domain: Domain, settings: ScanFocusSettings) -> tuple[Step, ...]:
@@ -187,6 +188,10 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         after = [step for step in counting if step.counted is LAST]
         before = counting[: len(counting) - len(after)]
         return (*before, TrainPreliminary(settings), *after, TrainMixture(settings))
+
+    def replica_settings(self, settings: ScanFocusSettings) -> ScanFocusSettings:
+        """See `Synthesizer`: one mixture, whose error no others average out."""
+        return settings.model_copy(update={"members": 1})
 
     def finish(self, domain: Domain, plan: Plan, settings: ScanFocusSettings) -> ScanFocusSettings:
         """See `Synthesizer.finish`.

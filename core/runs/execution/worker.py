@@ -33,6 +33,7 @@ from core.runs.execution.job import Job
 from core.runs.execution.launching.launcher import SETTING
 from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.execution.pipeline import DeviceError, Find, choose_device, execute
+from core.runs.execution.replica_making import make_replicas
 from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, peak_memory_mb
 from core.runs.execution.reports import Compare, make_reports
 from core.runs.execution.threads import limit_threads
@@ -43,6 +44,7 @@ from core.runs.storage.artefacts import (
     CHECKPOINT,
     LEARNED_DOMAIN,
     METER,
+    REPLICAS_WANTED,
     ROWS,
     ROWS_DIGEST,
     WorkingFolder,
@@ -115,7 +117,10 @@ class _Work:
             try:
                 if not self.store.has_result(self.record.id):
                     self._fit()
-                self._report()
+                if self.store.artefacts(self.record.id).exists(REPLICAS_WANTED):
+                    self._replicate()
+                else:
+                    self._report()
             except FitPaused:
                 self._end(State.PAUSED, joined(["Paused.", self._resuming()]))
             except FitCancelled:
@@ -232,6 +237,25 @@ class _Work:
             )
         else:
             self._end(State.DONE, "Done.")
+
+    def _replicate(self) -> None:
+        """Make the replicas of a finished run; one that ends early keeps what is complete."""
+        artefacts = self.store.artefacts(self.record.id)
+        said: str = "Done."
+        try:
+            make_replicas(artefacts, self.record, on_event=self.reporter)
+        except FitCancelled:
+            said = Message("Done. Working out error bars was stopped.")
+        except FitPaused:
+            raise
+        except Exception as error:
+            # the process's edge, as in `_report`
+            traceback.print_exc()
+            cause = storage_trouble(error) or Message("{name}.", name=type(error).__name__)
+            failed = Message("Done. Error bars could not be worked out:")
+            said = joined([failed, cause, Message("See worker.log in the run's folder.")])
+        artefacts.delete(REPLICAS_WANTED)
+        self._end(State.DONE, said)
 
     def _say(self, message: str) -> None:
         mine = os.getpid()

@@ -10,7 +10,7 @@ from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.services.estimates import forecast
 from core.services.estimates.machine_speed import machine_seconds
-from core.services.runs import Progress, expected_seconds
+from core.services.runs import REPLICAS, Progress, expected_seconds
 
 # s of a usual run's stages, until one of the model is done; all others count one each
 USUAL = {"preliminary": 12.0, "training": 60.0, "report": 25.0}
@@ -23,6 +23,8 @@ def whole_progress(store: RunStore, run: RunRecord, now: Progress) -> tuple[floa
     Args:
       now: of the present stage.
     """
+    if now.phase == REPLICAS:  # asked for once all else is done
+        return now.fraction, now.eta_seconds
     done = [str(event.data.get("name")) for event in store.journal.events(run.id, kind="phase")]
     took = _seconds(store, run)
     stages = dict.fromkeys([*done, *took, *(phase.name for phase in run.plan.phases)])
@@ -53,5 +55,5 @@ def _seconds(store: RunStore, run: RunRecord) -> Mapping[str, float]:
     """By stage, what the newest run of this table and model took."""
     for one in store.runs(run.table_id):
         if one.model == run.model and one.state is State.DONE and one.seconds:
-            return one.seconds
+            return {name: took for name, took in one.seconds.items() if name != REPLICAS}
     return USUAL

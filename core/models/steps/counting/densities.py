@@ -11,11 +11,12 @@ Source: Whittaker, "On a new method of graduation", 1923 (penalties on differenc
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve_banded, cholesky_banded
+from scipy.linalg import cho_solve_banded, cholesky_banded, solve_banded
 
 Floats = NDArray[np.float64]
 COARSE = 16  # fine cells in a coarse one, which is counted too where there are four or more
@@ -30,7 +31,14 @@ ROUNDS = 4  # of finding shared values, each of which shows others
 
 
 def density(counts: Floats, noise: float, ends: tuple[int, int]) -> Floats:
-    """Float64 [fine cells], ≥ 0: records that each cell is expected to hold.
+    """Float64 [fine cells], ≥ 0: records that each cell is expected to hold, see `densities`."""
+    return np.asarray(densities(counts, noise, ends, 0)[0])
+
+
+def densities(counts: Floats, noise: float, ends: tuple[int, int], draws: int) -> Floats:
+    """Float64 [1 + draws, fine cells], ≥ 0: records that each cell is expected to hold.
+
+    All rows but the first are drawn from what the counts leave possible (the posterior).
 
     Args:
       counts: of fine cells, as released and made to agree with coarse ones.
@@ -38,12 +46,12 @@ def density(counts: Floats, noise: float, ends: tuple[int, int]) -> Floats:
       ends: first and behind the last cell that may hold records, see `seen`.
     """
     if len(counts) < FEWEST or noise <= 1e-6:
-        return np.maximum(counts, 0.0)
+        return np.tile(np.maximum(counts, 0.0), (1 + draws, 1))
     precision = _precision(len(counts))
     seen_by_counts = precision @ (counts / noise)
     shared = np.zeros(len(counts), dtype=bool)
     for _ in range(ROUNDS):
-        smooth, spread = _smoothed(*_without(precision, seen_by_counts, shared))
+        smooth, spread, factor = _smoothed(*_without(precision, seen_by_counts, shared))
         left = counts / noise - smooth
         peak = left >= np.maximum(np.append(-np.inf, left[:-1]), np.append(left[1:], -np.inf))
         more = shared | (peak & (left > SHARED))
@@ -53,9 +61,20 @@ def density(counts: Floats, noise: float, ends: tuple[int, int]) -> Floats:
     own = left * np.maximum(0.0, 1.0 - (UNCERTAIN / np.maximum(np.abs(left), 1e-9)) ** 2)
     own = np.where(shared, np.maximum(left, 0.0), own)
     sure = np.maximum(0.0, 1.0 - (spread / np.maximum(smooth, 1e-9)) ** 2)  # nothing is made up
-    records = np.maximum(0.0, np.maximum(smooth, 0.0) * sure + own)  # where there may be none
-    records[: ends[0]] = records[ends[1] :] = 0.0
+    each = smooth + np.vstack([np.zeros(len(counts)), _drawn(factor, draws, counts)])
+    records = np.maximum(0.0, np.maximum(each, 0.0) * sure + own)  # where there may be none
+    records[:, : ends[0]] = records[:, ends[1] :] = 0.0
     return np.asarray(noise * records)
+
+
+def _drawn(factor: Floats, draws: int, counts: Floats) -> Floats:
+    """Deviations with the covariance whose inverse was factorised: [draws, cells]."""
+    random = np.random.default_rng(zlib.crc32(counts.tobytes()))  # other columns, other draws
+    upper = np.zeros_like(factor)
+    for i, diagonal in enumerate(factor):
+        upper[-1 - i, i:] = diagonal[: len(diagonal) - i]
+    normal = random.standard_normal((len(counts), draws))
+    return np.asarray(solve_banded((0, len(factor) - 1), upper, normal)).T
 
 
 def _precision(cells: int) -> Floats:
@@ -78,8 +97,11 @@ def _without(
     return precision, information
 
 
-def _smoothed(precision: Floats, information: Floats) -> tuple[Floats, Floats]:
-    """The smooth density under which counts are likeliest, and its standard deviations."""
+def _smoothed(precision: Floats, information: Floats) -> tuple[Floats, Floats, Floats]:
+    """The smooth density under which counts are likeliest, and its standard deviations.
+
+    The last is the banded Cholesky factor of its precision.
+    """
     cells = len(information)
     differences = np.diff(np.eye(cells), DIFFERENCES, axis=0)
     rough = differences.T @ differences
@@ -94,7 +116,7 @@ def _smoothed(precision: Floats, information: Floats) -> tuple[Floats, Floats]:
         if evidence > best:
             best, smooth, chosen = evidence, mean, factor
     variance = np.diag(cho_solve_banded((chosen, True), np.eye(cells)))
-    return smooth, np.sqrt(np.maximum(variance, 0.0))
+    return smooth, np.sqrt(np.maximum(variance, 0.0)), chosen
 
 
 def _banded(matrix: Floats, band: int) -> Floats:

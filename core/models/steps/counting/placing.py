@@ -26,8 +26,8 @@ class Placing:
 
     Attributes:
       tensors: of the ith column, where it has fine cells, "places.i" and "keys.i", float64 [fine
-        cells], their middles in [0, 1] and `ColumnScale.keys`, and "fine.i", int64, the cell each
-        belongs to; where it follows, "cells.i", see `Determined`.
+        cells], their middles in [0, 1] and `ColumnScale.keys`, "others.i", its `other_keys`, and
+        "fine.i", int64, the cell each belongs to; where it follows, "cells.i", see `Determined`.
       values: "lines", of each column how many cells lie on the line, the others being labels,
         spikes and missing; "widths", of a fine cell, 0 where each is one value; "follows" and
         "sums", what every row is made to keep.
@@ -49,6 +49,7 @@ class Placing:
             if scale.grid.cells:
                 tensors[f"places.{i}"] = torch.from_numpy(scale.grid.centres)
                 tensors[f"keys.{i}"] = torch.from_numpy(scale.keys)
+                tensors[f"others.{i}"] = torch.from_numpy(scale.other_keys)
                 tensors[f"fine.{i}"] = torch.from_numpy(scale.cell_of[: scale.grid.cells].copy())
         values = {
             "lines": [scale.line for scale in scales],
@@ -61,15 +62,26 @@ class Placing:
     @classmethod
     def stored(cls, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> Placing:
         """That of a stored model, among whatever else is stored with it."""
-        own = ("places.", "keys.", "fine.", "cells.")
+        own = ("places.", "keys.", "others.", "fine.", "cells.")
         names = ("lines", "widths", "follows", "sums")
         return cls(
             {name: tensor for name, tensor in tensors.items() if name.startswith(own)},
             {name: values[name] for name in names},
         )
 
-    def codes(self, codec: Codec, cells: Sequence[Cells], random: torch.Generator) -> Codes:
-        """Records of the given cells, at places drawn from the histogram counts."""
+    def codes(
+        self,
+        codec: Codec,
+        cells: Sequence[Cells],
+        random: torch.Generator,
+        slopes: Mapping[int, Floats] | None = None,
+    ) -> Codes:
+        """Records of the given cells, at places drawn from the histogram counts.
+
+        Args:
+          slopes: of some columns, float64 [n], see `numbers`.
+        """
+        slopes = slopes or {}
         cells = list(cells)
         for source, result in self.values["follows"]:
             cells[result] = self.tensors[f"cells.{result}"].numpy()[cells[source]]
@@ -79,7 +91,9 @@ class Placing:
             if block.number is None:
                 states[:, i] = cells[i]
             else:
-                states[:, i], values[:, block.number] = self.numbers(block, cells[i], random)
+                states[:, i], values[:, block.number] = self.numbers(
+                    block, cells[i], random, slopes.get(i)
+                )
         codes = Codes(states, values)
         for one in self.values["sums"]:
             _add_up(codec, codes, SumCandidate(*one))
@@ -97,13 +111,35 @@ class Placing:
         on_line = self.tensors[f"fine.{i}"].numpy()[fine]
         return np.where(state == 0, on_line, line + state - 1)
 
-    def numbers(self, block: Block, cell: Cells, random: torch.Generator) -> tuple[Cells, Floats]:
-        """States [n] of a number, and positions [n] in [0, 1], 0 where there is none."""
+    def drawn(self, random: torch.Generator) -> Placing:
+        """The same with densities inside cells that histograms leave possible, one of those kept.
+
+        Every column's is drawn for itself.
+        """
+        tensors = dict(self.tensors)
+        for name, others in self.tensors.items():
+            if name.startswith("others.") and len(others):
+                pick = int(torch.randint(len(others), (1,), generator=random))
+                tensors[name.replace("others", "keys")] = others[pick]
+        return Placing(tensors, self.values)
+
+    def numbers(
+        self, block: Block, cell: Cells, random: torch.Generator, slope: Floats | None = None
+    ) -> tuple[Cells, Floats]:
+        """States [n] of a number, and positions [n] in [0, 1], 0 where there is none.
+
+        Args:
+          slope: of each record's density along the ranks of its cell, in [-1, 1]; flat when None.
+        """
         i = block.index
         positions, keys = (self.tensors[f"{name}.{i}"].numpy() for name in ("places", "keys"))
         line, width = self.values["lines"][i], self.values["widths"][i]
         jitter = torch.rand((2, len(cell)), generator=random, dtype=torch.float64).numpy()
-        fine = np.searchsorted(keys, cell + jitter[0]).clip(0, len(keys) - 1)
+        along = jitter[0]
+        if slope is not None:  # the inverse of u + slope (u² - u)
+            root = np.sqrt((1.0 - slope) ** 2 + 4.0 * slope * along)
+            along = 2.0 * along / np.maximum(1.0 - slope + root, 1e-12)
+        fine = np.searchsorted(keys, cell + along).clip(0, len(keys) - 1)
         middle = positions[fine]
         position = (
             middle

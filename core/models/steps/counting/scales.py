@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.models.steps.counting.densities import COARSE, density, keys, seen
+from core.models.steps.counting.densities import COARSE, densities, keys, seen
 from core.models.steps.counting.design import CELLS
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.mechanisms.additive import Mechanism
@@ -29,6 +29,7 @@ FEWEST_CELLS_A_LINE = 4
 SHORT_GRID = 128  # values of a step grid that get a fine cell each, whatever the noise
 KEPT_GRID = 40  # values of a step grid that keep a cell each, but for empty ones at the ends
 CELLS_WIDE, WIDE = 16, 300  # cells of a column in tables of more columns than WIDE
+DRAWS = 8  # densities that are kept beside the expected one
 CELL_SNR_THRESHOLD = 3.0  # standard deviations that a cell stands above the noise
 SPIKE_SNR_THRESHOLD = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
 
@@ -137,6 +138,7 @@ class ColumnScale:
       variance: float64 [cells], of a cell's sum of histogram counts, in units of one count's.
       counts: float64 [cells], released counts, any sign.
       keys: float64 [fine cells], ascending: cell plus the share of its records up to that fine one.
+      other_keys: float64 [draws, fine cells], of densities that the noise leaves possible too.
     """
 
     grid: ColumnBins
@@ -145,6 +147,7 @@ class ColumnScale:
     variance: Floats
     counts: Floats
     keys: Floats
+    other_keys: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @classmethod
     def of(cls, grid: ColumnBins, counts: Floats, noise: float, most: int) -> ColumnScale:
@@ -167,7 +170,8 @@ class ColumnScale:
         cell_of = np.concatenate([on_line, line + np.arange(grid.atoms)])
         variance = np.bincount(cell_of).astype(np.float64)
         sums = np.bincount(cell_of, counts).astype(np.float64)
-        return cls(grid, cell_of, line, variance, sums, keys(density(fine, noise, ends), on_line))
+        own, *others = (keys(one, on_line) for one in densities(fine, noise, ends, DRAWS))
+        return cls(grid, cell_of, line, variance, sums, own, np.array(others))
 
     @property
     def size(self) -> int:

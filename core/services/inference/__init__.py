@@ -1,0 +1,1 @@
+"""Questions that synthetic tables answer, and how far the answers may be off."""

@@ -1,0 +1,76 @@
+"""Replicas of a run: have them made, and read them. `runs.progress` says how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.inference.replicas import COUNT, Replica, no_replicas, numbers_kept, replicas_of
+from core.message import Message
+from core.models.events import OnEvent
+from core.runs.errors import NotFoundError, RunStoreError
+from core.runs.events import State
+from core.runs.execution.launching.launcher import Launcher
+from core.runs.execution.replica_making import make_replicas
+from core.runs.records import RunRecord
+from core.runs.storage.artefacts import REPLICAS_WANTED
+from core.runs.storage.store import RunStore
+from core.runs.workspace import Workspace
+
+
+def complete(store: RunStore, run_id: str) -> bool:
+    """Whether a run has all of its replicas."""
+    return len(numbers_kept(store.artefacts(run_id))) >= COUNT
+
+
+def under_way(store: RunStore, run_id: str) -> bool:
+    """Whether a worker makes them, or shall: see the run's state and `runs.progress`."""
+    return store.artefacts(run_id).exists(REPLICAS_WANTED)
+
+
+def read(store: RunStore, run_id: str, columns: Sequence[str] | None = None) -> tuple[Replica, ...]:
+    """Those that a run has, see `replicas_of`."""
+    return replicas_of(store.artefacts(run_id), columns)
+
+
+def start(store: RunStore, launcher: Launcher, run_id: str) -> RunRecord:
+    """Have a worker make what a finished run lacks; it can be paused and cancelled as runs can.
+
+    Spends nothing and reads no real row.
+
+    Raises:
+      RunStoreError: the run has none and why, is at work, or has no synthetic table.
+    """
+    run, artefacts = _finished(store, run_id), store.artefacts(run_id)
+    if complete(store, run_id):
+        return run
+    with artefacts.replacing(REPLICAS_WANTED) as file:
+        file.write(b"")
+    message = Message("Waiting for a free slot, to work out error bars.")
+    if not store.set_state(run_id, State.QUEUED, message, expect=(State.DONE,)):
+        raise RunStoreError(Message("This run is at work already."))
+    launcher.submit(run_id)
+    return store.run(run_id)
+
+
+def make(run: str | Path, on_event: OnEvent, *, count: int = COUNT) -> int:
+    """Make what a finished run of the workspace lacks, in this process; how many there are.
+
+    Args:
+      run: its id or folder.
+
+    Raises:
+      RunStoreError: see `start`.
+    """
+    with RunStore(Workspace.default()) as store:
+        found = _finished(store, Path(run).name)
+        return make_replicas(store.artefacts(found.id), found, on_event=on_event, count=count)
+
+
+def _finished(store: RunStore, run_id: str) -> RunRecord:
+    run = store.run(run_id)
+    if (reason := no_replicas(run.plan)) is not None:
+        raise RunStoreError(reason)
+    if not store.has_result(run_id):
+        raise NotFoundError(Message("This run has not made a synthetic table yet."))
+    return run
