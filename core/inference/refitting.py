@@ -43,7 +43,7 @@ class Refitting:
       schema: of the run, with what it learned.
       rows: of the synthetic table.
       list_counts: that were released with learned lists.
-      noise: for tests.
+      noise: where it comes from; None for the secure generator.
     """
 
     model: Synthesizer[Any]
