@@ -32,6 +32,7 @@ from core.services.linking.files import file_columns, is_linked, unlink
 from core.services.reviews import privacy_certificate
 from core.services.schema_grid import example
 from core.services.shaping import DrawnTable, asked_words, certificate_of, table_name
+from core.writing.excel import write_excel
 from core.writing.tables import csv_text, write_csv_parts, write_csv_rows, write_parquet_parts
 from core.writing.whole_files import replacing
 
@@ -71,7 +72,7 @@ def reviewed_file(
     store: RunStore,
     run: RunRecord,
     *,
-    format: Literal["csv", "parquet"],
+    format: Literal["csv", "parquet", "xlsx"],
     escape_formulas: bool = False,
 ) -> Path:
     """The synthetic table that was reviewed, as a file under the run's `exports`.
@@ -93,6 +94,7 @@ def reviewed_file(
     if not exports.exists(name) or exports.modified(name) < artefacts.modified(SYNTHETIC_TABLE):
         with artefacts.readable(SYNTHETIC_TABLE) as file, exports.filling(name) as out:
             parts = row_batches(file)
+            label = label_of(artefacts, run.id)
             if linked:
                 with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
                     rows = pd.concat(list(parts), ignore_index=True)
@@ -100,8 +102,9 @@ def reviewed_file(
                     words = dictionary_text(run, escaped=escape_formulas)
                     add_papers(archive, words, privacy_certificate(store, run.id) or {}, run.id)
             elif format == "parquet":
-                label = label_of(artefacts, run.id)
                 write_parquet_parts(parts, out, schema=run.schema, label=label)
+            elif format == "xlsx":
+                write_excel(parts, out, schema=run.schema, label=label)
             else:
                 write_csv_parts(parts, out, schema=run.schema, escape_formulas=escape_formulas)
     return exports.local(name)

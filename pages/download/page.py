@@ -9,10 +9,12 @@ import streamlit as st
 
 from core.runs.events import State
 from core.runs.execution.launching.launcher import SampleRequest
+from core.runs.execution.synthetic_label import ENDING, synthetic_label
 from core.runs.records import RunRecord
 from core.schema.rounding_up import round_up
 from core.services import discussion, export, limits, recipe, reviews
 from core.services.linking.files import file_names, is_linked
+from core.writing.excel import fits_excel
 from pages.download import evidence, shaped_rows
 from pages.review import exposure, report_view
 from pages.server import guard, routes
@@ -22,9 +24,14 @@ from pages.shared.language import said, say, to_say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
-Format = Literal["csv", "parquet"]
-FORMATS: dict[Format, str] = {"csv": "CSV", "parquet": "Parquet"}
-MIME = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet", "zip": "application/zip"}
+Format = Literal["csv", "xlsx", "parquet"]
+FORMATS: dict[Format, str] = {"csv": "CSV", "xlsx": "Excel", "parquet": "Parquet"}
+MIME = {
+    "csv": "text/csv",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "parquet": "application/vnd.apache.parquet",
+    "zip": "application/zip",
+}
 LMDP_RESULTS = {
     True: to_say("granted"),
     False: to_say("not granted"),
@@ -140,9 +147,8 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
         words = say("One ZIP with {one}.csv and {two}.csv, whose keys match.", one=one, two=two)
         st.caption(f":material/folder_zip: {words}")
     else:
-        format = st.radio(
-            say("Format"), list(FORMATS), format_func=FORMATS.__getitem__, horizontal=True
-        )
+        formats = [f for f in FORMATS if f != "xlsx" or fits_excel(rows, len(run.schema.columns))]
+        format = st.radio(say("Format"), formats, format_func=FORMATS.__getitem__, horizontal=True)
     escape = format == "csv" and st.checkbox(
         say("Make the file safe to open in a spreadsheet"),
         value=True,
@@ -193,6 +199,7 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
             icon=":material/verified_user:",
             width="stretch",
         )
+        _label(run, certificate)
     downloads.offer(
         say("Data dictionary (CSV)"),
         lambda: export.dictionary_text(run, escaped=escaped),
@@ -227,6 +234,23 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
             say("Read the certificate"), icon=":material/verified_user:", expanded=True
         ):
             _certificate(run, certificate)
+
+
+def _label(run: RunRecord, certificate: dict[str, Any]) -> None:
+    """The file that says of a CSV file that it is synthetic."""
+    label = synthetic_label(certificate, run.id)
+    downloads.offer(
+        say("Label of the table (JSON)"),
+        lambda: export.certificate_text(label),
+        table_id=run.table_id,
+        file_name=f"{export.file_name(run, 'csv')}.{ENDING}",
+        icon=":material/label:",
+        help=say(
+            "Says that the table is synthetic. Keep it beside a CSV file; Parquet and Excel "
+            "files hold it."
+        ),
+        width="stretch",
+    )
 
 
 def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:

@@ -17,7 +17,7 @@ from core.message import Message
 from core.runs.records import RunRecord
 from core.services import discussion as notes
 from core.services import reviews
-from core.services.evidence.documents import best_attack_words, of_run
+from core.services.evidence.documents import best_attack_words, last_audit, of_run
 from pages.review import discussion, report_scores
 from pages.server import guard, routes
 from pages.shared import glossary
@@ -103,6 +103,19 @@ def _bound(run: RunRecord, tried: Attacks) -> None:
                 "By the noise of this run, whatever the attacker knows. Points are attacks on this "
                 "table, grey where chance explains them. Of 100 runs without a leak at most 1 has "
                 "another one."
+            )
+        )
+        audit = filled(
+            {"audit.json": last_audit(store(), run.model)}, **guides()["question"]["audit"]
+        )
+        st.caption(
+            f":material/policy: {said(audit.answer)}"
+            if audit.answer
+            else say(
+                ":material/policy: The code of this model was not audited on this machine yet: "
+                "`python -m core.cli audit --model {model} --epsilon {epsilon:g}`.",
+                model=run.model,
+                epsilon=run.plan.budget.epsilon,
             )
         )
     with picture:

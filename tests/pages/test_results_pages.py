@@ -141,9 +141,11 @@ def test_every_file_of_a_done_run(store, start, show, downloads):
     stem = "clinic-visits-synthetic-epsilon-1"
     assert set(downloads) == {
         f"{stem}.csv", f"{stem}.certificate.json", f"{stem}.dictionary.csv", f"{stem}.model.zip",
-        f"{stem}.evidence-outside.zip", f"{stem}.evidence-inside.zip",
+        f"{stem}.evidence-outside.zip", f"{stem}.evidence-inside.zip", f"{stem}.csv.synthetic.json",
     }  # fmt: skip
     assert json.loads(downloads[f"{stem}.certificate.json"]()) == {"relation": "zero-out"}
+    label = json.loads(downloads[f"{stem}.csv.synthetic.json"]())
+    assert label["synthetic"] is True and label["run"] == run.id
     dictionary = pd.read_csv(io.BytesIO(downloads[f"{stem}.dictionary.csv"]()))
     assert dictionary["column"].tolist() == list(run.schema.names)
     with zipfile.ZipFile(io.BytesIO(downloads[f"{stem}.model.zip"]())) as archive:
@@ -163,6 +165,10 @@ def test_the_bytes_are_the_reviewed_rows_in_the_asked_form(store, start, show, d
     data = downloads[f"{name}.csv"]()
     assert data.startswith(b"visit_id,age,ward\na,30,=1+1\n")
     assert said not in downloads[f"{name}.dictionary.csv"]().decode()
+    at = whole(at.radio[0].set_value("xlsx").run())
+    book = io.BytesIO(downloads[f"{name}.xlsx"]())
+    sheets = pd.read_excel(book, sheet_name=None, engine="calamine")
+    assert len(sheets["table"]) == 3 and "=1+1" in sheets["table"]["ward"].tolist()
     at = whole(at.radio[0].set_value("parquet").run())
     assert not at.checkbox
     assert len(pd.read_parquet(io.BytesIO(downloads[f"{name}.parquet"]()))) == 3

@@ -5,15 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openpyxl import load_workbook
 
+from core.proposing.propose import infer_schema
+from core.schema.column import SchemaError
 from core.schema.form import DELIMITERS
 from core.schema.magnitudes import LARGEST
+from core.writing.excel import fits_excel, write_excel
 from core.writing.tables import NUMBER, write_csv_parts, write_parquet_parts
 from tests.reading.files import read, read_table
 
@@ -102,3 +107,36 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         write_csv_parts([pd.DataFrame({"a": [Unprintable()]})], path)
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_a_workbook_holds_plain_values_and_says_it_is_synthetic(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "n": [1, 2],
+            "x": [0.5, None],
+            "day": pd.to_datetime(["2024-02-29", "2024-03-01"]),
+            "at": pd.to_datetime(["2024-02-29 12:30", None]),
+            "text": ["=1+1", "plain"],
+            "flag": [True, False],
+        }
+    )
+    path, schema = tmp_path / "t.xlsx", infer_schema(frame)
+    write_excel([frame[:1], frame[1:]], path, schema=schema, label={"synthetic": True, "run": "r1"})
+    book = load_workbook(path)
+    rows = list(book["table"].iter_rows(values_only=True))
+    assert rows[0] == tuple(frame.columns)
+    assert rows[1] == (1, 0.5, datetime(2024, 2, 29), datetime(2024, 2, 29, 12, 30), "=1+1", True)
+    assert rows[2][:2] == (2, None) and rows[2][3] is None
+    assert book["table"]["E2"].data_type == "s"  # text, no formula
+    assert list(book["synthetic"].iter_rows(values_only=True)) == [
+        ("synthetic", True),
+        ("run", "r1"),
+    ]
+
+
+def test_what_no_sheet_can_hold_is_refused_whole(tmp_path: Path) -> None:
+    assert fits_excel(1_000_000, 1) and not fits_excel(1_048_576, 1) and not fits_excel(500_001, 2)
+    frame = pd.DataFrame({"a": range(400_000), "b": 0, "c": 0})
+    with pytest.raises(SchemaError, match="at most 1,000,000 cells"):
+        write_excel([frame], tmp_path / "t.xlsx", schema=infer_schema(frame[:100]))
+    assert not (tmp_path / "t.xlsx").exists()

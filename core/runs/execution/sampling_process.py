@@ -27,6 +27,7 @@ from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.column import SchemaError
 from core.schema.surrogates import check_room
+from core.writing.excel import write_excel
 from core.writing.tables import write_csv_parts, write_parquet_parts
 
 
@@ -64,9 +65,11 @@ def _sample(options: argparse.Namespace) -> None:
     exports = artefacts.within("exports")
     save_json(exports, facts_name(options.name), facts)
     with exports.filling(options.name) as out:
+        label = label_of(artefacts, run.id)
         if request.format == "parquet":
-            label = label_of(artefacts, run.id)
             write_parquet_parts(parts, out, schema=run.schema, label=label)
+        elif request.format == "xlsx":
+            write_excel(parts, out, schema=run.schema, label=label)
         else:
             escaped = request.escape_formulas
             write_csv_parts(parts, out, schema=run.schema, escape_formulas=escaped)

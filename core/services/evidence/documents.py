@@ -52,7 +52,6 @@ def documents(store: RunStore, run: RunRecord, view: View) -> dict[str, Any]:
     if view == "outside" and (waits := reviews.waits_for(store, run)):
         raise RunStoreError(Message("This run waits for its review: {waits}", waits=waits))
     outside = reviews.report(store, run.id, "outside")
-    audit = store.workspace.home / AUDITS / f"{run.model}.json"
     found = {
         "certificate.json": certificate,
         ENDING: synthetic_label(certificate, run.id) | _files(store, run),
@@ -62,7 +61,7 @@ def documents(store: RunStore, run: RunRecord, view: View) -> dict[str, Any]:
         "verdicts.json": _verdicts(store, run, view),
         "verdict.json": outside and _uses(run, outside),
         "product.json": {n: {**one, "claim": joined([one["claim"]])} for n, one in claims.items()},
-        "audit.json": json.loads(audit.read_bytes()) if audit.is_file() else None,
+        "audit.json": last_audit(store, run.model),
         "outside-report.json": outside,
         # of the installation that packs; the run's own product is in its certificate
         "versions.json": {name: metadata.version(name) for name in LIBRARIES},
@@ -107,6 +106,12 @@ def best_attack_words(bound: BestAttack) -> dict[str, Any]:
     # of those accused, where half of all took part
     found["posterior_at_1_percent"] = one / (one + 0.01)
     return {name: min(1.0, math.ceil(1e3 * value) / 1e3) for name, value in found.items()}
+
+
+def last_audit(store: RunStore, model: str) -> dict[str, Any] | None:
+    """The last audit of a model on this machine, as JSON values; None where there was none."""
+    file = store.workspace.home / AUDITS / f"{model}.json"
+    return json.loads(file.read_bytes()) if file.is_file() else None
 
 
 def keep_audit(home: Path, result: Any) -> None:

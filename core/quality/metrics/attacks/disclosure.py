@@ -17,7 +17,7 @@ synthetic data", 2021 (closest records); Chen et al., "GAN-Leaks", 2020 (members
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,6 +30,7 @@ from core.message import Message
 from core.quality.aligned_tables import AlignedTable, Feature, Features
 from core.quality.comparison import Comparison
 from core.quality.metrics.attacks.membership_test import LEVEL, Lead, classes_of_numbers, leads
+from core.quality.metrics.attacks.trained import counted, guessed
 from core.quality.metrics.estimators import one_thread
 from core.quality.metrics.family import Measured, Step, family
 from core.quality.report.types import Attack
@@ -128,7 +129,7 @@ def tried(
     trials.append(_membership(real.rows, looked_up))
     if target is not None and target in real.rows.features.names and len(real.rows.features) > 1:
         trials += _attribute(real, looked_up, target)
-    return trials
+    return [*trials, *_trained(real.rows, looked_up, target)]
 
 
 @family(
@@ -283,8 +284,37 @@ def _membership(rows: AlignedTable, synthetic: AlignedTable) -> Trial:
         ),
         "AUROC",
         ranks,
-        lambda members, strangers: (0.5 + members - strangers, 0.5),
+        _auroc,
     )
+
+
+def _trained(rows: AlignedTable, released: AlignedTable, target: str | None) -> Iterator[Trial]:
+    """Attacks that use all released rows at once."""
+    yield Trial(
+        "counts",
+        Message("Telling who was in the table by counts"),
+        Message(
+            "An attacker who knows a person's row counts, three columns at a time, how often the "
+            "person's values occur in the synthetic table, next to how often among people in "
+            "general: 0.5 is a coin toss, 1 is certainty."
+        ),
+        "AUROC",
+        rankdata(np.round(counted(rows, released), 9)) / rows.n,
+        _auroc,
+    )
+    if (right := guessed(rows, released, target)) is not None:
+        yield Trial(
+            "values",
+            Message("Guessing any value of people in the table, trained"),
+            Message(
+                "A model is trained on the synthetic table to guess one column after the other "
+                "from all others: how many of a person's values it guesses, next to the same for "
+                "people who were not in the table."
+            ),
+            Message("share guessed"),
+            right,
+            _shares,
+        )
 
 
 def _attribute(real: RealRows, synthetic: AlignedTable, target: str) -> list[Trial]:
@@ -329,6 +359,11 @@ def _guessed(people: AlignedTable, synthetic: AlignedTable, target: str) -> Floa
 
 def _shares(members: float, strangers: float) -> tuple[float, float]:
     return members, strangers
+
+
+def _auroc(members: float, strangers: float) -> tuple[float, float]:
+    """Of ranks, as shares of all."""
+    return 0.5 + members - strangers, 0.5
 
 
 def _halves(members: float, strangers: float) -> tuple[float, float]:

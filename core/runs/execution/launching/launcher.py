@@ -30,7 +30,7 @@ class SampleRequest(BaseModel):
 
     rows: int
     seed: int | None = None
-    format: Literal["csv", "parquet"] = "csv"
+    format: Literal["csv", "parquet", "xlsx"] = "csv"
     escape_formulas: bool = False
     shape: Shape = Shape()
 
