@@ -149,7 +149,7 @@ def few_steps(monkeypatch):
     ("epsilon", "settings", "trainings"),
     [
         (math.inf, {}, 6),  # ever nearer, and never there
-        (0.02, {}, 1),  # noise is all there is
+        (0.02, {}, 2),  # hardly more than noise
         (math.inf, {"steps": STEPS}, 1),  # as somebody asked for
         (math.inf, {"steps": STEPS, "trainings": 2}, 2),
     ],
@@ -159,8 +159,14 @@ def test_steps_are_taken_again_while_there_is_more_to_learn(
 ):
     watch = Steps()
     fit(tmp_path, epsilon, watch, **settings)
-    steps = watch.seen[0][1]
-    assert watch.seen[-1] == (trainings * steps, trainings * steps)
+    assert watch.seen[-1] == (trainings * STEPS, trainings * STEPS)
+
+
+def test_where_noise_hides_all_a_quarter_of_the_steps_is_enough(tmp_path, monkeypatch):
+    monkeypatch.setattr(plan_module, "STEPS", 240)
+    watch = Steps()
+    fit(tmp_path, 0.02, watch)
+    assert watch.seen[-1] == (60, 60)
 
 
 def test_a_training_paused_in_round_two_ends_the_same(tmp_path, few_steps, monkeypatch):

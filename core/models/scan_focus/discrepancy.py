@@ -3,7 +3,7 @@
 A mixture that is as near to the counts as the real rows are has nothing more to learn from them:
 the counts' noise alone sets those a mean square of one apart. One that lies farther has not learnt
 what they show yet, and one that lies clearly nearer follows their noise. So training goes on for as
-long as the counts of pairs lie farther, and no longer. Post-processing of releases.
+long as counts lie farther, and no longer. Post-processing of releases.
 
 Source: Morozov, "On the solution of functional equations by the method of regularization", Soviet
 Mathematics Doklady 1966 (the discrepancy principle).
@@ -27,15 +27,16 @@ CHANCE = 3.0  # standard deviations of it, where few cells were counted
 
 
 def more_to_learn(ensemble: MixtureEnsemble, targets: Targets, design: Design) -> bool:
-    """Whether pairs show more than the mixtures together have learnt.
+    """Whether larger sets or pairs show more than the mixtures together have learnt.
 
     Not where the counts of larger sets are already followed into their noise: further steps would
     learn that, and a parity of four columns falls apart.
     """
     pairs = sum(pair.shares.numel() for pair in targets.counted)
-    sets = sum(one.shares.numel() for one in targets.sets)
-    if sets and of_sets(ensemble, targets, design) < 1.0 - _margin(sets):
-        return False
+    if sets := sum(one.shares.numel() for one in targets.sets):
+        apart = of_sets(ensemble, targets, design)
+        if abs(apart - 1.0) > _margin(sets):
+            return apart > 1.0
     return bool(pairs) and of_pairs(ensemble, targets, design) > 1.0 + _margin(pairs)
 
 

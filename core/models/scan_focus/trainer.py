@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.training_loop import train
 
 TRAINING, IN_ALL = "training", "steps_in_all"  # names in a checkpoint
+FIRST = 0.25  # of the steps: where noise hides most, they show all and more would follow the noise
 
 
 def train_preliminary(known: Releases, settings: ScanFocusSettings, context: FitContext) -> Focus:
@@ -42,17 +44,19 @@ def train_mixture(
 ) -> FittedGenerator:
     """Mixtures that follow all counts, for as long as these show more."""
     targets, design = focus.targets, focus.known.design
-    state = focus.known.checkpoint.state
-    steps = settings.steps
+    state, steps = focus.known.checkpoint.state, settings.steps
+    first = steps if settings.trainings == 1 else math.ceil(FIRST * steps)
     members = range(settings.members)
-    ensemble = MixtureEnsemble([_matcher(focus, settings, steps=steps, member=m) for m in members])
+    ensemble = MixtureEnsemble([_matcher(focus, settings, steps=first, member=m) for m in members])
     phase = PhaseStarted(name=TRAINING, title="Training (reads no private data)")
-    _train(phase, ensemble, int(state.get(IN_ALL, steps)), focus, settings, context)
+    _train(phase, ensemble, int(state.get(IN_ALL, first)), focus, settings, context)
     phase = PhaseStarted(name=TRAINING, title="Further training (reads no private data)")
-    while ensemble.done < steps * settings.trainings and more_to_learn(ensemble, targets, design):
-        ensemble.begin(steps)
-        state[IN_ALL] = ensemble.done + steps
-        _train(phase, ensemble, ensemble.done + steps, focus, settings, context)
+    most = steps * settings.trainings
+    while ensemble.done < most and more_to_learn(ensemble, targets, design):
+        further = steps - ensemble.done % steps
+        ensemble.begin(further)
+        state[IN_ALL] = ensemble.done + further
+        _train(phase, ensemble, ensemble.done + further, focus, settings, context)
     return _fitted(focus, settings, ensemble)
 
 
