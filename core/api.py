@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from core.inference.intervals import Answer
 from core.inference.replicas import COUNT, Replica
 from core.models.card import Card
 from core.models.events import FitEvent, Signal
@@ -27,6 +28,7 @@ from core.privacy.plan import Guarantee, Plan
 from core.quality.report.types import Report
 from core.runs.execution.threads import limit_threads
 from core.schema.schema import Schema
+from core.services.inference.asking import ask_run
 from core.services.inference.replicas import make, read
 from core.services.linking.files import LinkedFile, is_linked, keys_of, link, unlink
 from core.services.runs import open_store
@@ -303,6 +305,22 @@ def replicas(run: str | Path, *, count: int = COUNT) -> tuple[Replica, ...]:
     make(run, _go_on, count=count)
     with open_store() as store:
         return read(store, Path(run).name)
+
+
+def ask(run: str | Path, statistic: str, of: str = "", **asked: Any) -> Answer:
+    """A figure of a run's synthetic table, and how far it may be off; see the command `ask`.
+
+        ask("4f2a", "share", "readmitted=yes", where=["age=60.."])
+        ask("4f2a", "logistic", "readmitted=yes", by=["age", "triage"])
+
+    Args:
+      run: of the workspace: its id or folder.
+      asked: the command's options by name: "by", "where", "at", "level".
+
+    Raises:
+      ValueError: one plain line; it cannot be asked of this table.
+    """
+    return ask_run(run, statistic, of, **asked)
 
 
 def review(

@@ -39,8 +39,8 @@ MAY_IMPORT = {
     "operations": {"runs", "runs.storage", "runs.accounts", "runs.execution", "models"} | _LOW,
     "message": set(),
     "language": set(),
-    "figures": {"quality"} | _LOW,
-    "export": {"figures", "language", "quality"} | _LOW,
+    "figures": {"inference", "quality"} | _LOW,
+    "export": {"figures", "inference", "language", "quality"} | _LOW,
 }
 _ALL_OF_CORE = set(MAY_IMPORT)
 MAY_IMPORT |= {

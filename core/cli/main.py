@@ -1,6 +1,6 @@
 """The command line: the same services as the pages, no browser.
 
-    python -m core.cli models | schema | plan | synth | sample | review | evidence | ledger | audit
+    python -m core.cli schema | plan | synth | sample | ask | review | evidence | ledger | audit …
 
 With `--json` the last line of the output is one JSON object, an error too: "error" and "exit". An
 error is one line on stderr and exit code 2; a file is written whole or not at all.
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from core.cli.shared_options import (
+    ask_options,
     escape_and_flag,
     linked_options,
     person_options,
@@ -123,6 +124,8 @@ def command_line() -> argparse.ArgumentParser:
     _synth_options(synth)
     sample = commands.add_parser("sample", help="more rows of a trained model; spends nothing")
     sample_options(sample)
+    ask = commands.add_parser("ask", help="a figure of a run, and how far off it may be; is free")
+    ask_options(ask)
     review = commands.add_parser("review", help="compare a synthetic table with the real one")
     _review_options(review)
     evidence = commands.add_parser("evidence", help="what those need who must judge a release")

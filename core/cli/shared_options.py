@@ -7,6 +7,10 @@ from pathlib import Path
 
 from core.services.synthesis.locations import PASSWORD, Url, location
 
+# those of `core.inference.questions`, which `--help` must not wait for
+STATISTICS = (
+    "count", "share", "mean", "quantile", "table", "difference", "linear", "logistic", "survival",
+)  # fmt: skip
 TABLE = (
     "CSV, TSV, Parquet or Excel file, a folder of Parquet files, or an address: postgresql://, "
     "sqlite:///, s3://"
@@ -96,13 +100,7 @@ def sample_options(command: argparse.ArgumentParser) -> None:
         "run", help="a folder that `synth --save` wrote, or a run of the workspace: id or folder"
     )
     command.add_argument("--rows", type=int, required=True, help="of each table, at least 1")
-    command.add_argument(
-        "--where",
-        action="append",
-        metavar="CONDITION",
-        help="only rows with this value: readmitted=yes, ward=a|b, age=40..60, age=40.., "
-        "visited=2024-01-01..2024-06-30, or bmi= for missing; again for another condition",
-    )
+    _where(command)
     command.add_argument(
         "--share",
         metavar="SHARES",
@@ -129,3 +127,34 @@ def sample_options(command: argparse.ArgumentParser) -> None:
         help="a .csv or .parquet file, or a .zip of tables, dictionary and certificate",
     )
     escape_and_flag(command)
+
+
+def ask_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `ask`."""
+    command.add_argument("run", help="a finished run of the workspace: its id or folder")
+    command.add_argument("statistic", choices=STATISTICS, help="what is computed")
+    command.add_argument(
+        "of", nargs="?", default="", help="a column, or one with a value: readmitted=yes, age=60.."
+    )
+    command.add_argument(
+        "--by",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="the other column of a cross table, a predictor (again for another), the groups of a "
+        "difference as sex=F|M, or what ends a survival time as died=yes",
+    )
+    _where(command)
+    command.add_argument("--at", type=float, default=0.5, help="level of a quantile (.5)")
+    command.add_argument("--level", type=float, default=0.95, help="of the intervals (.95)")
+
+
+def _where(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="only rows with this value: readmitted=yes, ward=a|b, age=40..60, age=40.., "
+        "visited=2024-01-01..2024-06-30, or bmi= for missing; again for another condition",
+    )

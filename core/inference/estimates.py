@@ -67,17 +67,13 @@ def estimate(question: Question, table: pd.DataFrame, domain: Domain) -> Estimat
         keep &= condition.keeps(table)
     rows = table if keep.all() else table[keep]
     if question.statistic is Statistic.COUNT:
-        found = [_counted((), int(keep.sum()), len(table))]
+        name, share, error, _ = _share_of((), keep)
+        found = [(name, float(keep.sum()), error * len(table), "count")]
     else:
         found = list(_ESTIMATORS[question.statistic](question, rows, domain))
     names, values, errors, scales = zip(*found, strict=True)
     numbers = np.array(values, dtype=np.float64), np.array(errors, dtype=np.float64)
     return Estimates(names, *numbers, scales, rows=len(rows), most=len(table))
-
-
-def _counted(name: Name, count: int, most: int) -> Value:
-    share = count / most if most else np.nan
-    return name, float(count), float(np.sqrt(most * share * (1 - share))), "count"
 
 
 def _share_of(name: Name, hits: NDArray[np.bool_]) -> Value:
@@ -99,7 +95,7 @@ def _numbers(rows: pd.DataFrame, name: str, domain: Domain) -> Floats:
     return np.where(is_absent(rows[name], column), np.nan, to_numbers(rows[name], column))
 
 
-def _codes(rows: pd.DataFrame, column: DomainColumn) -> NDArray[np.intp]:
+def label_codes(rows: pd.DataFrame, column: DomainColumn) -> NDArray[np.intp]:
     """Each row's place in `label_names` of its column; -1 for what is not in it.
 
     Labels are looked up once for each distinct value, which takes most of the time otherwise.
@@ -149,7 +145,7 @@ def _quantile(question: Question, rows: pd.DataFrame, domain: Domain) -> Iterato
 def _table(question: Question, rows: pd.DataFrame, domain: Domain) -> Iterator[Value]:
     """Shares of the rows in every cell, row by row of the cross table."""
     first, second = (named(domain, name) for name in (question.column, question.by[0]))
-    codes = [_codes(rows, column) for column in (first, second)]
+    codes = [label_codes(rows, column) for column in (first, second)]
     wide = len(label_names(second))
     known = (codes[0] >= 0) & (codes[1] >= 0)
     cells = np.where(known, codes[0] * wide + codes[1], -1)
@@ -164,7 +160,7 @@ def _table(question: Question, rows: pd.DataFrame, domain: Domain) -> Iterator[V
 def _difference(question: Question, rows: pd.DataFrame, domain: Domain) -> Iterator[Value]:
     """Both groups' means or shares, and the first less the second."""
     column, counted = named(domain, question.by[0]), question.counted(domain)
-    codes = _codes(rows, column)
+    codes = label_codes(rows, column)
     hits = None if counted is None else counted.keeps(rows)
     values = _numbers(rows, question.column, domain) if hits is None else None
     both = []
@@ -193,7 +189,7 @@ def _design(
             names.append((column.name,))
             terms.append(_numbers(rows, column.name, domain))
             continue
-        labels, codes = label_names(column), _codes(rows, column)
+        labels, codes = label_names(column), label_codes(rows, column)
         absent = (codes < 0) | (codes == labels.index(MISSING) if MISSING in labels else False)
         for at, label in enumerate(labels):
             if at and label != MISSING:

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri  # lighter than scipy.stats: pages import this
 
 from core.inference.estimates import Estimates, Name, Scale, estimate
-from core.inference.questions import Question, beyond, check
+from core.inference.questions import Question, beyond
 from core.inference.replicas import Replica, half_width
 from core.message import Message
 from core.schema.schema import Domain
@@ -110,54 +110,31 @@ def answer(
     *,
     level: float = 0.95,
     measured: Collection[frozenset[str]] = (),
-    hidden: Collection[str] = (),
 ) -> Answer:
     """The published table's answer, with how far it may be off.
 
     Args:
+      question: see `check`.
       published: the synthetic table.
       replicas: of its run; none for the value alone.
-      measured: sets of three and more columns that the model measured together.
-      hidden: columns whose distribution is not the real one, on purpose.
-
-    Raises:
-      QuestionError, ConditionError: it cannot be asked of this table.
+      measured: sets of columns that the model measured together, beside pairs.
     """
-    check(question, domain, hidden)
     missing = beyond(question, domain, measured)
     if missing > 1:
         return Answer(question, (), 0, level, len(replicas), reason=BEYOND)
     own = estimate(question, published, domain)
-    enough = len(replicas) >= FEWEST
-    figures = _figures(question, own, replicas if enough else (), domain, level)
-    return Answer(
-        question,
-        figures,
-        own.rows,
-        level,
-        len(replicas),
-        reason="" if enough else NO_REPLICAS,
-        caution=GUESSED if missing else "",
-    )
-
-
-def _figures(
-    question: Question,
-    own: Estimates,
-    replicas: Sequence[Replica],
-    domain: Domain,
-    level: float,
-) -> tuple[Figure, ...]:
-    ends = np.full((2, 2, len(own.values)), np.nan)  # to table and population; low and high
-    if replicas:
+    ends = np.full((2, 2, len(own.values)), np.nan)
+    if enough := len(replicas) >= FEWEST:
         sides = ([r.source for r in replicas], [r.drawn for r in replicas])
-        source, drawn = (
-            np.array([_scaled(estimate(question, table, domain)) for table in side])
-            for side in sides
-        )
-        truths = source, np.broadcast_to(source.mean(axis=0), source.shape)
-        ends = np.array([_ends(own, drawn - truth, level) for truth in truths])
-    naive = norm.ppf(0.5 + level / 2) * own.errors
+        both = [[estimate(question, table, domain) for table in side] for side in sides]
+        ends = interval_ends(own, *both, level=level)
+    figures, reason = _figures(own, ends, level), "" if enough else NO_REPLICAS
+    caution = GUESSED if missing else ""
+    return Answer(question, figures, own.rows, level, len(replicas), reason, caution)
+
+
+def _figures(own: Estimates, ends: Floats, level: float) -> tuple[Figure, ...]:
+    naive = ndtri(0.5 + level / 2) * own.errors
     figures = []
     for at, (name, value, scale) in enumerate(zip(own.names, own.values, own.scales, strict=True)):
         table, population = (
@@ -165,17 +142,25 @@ def _figures(
             for i in (0, 1)
         )
         alone = None if np.isnan(naive[at]) else Interval(value - naive[at], value + naive[at])
-        reason = _reason(value, scale, table, asked=bool(replicas))
+        reason = UNKNOWN if np.isnan(value) else ""
+        if scale != "number" and table is not None and table.half >= value:
+            reason = BELOW_NOISE
         figures.append(Figure(name, float(value), scale, table, population, alone, reason))
     return tuple(figures)
 
 
-def _reason(value: float, scale: Scale, table: Interval | None, *, asked: bool) -> str:
-    if np.isnan(value) or (asked and table is None):
-        return UNKNOWN
-    if scale != "number" and table is not None and table.half >= value:
-        return BELOW_NOISE
-    return ""
+def interval_ends(
+    own: Estimates, source: Sequence[Estimates], drawn: Sequence[Estimates], *, level: float = 0.95
+) -> Floats:
+    """Intervals of k values: to the table and to the population, low and high, [2, 2, k].
+
+    Args:
+      own: the published table's.
+      source, drawn: those of the replicas.
+    """
+    known, found = (np.array([_scaled(one) for one in side]) for side in (source, drawn))
+    truths = known, np.broadcast_to(known.mean(axis=0), known.shape)
+    return np.array([_ends(own, found - truth, level) for truth in truths])
 
 
 def _scaled(one: Estimates) -> Floats:

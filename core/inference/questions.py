@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
-from core.message import Message, ReportedError, joined, to_say
+from core.message import Message, joined, to_say
 from core.models.card import Frozen
-from core.schema.column import DomainColumn, Kind
+from core.schema.column import DomainColumn, Kind, SchemaError
 from core.schema.conditions import Condition, parse_conditions
 from core.schema.schema import Domain
 
 MOST_LABELS = 30  # of a column in a cross table or a regression
 MEASURED = 2  # columns whose joint shares every model measures
-GUESSED = 1  # more than were measured, which a model's form still ties together
 
 
-class QuestionError(ReportedError):
+class QuestionError(SchemaError):
     """A question that cannot be asked of this table; the message says what to change."""
 
 
@@ -36,6 +35,11 @@ class Statistic(StrEnum):
     LINEAR = "linear"
     LOGISTIC = "logistic"
     SURVIVAL = "survival"
+
+
+MODELS = (Statistic.LINEAR, Statistic.LOGISTIC)
+NUMBERS = (Statistic.MEAN, Statistic.QUANTILE, Statistic.LINEAR, Statistic.SURVIVAL)
+VALUES = (Statistic.SHARE, Statistic.LOGISTIC)  # which need one of the outcome
 
 
 class Question(Frozen):
@@ -100,75 +104,42 @@ def check(question: Question, domain: Domain, hidden: Collection[str] = ()) -> N
                 "anything about the real table.",
                 name=name,
             )
-    own = columns.get(question.column)
-    others = [columns[name] for name in question.by]
     if question.column in question.by or len(set(question.by)) < len(question.by):
         raise QuestionError("Choose different columns.")
-    _CHECKS[question.statistic](question, own, others)
+    _check_outcome(question, columns.get(question.column))
+    _check_others(question, [columns[name] for name in question.by])
     question.counted(domain)
 
 
-def _about_rows(question: Question, own: DomainColumn | None, _: Sequence[DomainColumn]) -> None:
-    return None
-
-
-def _about_values(question: Question, own: DomainColumn | None, _: Sequence[DomainColumn]) -> None:
-    if own is None or not question.value:
+def _check_outcome(question: Question, own: DomainColumn | None) -> None:
+    statistic = question.statistic
+    numbers = statistic in NUMBERS or (statistic is Statistic.DIFFERENCE and not question.value)
+    if numbers and (own is None or own.kind not in (Kind.INTEGER, Kind.NUMBER)):
+        raise QuestionError("Choose a column of numbers.")
+    if statistic in VALUES and not (own is not None and question.value):
         raise QuestionError("Choose a column and a value.")
-
-
-def _about_numbers(question: Question, own: DomainColumn | None, _: Sequence[DomainColumn]) -> None:
-    _numeric(own)
+    if statistic is Statistic.TABLE and own is not None:
+        _listed(own)
     if not 0.0 < question.level < 1.0:
         raise QuestionError("A quantile lies between 0 and 1, such as 0.5 for the median.")
 
 
-def _about_pairs(
-    question: Question, own: DomainColumn | None, others: Sequence[DomainColumn]
-) -> None:
-    if own is None or len(others) != 1:
+def _check_others(question: Question, others: Sequence[DomainColumn]) -> None:
+    statistic = question.statistic
+    if statistic is Statistic.TABLE and (not question.column or len(others) != 1):
         raise QuestionError("Choose two columns.")
-    for column in (own, *others):
-        _listed(column)
-
-
-def _about_groups(
-    question: Question, own: DomainColumn | None, others: Sequence[DomainColumn]
-) -> None:
-    if len(others) != 1 or len(set(question.groups)) != 2:
-        raise QuestionError("Choose a column of groups and two of its values.")
-    if not question.value:
-        _numeric(own)
-    labels = others[0].categories or ()
-    if not others[0].kind.listed or not set(question.groups) <= set(labels):
-        raise QuestionError("Choose a column of groups and two of its values.")
-
-
-def _about_models(
-    question: Question, own: DomainColumn | None, others: Sequence[DomainColumn]
-) -> None:
-    if not others:
+    if statistic in MODELS and not others:
         raise QuestionError("Choose at least one column that may explain the outcome.")
-    if question.statistic is Statistic.LINEAR:
-        _numeric(own)
-    else:
-        _about_values(question, own, others)
-    for column in others:
-        if not column.kind.numeric:
-            _listed(column)
-
-
-def _about_times(
-    question: Question, own: DomainColumn | None, others: Sequence[DomainColumn]
-) -> None:
-    _numeric(own)
-    if len(others) != 1 or not question.value:
+    if statistic is Statistic.SURVIVAL and (len(others) != 1 or not question.value):
         raise QuestionError("Choose the column that says whether the event happened, and a value.")
-
-
-def _numeric(column: DomainColumn | None) -> None:
-    if column is None or column.kind not in (Kind.INTEGER, Kind.NUMBER):
-        raise QuestionError("Choose a column of numbers.")
+    if statistic is Statistic.DIFFERENCE:
+        labels = {label for column in others for label in column.categories or ()}
+        groups = set(question.groups)
+        if len(others) != 1 or len(groups) != 2 or not groups <= labels:
+            raise QuestionError("Choose a column of groups and two of its values.")
+    for column in others:
+        if statistic is Statistic.TABLE or (statistic in MODELS and not column.kind.numeric):
+            _listed(column)
 
 
 def _listed(column: DomainColumn) -> None:
@@ -182,43 +153,64 @@ def _listed(column: DomainColumn) -> None:
         )
 
 
-_CHECKS = {
-    Statistic.COUNT: _about_rows,
-    Statistic.SHARE: _about_values,
-    Statistic.MEAN: _about_numbers,
-    Statistic.QUANTILE: _about_numbers,
-    Statistic.TABLE: _about_pairs,
-    Statistic.DIFFERENCE: _about_groups,
-    Statistic.LINEAR: _about_models,
-    Statistic.LOGISTIC: _about_models,
-    Statistic.SURVIVAL: _about_times,
-}
-
-
-def sets_needed(question: Question, domain: Domain) -> tuple[frozenset[str], ...]:
-    """The sets of columns that have to be known together for an answer.
-
-    Coefficients follow from pairs: of the outcome with each predictor, and of predictors.
-    """
-    filters = {condition.column.name for condition in question.conditions(domain)}
-    if question.statistic in (Statistic.LINEAR, Statistic.LOGISTIC):
-        pairs = [{question.column, name} for name in question.by]
-        return tuple(frozenset(pair | filters) for pair in pairs)
-    return (frozenset({question.column, *question.by, *filters} - {""}),)
-
-
 def beyond(question: Question, domain: Domain, measured: Collection[frozenset[str]] = ()) -> int:
     """How many more columns have to be known together than the model measured, ≥ 0.
+
+    Coefficients follow from pairs: of the outcome with each predictor, and of predictors.
 
     Args:
       measured: sets of three and more columns that were measured together.
     """
-    known = [
-        max([MEASURED, *(len(needed & one) for one in measured if len(needed & one) > MEASURED)])
-        for needed in sets_needed(question, domain)
-    ]
-    needed = [len(one) for one in sets_needed(question, domain)]
-    return max([0, *(n - k for n, k in zip(needed, known, strict=True))])
+    filters = {condition.column.name for condition in question.conditions(domain)}
+    own, alone = {question.column} - {""}, question.statistic in MODELS
+    others = [{name} for name in question.by] if alone else [{*question.by}]
+    sets = [own | other | filters for other in others]
+    return max(
+        max(0, len(needed) - max([MEASURED, *(len(needed & one) for one in measured)]))
+        for needed in sets
+    )
+
+
+def read_question(
+    statistic: str,
+    of: str = "",
+    *,
+    by: Sequence[str] = (),
+    where: Sequence[str] = (),
+    at: float = 0.5,
+    domain: Domain,
+) -> Question:
+    """A question in words of the command line.
+
+    Args:
+      statistic: as in `Statistic`.
+      of: a column, or one with a value: "readmitted=yes".
+      by: other columns; of a difference "sex=F|M", of survival "died=yes".
+      at: level of a quantile.
+    """
+    column, value = _parted(of, domain)
+    others = [_parted(text, domain) for text in by]
+    groups: tuple[str, ...] = ()
+    if statistic == Statistic.DIFFERENCE and others:
+        groups = tuple(others[0][1].split("|"))
+    elif statistic == Statistic.SURVIVAL and others:
+        value = others[0][1]
+    return Question(
+        statistic=Statistic(statistic),
+        column=column,
+        value=value,
+        by=tuple(name for name, _ in others),
+        groups=groups,
+        level=at,
+        where=tuple(where),
+    )
+
+
+def _parted(text: str, domain: Domain) -> tuple[str, str]:
+    """A column's name, which may hold the sign itself, and its value; "" for none."""
+    names = [c.name for c in domain.modelled if text == c.name or text.startswith(f"{c.name}=")]
+    name = max(names, key=len, default=text.partition("=")[0])
+    return name, text[len(name) + 1 :]
 
 
 def words(question: Question) -> Message:
@@ -240,14 +232,16 @@ def words(question: Question) -> Message:
     return joined([asked, Message("where {rows}", rows=", ".join(question.where))])
 
 
-_SHARES = to_say("difference in the share of {column} = {value}, {by}: {first} less {second}")
+_SHARES = to_say("difference in the share of {column} = {value} ({by}: {first} minus {second})")
 _WORDS = {
     Statistic.COUNT: to_say("number of rows"),
     Statistic.SHARE: to_say("share of {column} = {value}"),
     Statistic.MEAN: to_say("mean of {column}"),
     Statistic.QUANTILE: to_say("{level:.0%} quantile of {column}"),
     Statistic.TABLE: to_say("{column} by {by}"),
-    Statistic.DIFFERENCE: to_say("difference in the mean of {column}, {by}: {first} less {second}"),
+    Statistic.DIFFERENCE: to_say(
+        "difference in the mean of {column} ({by}: {first} minus {second})"
+    ),
     Statistic.LINEAR: to_say("{column} explained by {by} (linear regression)"),
     Statistic.LOGISTIC: to_say("{column} = {value} explained by {by} (logistic regression)"),
     Statistic.SURVIVAL: to_say("{column} until {by} = {value} (Kaplan–Meier)"),

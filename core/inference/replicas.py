@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit  # lighter than scipy.stats: pages import this
 
 from core.message import Message
 from core.models.registry import cards
@@ -108,7 +108,7 @@ def half_width(errors: NDArray[np.float64], level: float) -> NDArray[np.float64]
       errors: float64 [replicas, values], of each replica beside its truth.
       level: of the interval, in (0, 1).
     """
-    quantile = student.ppf(0.5 + level / 2.0, len(errors))
+    quantile = stdtrit(len(errors), 0.5 + level / 2.0)
     return np.asarray(quantile * np.sqrt(np.square(errors).mean(axis=0)))
 
 

@@ -56,7 +56,7 @@ def run_code(table: str, request: RunRequest, *, account_id: str, schema: Schema
         f"result = synthesize(\n    frame,\n{_arguments({'name': file, **options})})\n"
         f"result.write({OUT!r})"
     )
-    return Code(_command(command), python)
+    return Code(command_text(command), python)
 
 
 def _linked_code(schema: Schema, options: Mapping[str, Any]) -> Code:
@@ -79,7 +79,7 @@ def _linked_code(schema: Schema, options: Mapping[str, Any]) -> Code:
         f"result = synthesize_linked(\n    a,\n    b,\n{_arguments(asked)})\n"
         f"result.write({out!r})"
     )
-    return Code(_command(["synth", files[0], *words]), python)
+    return Code(command_text(["synth", files[0], *words]), python)
 
 
 def sample_code(run: RunRecord, request: SampleRequest, seeds: Sequence[int], *, out: str) -> Code:
@@ -112,7 +112,7 @@ def sample_code(run: RunRecord, request: SampleRequest, seeds: Sequence[int], *,
         f"result = sample(\n    {run.id!r},\n{_arguments({**options, **first})})\n"
         f"result.write({file!r}{escaped})"
     )
-    return Code(_command(command), python)
+    return Code(command_text(command), python)
 
 
 def option_words(options: Mapping[str, Any]) -> list[str]:
@@ -140,7 +140,7 @@ def _json(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _command(words: Sequence[str]) -> str:
+def command_text(words: Sequence[str]) -> str:
     """One command in lines that a shell puts together."""
     quoted = [shlex.quote(word) for word in words]
     first = f"python -m core.cli {' '.join(quoted[:2])}"

@@ -33,13 +33,7 @@ def choose(run: RunRecord) -> tuple[Shape, tuple[int, ...]]:
             )
         )
         columns = {column.name: column for column in run.schema.domain().modelled}
-        picked = st.multiselect(
-            say("Only rows with …"),
-            list(columns),
-            key=f"where_{run.id}",
-            placeholder=say("Choose"),
-        )
-        where = [text for name in picked for text in _condition(run.id, columns[name])]
+        kept = where(columns, key=run.id)
         share = _share(run, columns)
         fill = st.toggle(
             say("No missing values"),
@@ -60,12 +54,26 @@ def choose(run: RunRecord) -> tuple[Shape, tuple[int, ...]]:
                 ),
             )
         )
-    return Shape(where=tuple(where), share=share, fill_missing=fill), seeds
+    return Shape(where=kept, share=share, fill_missing=fill), seeds
 
 
-def _condition(run_id: str, column: DomainColumn) -> list[str]:
-    """The condition on one column, once something is chosen of it."""
-    name, key = column.name, f"where_{run_id}_{column.name}"
+def where(columns: dict[str, DomainColumn], *, key: str) -> tuple[str, ...]:
+    """Conditions on columns that somebody picks, as they are written.
+
+    Args:
+      columns: by name.
+      key: of the fields, which others on the page must not have.
+    """
+    picked = st.multiselect(
+        say("Only rows with …"), list(columns), key=f"where_{key}", placeholder=say("Choose")
+    )
+    found = (condition(columns[name], key=f"where_{key}_{name}") for name in picked)
+    return tuple(text for texts in found for text in texts)
+
+
+def condition(column: DomainColumn, *, key: str) -> list[str]:
+    """The condition on one column, once something is chosen of it; `key` as in `where`."""
+    name = column.name
     if column.kind.listed:
         labels = st.multiselect(
             plain(name), list(column.categories or ()), key=key, placeholder=say("Choose")

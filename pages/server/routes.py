@@ -15,12 +15,14 @@ ROUTES = {
     "plan": (to_say("Plan"), ":material/tune:"),
     "training": (to_say("Training"), ":material/monitoring:"),
     "review": (to_say("Review"), ":material/visibility:"),
+    "ask": (to_say("Ask"), ":material/help:"),
     "download": (to_say("Download"), ":material/download:"),
     "ledger": (to_say("Ledger"), ":material/receipt_long:"),
 }
 # for whom a page is listed; each page begins by asking `guard.require` itself
 LISTED: dict[str, set[guard.Role]] = {
     "review": {"steward", "reviewer"},
+    "ask": {"steward", "reviewer"},
     "ledger": {"steward", "privacy_officer"},
 }
 FIRST = "tables"

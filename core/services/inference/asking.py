@@ -1,0 +1,56 @@
+"""Ask a run's synthetic table; nothing real is opened and nothing is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from core.inference.intervals import Answer, answer
+from core.inference.questions import Question, check, read_question
+from core.message import Message
+from core.runs.errors import NotFoundError
+from core.runs.records import RunRecord
+from core.runs.storage.artefacts import SYNTHETIC_TABLE
+from core.runs.storage.store import RunStore
+from core.runs.workspace import Workspace
+from core.services import limits, reviews
+from core.services.inference import replicas
+
+
+def ask(store: RunStore, run: RunRecord, question: Question, *, level: float = 0.95) -> Answer:
+    """The answer of a finished run's table, with intervals once there are replicas.
+
+    Args:
+      level: of the intervals, in (0, 1).
+
+    Raises:
+      QuestionError, ConditionError: it cannot be asked of this table.
+    """
+    domain, hidden = run.schema.domain(), limits.hidden_columns(run)
+    check(question, domain, hidden)
+    columns, target = question.columns(domain), [run.schema.target or ""]
+    measured = [
+        frozenset([*one["columns"], *(target if one["target"] else [])])
+        for one in reviews.significant_sets(store, run.id)
+    ]
+    with store.artefacts(run.id).readable(SYNTHETIC_TABLE) as file:
+        published = pd.read_parquet(file, columns=list(columns))
+    known = replicas.read(store, run.id, columns)
+    return answer(question, published, known, domain, level=level, measured=measured)
+
+
+def ask_run(run: str | Path, statistic: str, of: str = "", **asked: Any) -> Answer:
+    """The same for a run of the workspace, by its id or folder, in words of the command `ask`.
+
+    Args:
+      asked: "by", "where" and "at" as `read_question` takes them, and "level" of intervals.
+    """
+    level = asked.pop("level", 0.95)
+    with RunStore(Workspace.default()) as store:
+        found = store.run(Path(run).name)
+        if not store.has_result(found.id):
+            raise NotFoundError(Message("This run has not made a synthetic table yet."))
+        question = read_question(statistic, of, domain=found.schema.domain(), **asked)
+        return ask(store, found, question, level=level)
