@@ -166,7 +166,7 @@ def test_where_noise_hides_all_a_quarter_of_the_steps_is_enough(tmp_path, monkey
     monkeypatch.setattr(plan_module, "STEPS", 240)
     watch = Steps()
     fit(tmp_path, 0.02, watch)
-    assert watch.seen[-1] == (60, 60)
+    assert watch.seen[-1] == (60, 240)  # of the usual steps
 
 
 def test_a_training_paused_in_round_two_ends_the_same(tmp_path, few_steps, monkeypatch):

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from core.models.base_sampler import FittedGenerator, read_generator
-from core.models.events import PhaseStarted
+from core.models.events import FitEvent, PhaseStarted, Progress, Signal
 from core.models.scan_focus.discrepancy import more_to_learn
 from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
@@ -69,6 +69,14 @@ def _train(
     context: FitContext,
 ) -> None:
     checkpoint = focus.known.checkpoint
+    usual = settings.steps if phase.name == TRAINING else steps
+
+    def tell(event: FitEvent) -> Signal:
+        """Of the usual steps, which most tables need, so that progress seldom goes back."""
+        if isinstance(event, Progress):
+            event = event.model_copy(update={"steps": max(event.steps, usual)})
+        return context.on_event(event)
+
     if not ensemble.done and phase.name in checkpoint.state:
         ensemble.load_state_dict(checkpoint.state[phase.name])
     with ensemble.side_by_side():
@@ -79,7 +87,7 @@ def _train(
             checkpoint=checkpoint,
             key=phase.name,
             preview=lambda: _fitted(focus, settings, ensemble).preview(),
-            on_event=context.on_event,
+            on_event=tell,
         )
 
 
