@@ -89,8 +89,10 @@ def _out(options: argparse.Namespace) -> Path:
 def _groups(asked: list[str] | None, schema: Schema) -> tuple[str, ...]:
     """The columns whose groups are asked for, at most two."""
     names = dict.fromkeys(asked or ())
-    if unknown := [name for name in names if name not in schema.names]:
-        raise RefusedError(f"--group {unknown[0]} is no column of the table")
+    keys = () if schema.person is None else schema.person.columns
+    compared = [column.name for column in schema.columns if column.modelled]
+    if unknown := [name for name in names if name not in compared or name in keys]:
+        raise RefusedError(f"--group {unknown[0]} is no column of the table that is compared")
     if len(names) > 2:
         raise RefusedError("--group takes at most two columns")
     return tuple(names)

@@ -18,13 +18,14 @@ from core.figures.elements import (
 from core.message import Message, to_say
 
 SHARES = to_say("{real:.1%} → {synthetic:.1%}")
-NUMBERS = to_say("{real:,.4g} → {synthetic:,.4g}")
+DISTANCES = to_say("{real:.3f} → {synthetic:.3f}")
+MEANS = to_say("{real:,.4g} → {synthetic:,.4g}")
 HEADS = (  # of the table, whence each column is read, and how it is written
     ("share", Message("Rows"), SHARES),
-    ("single", Message("Columns: distance"), NUMBERS),
-    ("pairs", Message("Pairs: distance"), NUMBERS),
-    ("rate", Message("Outcome"), SHARES),
-    ("score", Message("Prediction"), NUMBERS),
+    ("single", Message("Columns: distance"), DISTANCES),
+    ("pairs", Message("Pairs: distance"), DISTANCES),
+    ("rate", "", SHARES),  # named as the outcome is
+    ("score", Message("Prediction"), DISTANCES),
     ("found", Message("Cases found"), SHARES),
 )
 
@@ -70,7 +71,8 @@ def group_table(grouping: Dumped) -> list[dict[str, str]]:
         for key, head, template in seen:
             mean = key == "rate" and " = " not in grouping["outcome"]
             two = dict(zip(("real", "synthetic"), group[key] or (), strict=False))
-            figures[head] = Message(NUMBERS if mean else template, **two) if two else "—"
+            head = grouping["outcome"] if key == "rate" else head
+            figures[head] = Message(MEANS if mean else template, **two) if two else "—"
         return figures
 
     far = sorted(grouping["groups"], key=lambda group: group["pairs"][0] - group["pairs"][1])

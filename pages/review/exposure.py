@@ -69,7 +69,7 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
             to_say("Verdict"): said(STANDINGS[standing(attack)]),
             to_say("What it is"): said(attack["meaning"]),
         }
-        for attack in tried
+        for attack in sorted(tried, key=lambda attack: attack["p"])
     ]
     report_scores.numbers(rows, ("Training rows", "Baseline", "Lead needed", "p"), "%.3f")
     st.caption(

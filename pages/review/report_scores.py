@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -18,6 +18,7 @@ from pages.shared.language import number, said, say, to_say
 from pages.shared.plain import plain
 
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
+WHOLE = 12  # rows of a table that does not scroll
 CARDS = {
     "kept": (":material/check_circle:", "green", to_say("Preserved")),
     "lost": (":material/error:", "orange", to_say("Lost")),
@@ -88,7 +89,7 @@ def closer(goal: str) -> str:
 
 def numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
     """Rows as a table, some columns of it in one number format; its headings are said."""
-    long = [name for name in (rows[0] if rows else ()) if any(len(str(r[name])) > 60 for r in rows)]
+    long = [name for name in (rows[0] if rows else ()) if any(len(str(r[name])) > 90 for r in rows)]
     config = {
         name: st.column_config.NumberColumn(said(name), format=format)
         if name in numeric
@@ -97,7 +98,15 @@ def numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str)
     }
     tall = 92 if long else None  # sentences break into lines and are not cut
     if rows:
-        st.dataframe(rows, hide_index=True, column_config=config, placeholder="—", row_height=tall)
+        high: Literal["content", "auto"] = "content" if len(rows) <= WHOLE else "auto"
+        st.dataframe(
+            rows,
+            hide_index=True,
+            column_config=config,
+            placeholder="—",
+            row_height=tall,
+            height=high,
+        )
 
 
 def utility(report: dict[str, Any]) -> None:
@@ -125,16 +134,10 @@ def utility(report: dict[str, Any]) -> None:
 
 
 def yardstick(report: dict[str, Any]) -> None:
-    """NIST's score with rows grouped as the reader chooses, and every group's, the worst first."""
+    """NIST's score of the whole table, and rows that contradict themselves."""
     st.markdown(say("**As close as a real subsample**"))
     by_name = {one["group"]: one for one in report["yardsticks"]}
-    chosen = by_name[
-        st.selectbox(
-            say("Compare rows within groups of"),
-            list(by_name),
-            format_func=lambda name: say("(no groups)") if name is None else name,
-        )
-    ]
+    chosen = by_name.get(None, report["yardsticks"][0])
     st.markdown(
         say(
             "NIST's k-marginal score is {score:.0f} of 1000 points: as close as a random "
@@ -145,10 +148,6 @@ def yardstick(report: dict[str, Any]) -> None:
             real=chosen["real"],
         )
     )
-    if chosen["groups"]:
-        names = to_say("Group"), to_say("Points"), to_say("Real data")
-        rows = [dict(zip(names, row, strict=True)) for row in chosen["groups"]]
-        numbers(rows, names[1:], "%.0f")
     for score in report["scores"]:
         if score["key"] == "inconsistent_rows":
             share, note = number(f"{score['value']:.2%}"), plain(said(score["note"]))

@@ -213,7 +213,7 @@ def run_label(run: RunRecord) -> str:
     """A run in one line."""
     claim = spending.claim_of(run)
     epsilon = number(f"ε {spending.epsilon_text(claim)}") if run.private else say("no privacy")
-    when = clock(run.created, say("%d %b %H:%M"))
+    when = clock(run.created, year=False)
     return f"{run_title(run)} · {epsilon} · {state_word(run.state)} · {when}"
 
 
@@ -254,10 +254,11 @@ def time_zone() -> str:
         return "UTC"
 
 
-def clock(moment: datetime, form: str | None = None) -> str:
-    """A moment in the browser's time zone, with its year unless `form` says otherwise."""
-    own = moment.astimezone(ZoneInfo(time_zone()))
-    return own.strftime(form or say("%d %b %Y %H:%M"))
+def clock(moment: datetime, *, year: bool = True) -> str:
+    """A moment in the browser's time zone, as the language writes it, with or without its year."""
+    day, gap = ("%d.%m.", "") if language.code() == "de" else ("%d %b", " ")
+    form = f"{day}{gap}%Y %H:%M" if year else f"{day} %H:%M"
+    return moment.astimezone(ZoneInfo(time_zone())).strftime(form)
 
 
 def card_of(model: str) -> Card | None:

@@ -107,9 +107,9 @@ def _learned(table: TableRecord) -> None:
     words = say_n(
         len(names),
         "**The bounds or categories of {n} column are learned with noise when the run starts**, "
-        "for part of its ε. You do not have to declare anything.",
+        "which takes part of its ε. You do not have to declare anything.",
         "**The bounds and categories of {n} columns are learned with noise when the run starts**, "
-        "for part of its ε. You do not have to declare anything.",
+        "which takes part of its ε. You do not have to declare anything.",
     )
     about = say(
         "Uses the bounds and categories shown above, which were read from the rows and reveal "
@@ -126,8 +126,8 @@ def _references(table: TableRecord) -> None:
     listed = [f"{plain(name)} ({plain(said(one.source))})" for name, one in known.items()]
     words = say_n(
         len(known),
-        "**{n} column has a domain that is known without the rows:** {columns}.",
-        "**{n} columns have a domain that is known without the rows:** {columns}.",
+        "**The possible values of {n} column are known without its rows:** {columns}.",
+        "**The possible values of {n} columns are known without their rows:** {columns}.",
         columns=", ".join(listed),
     )
     about = say(

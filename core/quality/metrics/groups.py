@@ -263,7 +263,7 @@ def _sentences(figures: Sequence[GroupFigures], outcome: str | None) -> Iterator
     if rated := _largest([(one.name, one.rate, one.chance) for one in figures]):
         yield Message(RATE if " = " in outcome else MEAN, outcome=outcome, **rated)
     else:
-        yield Message("“{outcome}” differs in no group by more than chance.", outcome=outcome)
+        yield Message("In no group does “{outcome}” differ by more than chance.", outcome=outcome)
     tested = [one.found for one in figures if one.found]
     if len(tested) > 1:
         real, made = ([each[side] for each in tested] for side in (0, 1))

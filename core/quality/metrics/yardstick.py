@@ -27,7 +27,6 @@ MOST_SETS, FEWEST_SETS = 435, 200  # sets of columns: the pairs of 30; SDNist dr
 SET_WORK = 100_000_000  # rows × sets of columns
 DENSE_CELLS = 20_000  # of larger tables only the cells in use are counted
 MOST_GROUPS = 30  # values of a column by which a reader may group
-MOST_GROUPINGS = 4
 WORST = to_say(
     "Rows are grouped by {column}. The worst group is {group}, with {worst:.0f} points (real rows: "
     "{real:.0f})."
@@ -125,13 +124,11 @@ def yardsticks(tables: Comparison, _: Step) -> Measured:
 
 
 def groupings(tables: Comparison) -> list[str | None]:
-    """Columns to group by: the one asked for, else the target; none; and others with few values."""
-    values, n = tables.real.values, tables.real.n
-    few = [name for name in values if 2 <= len(np.unique(values[name])) <= MOST_GROUPS]
-    target = tables.target if tables.target in few else None
-    room = SET_WORK // (n * len(values) ** 2)  # as many more as take some seconds
-    wanted = [(*tables.grouping[0], target)[0], None, *few[: min(room, MOST_GROUPINGS)]]
-    return [one for one in dict.fromkeys(wanted) if one is None or len(values) > 1]
+    """Columns to group by: the one asked for, else the target if it has few values; and none."""
+    asked, target, values = tables.grouping[0], tables.target, tables.real.values
+    if not asked and target is not None and 2 <= len(np.unique(values[target])) <= MOST_GROUPS:
+        asked = (target,)
+    return [*asked[:1], None] if len(values) > 1 else [None]
 
 
 def measure(tables: Comparison, columns: Mapping[str, Coded], group: str | None) -> Yardstick:
