@@ -219,7 +219,7 @@ def _skewed_groups(n: int, random: np.random.Generator) -> Draft:
     cost = np.exp(6.0 + 0.25 * (ward % 3) + 0.8 * random.normal(size=n))
     stay = random.poisson(3 + ward, n)
     draft.put(listed("ward", wards), pick(wards, ward))
-    draft.put(number("cost", 0, 10_000, step=1.0), cost)
+    draft.put(number("cost", 0, 10_000, step=1.0, scale="log"), cost)
     draft.put(number("stay", 0, 30, step=1.0), stay)
     draft.put(flag("arm"), binary(random.random(n) < 0.5))
     draft.put(flag("back"), binary(random.random(n) < 0.1 + 0.05 * ward))
