@@ -190,8 +190,11 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
         return (*before, TrainPreliminary(settings), *after, TrainMixture(settings))
 
     def replica_settings(self, settings: ScanFocusSettings) -> ScanFocusSettings:
-        """See `Synthesizer`: one mixture, whose error no others average out."""
-        return settings.model_copy(update={"members": 1})
+        """See `Synthesizer`: one mixture, whose error no others average out, and fewer steps."""
+        steps, preliminary = 2 * settings.steps // 3, settings.preliminary_steps // 2
+        fewer = {"steps": steps, "preliminary_steps": preliminary}
+        enough = {name: max(LEAST_STEPS, count) for name, count in fewer.items()}
+        return settings.model_copy(update={"members": 1, **enough})
 
     def finish(self, domain: Domain, plan: Plan, settings: ScanFocusSettings) -> ScanFocusSettings:
         """See `Synthesizer.finish`.
