@@ -90,7 +90,7 @@ class Refitting:
         """
         n = min(self.plan.n, MOST_ROWS)
         settings = self.model.configure(self.plan.settings, private=self.plan.budget.private)
-        cheaper = self.model.replica_settings(settings).model_dump()
+        cheaper = self.model.replica_settings(settings, self.fitted.base).model_dump()
         part = n / self.plan.n
         phases = tuple(
             phase.model_copy(update={"noise_multiplier": phase.noise_multiplier * part})

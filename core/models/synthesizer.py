@@ -92,8 +92,12 @@ class Synthesizer(Generic[S]):
         """The settings once noise is known; where a setting was left to the model, its value."""
         return settings
 
-    def replica_settings(self, settings: S) -> S:
-        """What a replica is fitted with, see `Card.replicas`: cheaper where that errs no less."""
+    def replica_settings(self, settings: S, fitted: Fitted) -> S:
+        """What a replica is fitted with, see `Card.replicas`: cheaper where that errs no less.
+
+        Args:
+          fitted: the run's own base sampler.
+        """
         return settings
 
     def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> Fitted:

@@ -31,7 +31,7 @@ from core.message import Message
 from core.models.card import Card, Chart, Frozen, Stage, settings_of, tunable
 from core.models.pearl.design import DISTANCE, EMBEDDING, Design, condition_block
 from core.models.registry import register
-from core.models.saved_model import SavedModel
+from core.models.saved_model import Fitted, SavedModel
 from core.models.step import FitContext, FreeStep, State, Step
 from core.models.steps.training.settings import (
     GENERATOR_LAYERS,
@@ -249,7 +249,7 @@ class Pearl(Synthesizer[PearlSettings]):
         distance = (MeasureDistance(share),) if share else ()
         return (*distance, MeasureEmbedding(settings, 1.0 - share), MatchEmbedding(settings))
 
-    def replica_settings(self, settings: PearlSettings) -> PearlSettings:
+    def replica_settings(self, settings: PearlSettings, fitted: Fitted) -> PearlSettings:
         """See `Synthesizer`: few steps from where the run's generator ended."""
         return settings.model_copy(update={"steps": max(LEAST_STEPS, settings.steps // 6)})
 

@@ -94,7 +94,8 @@ def _train(
 def _fitted(
     focus: Focus, settings: ScanFocusSettings, ensemble: MixtureEnsemble
 ) -> FittedGenerator:
-    return fitted_mixture(focus.known, focus.targets.counted, settings, ensemble.mixture())
+    taken = settings.model_copy(update={"steps": ensemble.done})
+    return fitted_mixture(focus.known, focus.targets.counted, taken, ensemble.mixture())
 
 
 def load(folder: Path) -> FittedGenerator:
