@@ -13,6 +13,7 @@ from core.runs.execution.synthetic_label import ENDING, synthetic_label
 from core.runs.records import RunRecord
 from core.schema.rounding_up import round_up
 from core.services import discussion, export, limits, recipe, reviews
+from core.services.inference import replicas, take_along
 from core.services.linking.files import file_names, is_linked
 from core.writing.excel import fits_excel
 from pages.download import evidence, shaped_rows
@@ -208,6 +209,7 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
         icon=":material/menu_book:",
         width="stretch",
     )
+    _for_analysts(run)
     if run.plan.protection is not None and run.plan.protection.shift:
         st.caption(
             say(
@@ -251,6 +253,21 @@ def _label(run: RunRecord, certificate: dict[str, Any]) -> None:
         ),
         width="stretch",
     )
+
+
+def _for_analysts(run: RunRecord) -> None:
+    """The table with replicas, once there are some."""
+    if run.private and not is_linked(run.schema) and replicas.complete(store(), run.id):
+        downloads.offer(
+            say("For analysts: with replicas (ZIP)"),
+            lambda: take_along.packed(store(), run),
+            table_id=run.table_id,
+            reviewed=run,
+            file_name=export.file_name(run, "with-replicas.zip"),
+            icon=":material/error_med:",
+            help=say("Five replicas, and functions that say how far a figure may be off."),
+            width="stretch",
+        )
 
 
 def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:

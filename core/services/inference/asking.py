@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from core.inference.intervals import Answer, answer
-from core.inference.questions import Question, check, read_question
+from core.inference.questions import Question, QuestionError, check, read_question
 from core.message import Message
 from core.runs.errors import NotFoundError
 from core.runs.records import RunRecord
@@ -35,8 +36,11 @@ def ask(store: RunStore, run: RunRecord, question: Question, *, level: float = 0
         frozenset([*one["columns"], *(target if one["target"] else [])])
         for one in reviews.significant_sets(store, run.id)
     ]
-    with store.artefacts(run.id).readable(SYNTHETIC_TABLE) as file:
-        published = pd.read_parquet(file, columns=list(columns))
+    try:
+        with store.artefacts(run.id).readable(SYNTHETIC_TABLE) as file:
+            published = pd.read_parquet(file, columns=list(columns))
+    except pa.ArrowInvalid:
+        raise QuestionError("Choose different columns.") from None
     known = replicas.read(store, run.id, columns)
     return answer(question, published, known, domain, level=level, measured=measured)
 

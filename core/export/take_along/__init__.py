@@ -1,0 +1,1 @@
+"""Files that go along with a synthetic table, so that analysts state how far figures may be off."""
