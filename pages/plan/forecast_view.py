@@ -36,9 +36,10 @@ def show(table: TableRecord, plan: Plan, claim: Guarantee, beside: DeltaGenerato
     columns, target = forecast.modelled_columns(table.schema), table.schema.target
     tiles = st.grid(5, min_column_width=150)
     if plan.budget.private:
-        points = forecast.prospects(
-            plan, columns=columns, epsilons=budget_choice.EPSILONS, claim=claim
-        )
+        with beside.skeleton(height=340):  # the first time, accounting takes seconds
+            points = forecast.prospects(
+                plan, columns=columns, epsilons=budget_choice.EPSILONS, claim=claim
+            )
         if target is None:
             points = [{k: v for k, v in point.items() if k != "learnt"} for point in points]
         now = next(point for point in points if point["epsilon"] == plan.budget.epsilon)
