@@ -157,7 +157,8 @@ class ColumnScale:
           counts: float64 [fine cells + atoms], released.
         """
         fine, cuts = counts[: grid.cells], grid.cut_cells
-        ends = seen(fine, _merged(fine, noise, CELLS, cuts), noise)
+        runs = _merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts)
+        ends = seen(fine, runs, noise)
         if not grid.width and grid.cells <= KEPT_GRID:  # each cell is a value
             on_line = np.arange(grid.cells)
             counts = counts.copy()
