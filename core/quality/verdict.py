@@ -166,6 +166,8 @@ def _ends(schema: Schema, cut: ColumnCoverage) -> Message:
     column = schema[cut.name]
     if column.kind is Kind.DATETIME or column.low is None or column.high is None:
         return Message("the ends of {column}", column=cut.name)
+    if column.low == 0.0:  # nobody expects less
+        return Message("{column} above {high:g}", column=cut.name, high=column.high)
     return Message(
         "{column} below {low:g} or above {high:g}",
         column=cut.name,

@@ -89,12 +89,14 @@ def test_what_was_not_learned_is_named_with_its_ends():
         columns=(
             learned("ward", 0.1, kind=Kind.CATEGORY, categories=("x", "OTHER"), other="OTHER"),
             learned("pressure", 0.05, kind=Kind.NUMBER, low=60.0, high=200.0),
+            learned("visits", 0.05, kind=Kind.INTEGER, low=0, high=5),
             learned("age", 0.0, kind=Kind.NUMBER, low=0.0, high=100.0),
             SchemaColumn(name="note", kind=Kind.TEXT, source=DomainSource.DROP),
         )
     )
     found = told(report(), declared)
     assert found["rare values of ward"] == found["pressure below 60 or above 200"] == "unfit"
+    assert found["visits above 5"] == "unfit"  # nobody expects fewer than none
     assert found["note, which were left out"] == "unfit" and "age" not in " ".join(found)
 
 
