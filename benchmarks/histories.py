@@ -36,6 +36,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.models.events import FitEvent, Signal
 from core.proposing.propose import infer_schema
+from core.quality.event_table import transition_counts, transition_distance
+from core.quality.metrics.marginals import tvd
 from core.reading.raw_cells import raw_frame
 from core.services.linking.files import LinkedFile, link, unlink
 from core.services.synthesis.options import options_of
@@ -45,7 +47,6 @@ from core.services.synthesis.synthesize import synthesize
 KINDS = tuple("abcdefgh")
 MOST, MOST_BOUGHT, CELLS = 12, 20, 32
 CONSTANTS = ("sex", "region", "age")
-END = "END"
 WAYS = ("histories", "people", "rows", "free")
 
 Floats = NDArray[np.float64]
@@ -116,32 +117,21 @@ def shares(values: pd.Series) -> dict[object, float]:
     return dict(values.value_counts(normalize=True))
 
 
-def transitions(events: pd.DataFrame, state: str) -> pd.DataFrame:
-    """Shares of what follows each state, END included; events lie in order."""
-    after = events.groupby("patient", sort=False)[state].shift(-1).astype(object).fillna(END)
-    return pd.crosstab(events[state], after, normalize="index")
-
-
 def figures(real: Tables, other: Tables, state: str, most: int) -> dict[str, float]:
     """How far another table's histories lie from the real ones."""
-    events, synthetic = real[1], other[1]
-    one, two = transitions(events, state), transitions(synthetic, state)
-    weights = events[state].value_counts(normalize=True)
-    far = {
-        key: distance(dict(one.loc[key]), dict(two.loc[key]) if key in two.index else {})
-        for key in one.index
-    }
+    labels = pd.Index(sorted({*real[1][state], *other[1][state]}))
+    who = [pd.factorize(events["patient"])[0] for _, events in (real, other)]
+    moves = [
+        transition_counts(own, labels.get_indexer(events[state]), len(labels))
+        for own, (_, events) in zip(who, (real, other), strict=True)
+    ]
     lengths = [
         p["patient"].map(e["patient"].value_counts()).fillna(0).clip(upper=most)
         for p, e in (real, other)
     ]
-    waits = [e.groupby("patient", sort=False)["day"].diff().dropna() for e in (events, synthetic)]
+    waits = [e.groupby("patient", sort=False)["day"].diff().dropna() for _, e in (real, other)]
     cuts = np.unique(np.quantile(waits[0], np.linspace(0, 1, CELLS + 1))[1:-1])
     binned = [pd.Series(np.searchsorted(cuts, wait, side="right")) for wait in waits]
-    pairs = []
-    for e in (events, synthetic):
-        after = e.groupby("patient", sort=False)[state].shift(-1)
-        pairs.append(shares((e[state].astype(str) + "|" + after.astype(str))[after.notna()]))
     firsts = []
     for p, e in (real, other):
         joined = p.merge(e.drop_duplicates("patient")[["patient", state]], on="patient")
@@ -154,8 +144,8 @@ def figures(real: Tables, other: Tables, state: str, most: int) -> dict[str, flo
         if name in real[0]
     }
     return {
-        "transitions": float(sum(weights[key] * one for key, one in far.items())),
-        "with the next": distance(*pairs),
+        "transitions": transition_distance(*moves),
+        "with the next": tvd(moves[0][:, :-1], moves[1][:, :-1]),
         "numbers": distance(*map(shares, lengths)),
         "waits": distance(*map(shares, binned)),
         **with_first,

@@ -50,7 +50,8 @@ class Sizes:
     Attributes:
       canaries: m, coins of the one run; half of them are guessed.
       records: n of the leave-one-out; repeats: R, of every release in each world.
-      rows: equal rows of each record; more than one attacks what is claimed per person.
+      rows: equal rows of each record; more than one attacks what is claimed per person. With a
+        model that learns histories they are events, and a canary is all windows of a person.
     """
 
     canaries: int = 128
@@ -197,13 +198,14 @@ class Trial:
 
     def _table(self, canaries: int, others: int) -> AuditTable:
         if (canaries, others) not in self._tables:
-            rows = self.sizes.rows
-            self._tables[canaries, others] = audit_table(canaries, others, rows=rows)
+            rows, history = self.sizes.rows, synthesizer(self.model).histories
+            made = audit_table(canaries, others, rows=rows, history=history and rows > 1)
+            self._tables[canaries, others] = made
         return self._tables[canaries, others]
 
     def _plan(self, attacked: AuditTable, steps: int | None, rate: float, *, plain: bool) -> Plan:
         """The model's own plan for the claim; with few steps and small networks unless None."""
-        n = len(attacked.codes)
+        n = attacked.n
         settings: dict[str, Any] = {}
         if steps is not None:
             for kind in ("small", "plain") if plain else ("small",):

@@ -33,13 +33,14 @@ from core.audit.watched_table import (
     together,
 )
 from core.encoding.codec import Codec, Codes
-from core.encoding.person_rows import PersonRows
+from core.encoding.layout.layout import Layout
+from core.encoding.person_rows import PersonRows, windows_of
 from core.models.events import Signal
 from core.models.registry import synthesizer
 from core.models.step import FitContext
 from core.privacy.plan import Plan
 from core.schema.column import Kind, SchemaColumn
-from core.schema.person import Person
+from core.schema.person import History, Person
 from core.schema.schema import Domain, Schema
 
 Floats = NDArray[np.float64]
@@ -53,24 +54,46 @@ PRIOR = 4.0  # inverse variance of a fair coin
 
 @dataclass(frozen=True)
 class AuditTable:
-    """A table made by code, with so many equal rows of each record."""
+    """A table made by code.
+
+    Attributes:
+      codes: a row of each record, or, of histories, the windows of `people`.
+      rows: so many equal rows of each record.
+    """
 
     domain: Domain
     codes: Codes
     canaries: int
     rows: int = 1
+    people: PersonRows | None = None
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+        return len(self.codes) if self.people is None else self.people.n
+
+    def part(self, first: int, last: int) -> tuple[Codes, PersonRows | None]:
+        """Some records, as `each_alone` takes them."""
+        if self.people is None:
+            return self.codes.slice(first, last), None
+        offsets = self.people.offsets[first : last + 1]
+        return self.codes.slice(int(offsets[0]), int(offsets[-1])), PersonRows(offsets - offsets[0])
 
     def written_out(self) -> tuple[Codes, PersonRows | None]:
         """All rows of all records, and where each one's lie; None where it has one."""
-        if self.rows == 1:
-            return self.codes, None
+        if self.people is not None or self.rows == 1:
+            return self.codes, self.people
         offsets = np.arange(len(self.codes) + 1, dtype=np.int64) * self.rows
         everybody = np.repeat(np.arange(len(self.codes)), self.rows)
         return self.codes.take(everybody), PersonRows(offsets)
 
 
-def audit_table(canaries: int, others: int, *, rows: int = 1) -> AuditTable:
-    """A table made by code, always the same; no person is in it."""
+def audit_table(canaries: int, others: int, *, rows: int = 1, history: bool = False) -> AuditTable:
+    """A table made by code, always the same; no person is in it.
+
+    Args:
+      history: whether rows of a record are events that differ, seen as windows.
+    """
     random = np.random.default_rng(20240229)
     own = [f"own {i}" for i in range(canaries)]
     labels = tuple([f"usual {i}" for i in range(USUAL)] + own)
@@ -81,6 +104,8 @@ def audit_table(canaries: int, others: int, *, rows: int = 1) -> AuditTable:
             SchemaColumn(name="number", kind=Kind.NUMBER, low=0.0, high=1.0, dtype="float64"),
         ),
     )
+    if history:
+        return _histories(schema, own, others, rows, random)
     usual = {name: [labels[k] for k in random.integers(0, USUAL, others)] for name in COLUMNS}
     frame = pd.DataFrame({name: pd.Series(own + usual[name], dtype="str") for name in COLUMNS})
     frame["number"] = random.random(canaries + others)
@@ -89,6 +114,25 @@ def audit_table(canaries: int, others: int, *, rows: int = 1) -> AuditTable:
         person = Person(columns=("who",), rows=rows)
         domain = domain.model_copy(update={"person": person})
     return AuditTable(domain, Codec(domain).encode(frame), canaries, rows)
+
+
+def _histories(
+    schema: Schema, own: list[str], others: int, rows: int, random: np.random.Generator
+) -> AuditTable:
+    """People with so many events each, in windows: a canary's hold labels that nobody else's do."""
+    person = Person(columns=("who",), rows=rows, order="number", history=History())
+    who = SchemaColumn(name="who", kind=Kind.IDENTIFIER)
+    declared = Schema(columns=(*schema.columns, who), person=person)
+    layout, n = Layout(declared.domain()), len(own) + others
+    number = np.repeat(np.arange(n), rows)
+    usual = [f"usual {k}" for k in range(USUAL)]
+    frame = pd.DataFrame({"who": number, "number": random.random(len(number))})
+    for name in COLUMNS:
+        some = random.choice(usual, others * rows).tolist()
+        frame[name] = pd.Series([*np.repeat(own, rows).tolist(), *some], dtype="str")
+    codes, offsets = windows_of(frame, layout, number, rows)
+    domain = layout.domain.model_copy(update={"person": person})
+    return AuditTable(domain, codes, len(own), rows, PersonRows(offsets))
 
 
 def _fit(table: WatchedTable, plan: Plan, seed: int) -> None:
@@ -102,7 +146,7 @@ def one_run(
 ) -> Guesses:
     """Guess some coins of all canaries from one fit with a share of the noise."""
     coins = np.array([secrets.randbits(1) for _ in range(attacked.canaries)], dtype=bool)
-    present = np.concatenate([coins, np.ones(len(attacked.codes) - attacked.canaries, dtype=bool)])
+    present = np.concatenate([coins, np.ones(attacked.n - attacked.canaries, dtype=bool)])
     coin_scores = _CoinScores(plan, attacked, every)
     codes, people = attacked.written_out()
     table = WatchedTable(
@@ -126,15 +170,16 @@ class _CoinScores:
     """
 
     def __init__(self, plan: Plan, attacked: AuditTable, every: int):
-        m, n = attacked.canaries, len(attacked.codes)
+        m, n = attacked.canaries, attacked.n
         self._plan, self._every = plan, every
-        self._known = attacked.codes.slice(0, min(n, m + SURVEYED))
-        self._rest = attacked.codes.slice(len(self._known), n) if n > len(self._known) else None
+        known = min(n, m + SURVEYED)
+        self._known = attacked.part(0, known)
+        self._rest = attacked.part(known, n) if n > known else None
         self._canaries = m
-        self._share = torch.ones(len(self._known), dtype=torch.float64)
+        self._share = torch.ones(known, dtype=torch.float64)
         self._share[:m] = 0.5
         self._weight = self._share.clone()
-        self._weight[m:] *= (n - m) / max(1, len(self._known) - m)
+        self._weight[m:] *= (n - m) / max(1, known - m)
         self._precision = PRIOR * torch.eye(m, dtype=torch.float64)
         self._score = torch.zeros(m, dtype=torch.float64)
 
@@ -142,10 +187,10 @@ class _CoinScores:
         if observed.call % self._every:
             return
         q, m = observed.rate, self._canaries
-        shares = each_alone(observed, self._known)  # [b, k]
+        shares = each_alone(observed, *self._known)  # [b, k]
         rest = observed.released.float() - q * (self._share.float() @ shares)
         if self._rest is not None:
-            rest -= q * together(observed, self._rest)
+            rest -= q * together(observed, *self._rest)
         gram = (shares @ shares.T).double()  # [b, b]
         whitened = _Whitened(gram, q * (1.0 - q) * self._weight, _assumed_std(self._plan, observed))
         self._precision += q**2 * whitened(gram[:, :m], gram[:m])
@@ -220,7 +265,7 @@ class LeaveOneOut:
         repeats: int,
     ) -> None:
         """One fit in one of the worlds."""
-        present = np.full(len(self.attacked.codes), not self.alone)
+        present = np.full(self.attacked.n, not self.alone)
         present[0] = inside
         codes, people = self.attacked.written_out()
         table = WatchedTable(
@@ -261,7 +306,7 @@ def prepare_leave_one_out(
 
     def survey(observed: ObservedRelease) -> None:
         variances[observed.call] = _assumed_std(plan, observed) ** 2
-        own[observed.call] = _own_share(plan, observed, attacked.codes)
+        own[observed.call] = _own_share(plan, observed, attacked)
 
     probes = [attack.silent(True, 2) for _ in range(2)]
     attack.run(True, survey, repeats=1)
@@ -280,9 +325,11 @@ def prepare_leave_one_out(
     return attack
 
 
-def _own_share(plan: Plan, observed: ObservedRelease, codes: Codes) -> tuple[Tensor, Tensor]:
+def _own_share(
+    plan: Plan, observed: ObservedRelease, attacked: AuditTable
+) -> tuple[Tensor, Tensor]:
     """The first record's share g over the noise's variance, and its product with half of it."""
-    drawn = [each_alone(observed, codes.slice(0, 1))[0] for _ in range(DRAWS)]
+    drawn = [each_alone(observed, *attacked.part(0, 1))[0] for _ in range(DRAWS)]
     mine = observed.rate * torch.stack(drawn).mean(dim=0)
     direction = mine / _assumed_std(plan, observed) ** 2
     return direction, direction @ mine / 2.0

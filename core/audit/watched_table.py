@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -191,25 +192,29 @@ def altered(plan: Plan, *, repeats: int = 1, noise: float = 1.0) -> Plan:
 
 
 @torch.no_grad()
-def each_alone(observed: ObservedRelease, codes: Rows) -> Tensor:
-    """Each record's own share of the statistic behind a release, float32 [b, k]."""
-    one = torch.ones(1)
+def each_alone(observed: ObservedRelease, codes: Rows, people: PersonRows | None = None) -> Tensor:
+    """Each record's, or person's, own share of the statistic behind a release, float32 [b, k]."""
+    ends = range(len(codes) + 1) if people is None else people.offsets.tolist()
+    weights = torch.ones(len(codes)) if people is None else torch.from_numpy(people.weights)
     if observed.view is None:
-        alone = (codes.slice(i, i + 1).to("cpu") for i in range(len(codes)))
-        return torch.stack([observed.mechanism.statistic(x, one).flatten().float() for x in alone])
+        alone = (
+            observed.mechanism.statistic(codes.slice(i, j).to("cpu"), weights[i:j])
+            for i, j in pairwise(ends)
+        )
+        return torch.stack([one.flatten().float() for one in alone])
     rows = _with_draws(observed.mechanism, observed.view(codes.to("cpu")))
-    parts = (observed.mechanism.statistic(rows[i : i + 1], one)[:-1] for i in range(len(rows)))
+    parts = (observed.mechanism.statistic(rows[i:j], weights[i:j])[:-1] for i, j in pairwise(ends))
     return torch.stack(list(parts))
 
 
 @torch.no_grad()
-def together(observed: ObservedRelease, codes: Rows) -> Tensor:
+def together(observed: ObservedRelease, codes: Rows, people: PersonRows | None = None) -> Tensor:
     """The sum of records' shares, float32 [k]; see `each_alone`."""
-    ones = torch.ones(len(codes))
+    weights = torch.ones(len(codes)) if people is None else torch.from_numpy(people.weights)
     if observed.view is None:
-        return observed.mechanism.statistic(codes.to("cpu"), ones).flatten().float()
+        return observed.mechanism.statistic(codes.to("cpu"), weights).flatten().float()
     rows = _with_draws(observed.mechanism, observed.view(codes.to("cpu")))
-    return observed.mechanism.statistic(rows, ones)[:-1]
+    return observed.mechanism.statistic(rows, weights)[:-1]
 
 
 def _with_draws(mechanism: Mechanism, rows: Tensor) -> Tensor:

@@ -92,6 +92,11 @@ def linked_options(command: argparse.ArgumentParser) -> None:
         metavar="COL[,COL]",
         help="with --person: columns that hold one value for a person",
     )
+    command.add_argument(
+        "--counter",
+        metavar="COLUMN",
+        help="with --order: a column that counts a person's rows in that order, 1, 2, 3, …",
+    )
 
 
 def sample_options(command: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ from core.export.attack_sentences import STANDINGS, standing
 from core.export.findings import findings
 from core.figures.column import column_figure, describe_column
 from core.figures.groups import group_table, groups_figure
+from core.figures.histories import history_columns
 from core.figures.report_figure import report_figures
 from core.language.catalogue import ENGLISH, Language
 from core.language.figures import say_figure
@@ -240,26 +241,34 @@ def _figure(key: str, words: str, figure: Any, drawn: dict[str, Any], language: 
 def _whole(report: Report, drawn: dict[str, Any], language: Language) -> str:
     """Every figure of the whole table that this report's view may show."""
     figures = [(one, one.drawn(report)) for one in report_figures()]
-    return "".join(
+    whole = "".join(
         _heading(one.id, language.render(one.title))
         + _figure(one.id, one.describe(report), figure, drawn, language)
         for one, figure in figures
         if figure is not None
     )
+    shown = {language.render(title): one for title, one in history_columns(report).items()}
+    title = language.say("Histories")
+    return whole + _columns({"columns": shown}, drawn, (), language, ("histories", title))
 
 
 def _columns(
-    report: Report, drawn: dict[str, Any], hidden: Collection[str], language: Language
+    report: Report,
+    drawn: dict[str, Any],
+    hidden: Collection[str],
+    language: Language,
+    heading: tuple[str, str] | None = None,
 ) -> str:
     """Every column's picture; those that were hidden say so in their heading."""
     if not report["columns"]:
         return ""
     say = language.say
+    key, title = heading or ("columns", say("Columns"))
     mark = f" <small>{_e(say('(hidden on purpose: not the real shares)'))}</small>"
     parts = (
         f"<div><h3>{_e(name)}{mark if name in hidden else ''}</h3>"
         + _figure(
-            f"column:{name}",
+            f"{key}:{name}",
             describe_column(report, name),
             column_figure(report, name),
             drawn,
@@ -269,7 +278,7 @@ def _columns(
         for name in report["columns"]
     )
     shown = f"<div class='columns'>{''.join(parts)}</div>"
-    return _heading("columns", say("Columns")) + shown
+    return _heading(key, title) + shown
 
 
 def _utility(report: Report, language: Language) -> str:

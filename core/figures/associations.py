@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.figures.elements import (
     REAL,
     SIGNED,
@@ -19,6 +21,7 @@ from core.figures.report_figure import ReportFigure
 from core.message import Message
 
 DIFFERENCE = Message("difference")
+LETTERS = 14  # of a name on an axis
 
 
 def association_figure(report: Dumped) -> Figure | None:
@@ -26,27 +29,44 @@ def association_figure(report: Dumped) -> Figure | None:
     table = report.get("associations")
     if table is None or len(table["columns"]) < 2:
         return None
-    names = table["columns"]
-    ticks = name_ticks(names, 14)
-    panels: dict[Message, list[list[float]]] = {SYNTHETIC: table["synthetic"]}
-    if table["real"]:
-        rows = zip(table["real"], table["synthetic"], strict=True)
+    names, height = table["columns"], max(340, 150 + 24 * len(table["columns"]))
+    return side_by_side(
+        table["real"], table["synthetic"], names, names, Message("association"), height
+    )
+
+
+def side_by_side(
+    real: list[list[float]],
+    synthetic: list[list[float]],
+    across: Sequence[str],
+    up: Sequence[str],
+    what: Message,
+    height: int,
+) -> Figure:
+    """Heat maps [up][across] of both tables and of their difference; `real` may be empty."""
+    panels: dict[Message, list[list[float]]] = {SYNTHETIC: synthetic}
+    if real:
+        rows = zip(real, synthetic, strict=True)
         gaps = [[b - a for a, b in zip(*row, strict=True)] for row in rows]
-        panels = {REAL: table["real"], SYNTHETIC: table["synthetic"], DIFFERENCE: gaps}
-    layout: Trace = {"height": max(340, 150 + 24 * len(names))}
+        panels = {REAL: real, SYNTHETIC: synthetic, DIFFERENCE: gaps}
+    layout: Trace = {"height": height}
     data: list[Trace] = []
     for i, (key, z) in enumerate(panels.items()):
         n = str(i + 1) if i else ""
-        data.append(_heatmap(key, z, names) | {"xaxis": f"x{n}", "yaxis": f"y{n}"})
+        data.append(_heatmap(key, z, across, up, what) | {"xaxis": f"x{n}", "yaxis": f"y{n}"})
         area = {"domain": panel(i, len(panels), gap=0.03), "anchor": f"y{n}"}
-        layout[f"xaxis{n}"] = axis(key, showgrid=False, tickangle=-45, **ticks, **area)
-        upper = axis("", showgrid=False, autorange="reversed", anchor=f"x{n}", **ticks)
+        lower = name_ticks(across, LETTERS)
+        layout[f"xaxis{n}"] = axis(key, showgrid=False, tickangle=-45, **lower, **area)
+        side = name_ticks(up, LETTERS)
+        upper = axis("", showgrid=False, autorange="reversed", anchor=f"x{n}", **side)
         layout[f"yaxis{n}"] = upper | ({"matches": "y", "showticklabels": False} if i else {})
     data[-1]["showscale"] = True
     return figure(data, layout)
 
 
-def _heatmap(key: Message, z: list[list[float]], names: list[str]) -> Trace:
+def _heatmap(
+    key: Message, z: list[list[float]], across: Sequence[str], up: Sequence[str], what: Message
+) -> Trace:
     """One panel; the last one shows the scale of all."""
     scale = Message("0: none, 1: full")
     if key == DIFFERENCE:
@@ -55,12 +75,12 @@ def _heatmap(key: Message, z: list[list[float]], names: list[str]) -> Trace:
         z,
         limits=(-1.0, 1.0),
         scale=SIGNED,
-        bar={"title": {"text": Message("association"), "side": "right"}},
+        bar={"title": {"text": what, "side": "right"}},
         name=key,
         xgap=1,
         ygap=1,
         showscale=False,
-        hovertext=[[f"{a} × {b}" for b in names] for a in names],
+        hovertext=[[Message("{a} × {b}", a=a, b=b) for b in across] for a in up],
         hovertemplate=Message(
             "%{{hovertext}}<br>{table} %{{z:.2f}} ({scale})<extra></extra>", table=key, scale=scale
         ),

@@ -1,8 +1,8 @@
 """ReportFigure: a picture of a report as it declares itself, and all of them in order.
 
-A module of this folder that holds a `FIGURE` is shown by the Review page, where runs are compared
-and in the HTML export; so a new figure is one file. Pictures of something else than a whole report
-(a column, a plan, several runs) have no `FIGURE` and are called by name.
+A module of this folder that holds a `FIGURE`, or several `FIGURES`, is shown by the Review page,
+where runs are compared and in the HTML export; so a new figure is one file. Pictures of something
+else than a whole report (a column, a plan, several runs) have none and are called by name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core.figures.elements import Dumped, Figure
 from core.message import Message
 from core.quality.report.types import View
 
-Tab = Literal["pairs", "plane", "predictions"]
+Tab = Literal["pairs", "plane", "predictions", "histories"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,4 +62,5 @@ def report_figures() -> tuple[ReportFigure, ...]:
         for module in pkgutil.iter_modules(folder.__path__)
     ]
     figures = [module.FIGURE for module in modules if hasattr(module, "FIGURE")]
+    figures += [one for module in modules for one in getattr(module, "FIGURES", ())]
     return tuple(sorted(figures, key=lambda figure: figure.order))

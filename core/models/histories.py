@@ -43,6 +43,7 @@ Floats = NDArray[np.float64]
 PEOPLE_AT_ONCE = 4096
 RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
 ROUNDS, CALIBRATED_ON = 4, 10_000  # of calibration; people drawn in each
+REACHED = 0.999  # share of times since a first event that walks may reach
 PACE = 0.5  # of a round's way, where many columns share it
 SMOOTHED = 5.0  # windows that are added to each cell where two counts are compared
 
@@ -170,6 +171,9 @@ class _Walk:
         self._last = (
             np.inf if windows.order is None else windows.source.block(windows.order).line.high
         )
+        self._longest = np.inf  # from the first event to the last but one
+        if windows.order is not None:
+            self._longest = mixture.reach(windows.names(SINCE)[0], REACHED) * windows.unit
         self._there: dict[str, Tensor | None] = {}  # by drawn column, 0 where it may not be missing
         for (role, source), block in windows.by_role.items():
             if role in (FIRST, NEXT, GAP):
@@ -204,6 +208,7 @@ class _Walk:
         base = self._mixture.log_weights + self._mixture.log_likelihood(seen, known)
         begins = np.zeros(len(counts)) if self._begins is None else seen.numbers(self._begins)
         since, every = np.zeros(len(counts)), np.arange(len(counts))
+        before = since.copy()  # of the last event but one
         drawn = [(seen, FIRST, every, since.copy())]
         for source in self._windows.events:
             moved(seen, self._block(FIRST, source), seen, self._block(NOW, source), every)
@@ -213,6 +218,7 @@ class _Walk:
             self._windows.write(window, PLACE, np.full(len(active), step + 1))
             self._windows.write(window, LEFT, counts[active] - step - 2)
             weight = torch.from_numpy(1.0 / (counts[active] - 1)).float()
+            before[active] = since[active]
             since[active] = self._stepped(window, base[active], since[active], weight)
             drawn.append((window, NEXT, active, since[active]))
             for source in self._windows.events:
@@ -223,6 +229,7 @@ class _Walk:
             seen.states[active], seen.values[active] = window.states, window.values
         room = self._last - begins  # whoever would go beyond has shorter waits, all by one factor
         factor = np.where(since > room, room / np.maximum(since, 1e-9), 1.0)
+        factor = np.minimum(factor, self._longest / np.maximum(before, 1e-9))
         parts = [
             self._rows(window, role, begins[own] + times * factor[own])
             for window, role, own, times in drawn

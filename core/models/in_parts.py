@@ -58,7 +58,10 @@ class _Keys:
     def __init__(self, domain: Domain, rows: int):
         person = domain.person
         made_up = () if person is None else person.columns
-        self._columns = [c for c in domain.columns if not c.modelled or c.name in made_up]
+        kept = None if person is None else person.counter
+        self._columns = [
+            c for c in domain.columns if c.name in made_up or not (c.modelled or c.name == kept)
+        ]
         self._rows = rows
         self._people = self._done = 0  # so far, and rows
         self._event = person.event if person is not None and person.walked else None

@@ -45,6 +45,7 @@ class Person(BaseModel):
         without, it is the steward's word.
       constant: columns that hold one value for a person, in every row of theirs.
       order: a column by which the rows of a person are sorted in the synthetic table.
+      counter: a made-up column that counts a person's rows in that order: 1, 2, 3, …
       history: of what rows are events; None where they are no events.
     """
 
@@ -54,6 +55,7 @@ class Person(BaseModel):
     rows: int = Field(ge=1, le=MOST_ROWS)
     constant: tuple[str, ...] = ()
     order: str | None = None
+    counter: str | None = None
     history: History | None = None
 
     @model_validator(mode="after")
@@ -71,6 +73,13 @@ class Person(BaseModel):
             raise ReportedError(
                 to_say("Columns have two roles for a person: {names}."), names=", ".join(twice)
             )
+        if self.counter is not None and (
+            self.order is None or self.counter in (*roles, self.order)
+        ):
+            raise ReportedError(
+                to_say("'{name}' cannot count a person's rows: that needs another column's order."),
+                name=self.counter,
+            )
         if self.order is not None and self.order in roles:
             raise ReportedError(
                 to_say("'{name}' cannot sort rows in which it never changes."), name=self.order
@@ -85,7 +94,7 @@ class Person(BaseModel):
     @property
     def named(self) -> tuple[str, ...]:
         """Every column with a role."""
-        more = (name for name in (self.order, self.event) if name is not None)
+        more = (name for name in (self.order, self.counter, self.event) if name is not None)
         return (*self.columns, *self.constant, *more)
 
     @property
@@ -103,7 +112,8 @@ class Person(BaseModel):
         """This person without constant columns and an order that are not among the names."""
         constant = tuple(name for name in self.constant if name in names)
         order = self.order if self.order in names else None
-        return self.model_copy(update={"constant": constant, "order": order})
+        counter = self.counter if order is not None and self.counter in names else None
+        return self.model_copy(update={"constant": constant, "order": order, "counter": counter})
 
     @property
     def key(self) -> tuple[tuple[str, ...], int]:
@@ -123,6 +133,19 @@ class Person(BaseModel):
                 child=self.history.child,
             )
         return plural(self.rows, "per person, at most {n} row", "per person, at most {n} rows")
+
+    @property
+    def whose(self) -> Message:
+        """Which rows belong to one person, where a column says."""
+        columns = ", ".join(self.columns)
+        if self.history is None or self.event is None:
+            return Message("rows that agree in {columns}", columns=columns)
+        return Message(
+            "a row of {parent} and all rows of {child} with its {columns}",
+            parent=self.history.parent,
+            child=self.history.child,
+            columns=columns,
+        )
 
 
 class Unit(BaseModel):

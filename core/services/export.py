@@ -198,6 +198,8 @@ def _kept(domain: Domain, name: str) -> str:
         words.append("the same in all rows of a person, made up")
     elif name in person.constant:
         words.append("one value for each person")
+    elif name == person.counter:
+        words.append("counts the rows of a person in their order: 1, 2, 3, …")
     else:
         kept = FOLLOWING if person.walked else VARYING
         if name == person.event:

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.figures.histories import history_columns
 from core.figures.report_figure import ReportFigure, report_figures
 from core.quality.report.types import View
 from core.runs.events import State
@@ -39,6 +40,7 @@ TABS = {
     "plane": to_say(":material/scatter_plot: The whole table"),
     "predictions": to_say(":material/online_prediction: Predictions"),
     "groups": to_say(":material/groups: Groups"),
+    "histories": to_say(":material/timeline: Histories"),
     "findings": to_say(":material/checklist: Findings and scores"),
     "exposure": to_say(":material/person_search: Exposure"),
     "discussion": to_say(":material/forum: Discussion"),
@@ -109,9 +111,10 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
     names = {figure.id: figure.tab for figure in report_figures()}
     usual = "columns" if wanted or view == "inside" else "findings"
     first = said(TABS[names.get(wanted, usual)])
-    labels = [said(label) for label in TABS.values()]
+    shown = [name for name in TABS if name != "histories" or report.get("histories")]
+    labels = [said(TABS[name]) for name in shown]
     tabs = st.tabs(labels, default=first, key="tab", on_change="rerun")
-    for name, tab in zip(TABS, tabs, strict=True):
+    for name, tab in zip(shown, tabs, strict=True):
         if not tab.open:
             continue
         with tab:
@@ -123,6 +126,8 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
                 _predictions(talk, report)
             elif name == "groups":
                 report_scores.groups(report)
+            elif name == "histories":
+                _histories(talk, report)
             elif name == "findings":
                 _findings(run, report, view)
             elif name == "exposure":
@@ -259,6 +264,21 @@ def _predictions(talk: RunComments, report: dict[str, Any]) -> None:
     if dropped:
         words = say("Real rows cannot predict these either: {columns}.", columns=", ".join(dropped))
         st.caption(words)
+
+
+def _histories(talk: RunComments, report: dict[str, Any]) -> None:
+    """How events of people follow on one another; of several columns one is chosen."""
+    states = [state["column"] for state in report["histories"]["states"]]
+    if len(states) > 1:
+        chosen = st.selectbox(say("Events of"), range(len(states)), format_func=states.__getitem__)
+        report = report | {"histories": report["histories"] | {"chosen": chosen}}
+    report_scores.histories(report)
+    pictures = {said(title): one for title, one in history_columns(report).items()}
+    for tile, title in shared.tiles(list(pictures), border=True):
+        with tile:
+            st.markdown(f"**{title}**")
+            report_scores.column({"columns": pictures}, title, key=f"history_{title}")
+    _figures(talk, report, "histories")
 
 
 def _rows(talk: RunComments) -> None:

@@ -192,6 +192,21 @@ def groups(report: dict[str, Any]) -> None:
     st.caption(say("Each figure: real → synthetic."), help=told)
 
 
+def histories(report: dict[str, Any]) -> None:
+    """How far synthetic histories lie from real ones, beside the best and the worst there is."""
+    rows = [
+        {
+            to_say("Score"): said(s["title"]),
+            to_say("Distance"): s["value"],
+            to_say("Two halves of the real people"): s["ceiling"],
+            to_say("Events dealt to people at random"): s["dealt"],
+        }
+        for s in report["scores"]
+        if s.get("dealt") is not None
+    ]
+    numbers(rows, list(rows[0])[1:] if rows else (), "%.3f")
+
+
 def column(report: dict[str, Any], name: str, *, key: str) -> None:
     """The picture of one column."""
     words = said(describe_column(report, name))

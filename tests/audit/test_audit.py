@@ -301,6 +301,20 @@ def test_people_of_several_rows_are_attacked_as_people(monkeypatch):
     assert trial.nobody_else().lower_bound > 1.0
 
 
+def test_people_are_attacked_with_all_their_windows(monkeypatch):
+    sizes = replace(SMALL, rows=6)
+    trial = Trial("scan_focus", 1.0, seed=3, sizes=sizes)
+    assert is_kept(trial) and is_kept(trial, trial.one_run)
+    attacked = trial._table(1, 15)
+    assert attacked.people.counts.tolist() == [5] * 16  # windows of people with six events
+    canary, _ = attacked.part(0, 1)
+    assert len(canary) == 5 and attacked.domain.roles
+    weights = property(lambda people: np.ones(people.offsets[-1], "f4"))
+    monkeypatch.setattr(PersonRows, "weights", weights)  # broken: each window counts as one
+    trial._prepared.clear()
+    assert trial.nobody_else().lower_bound > 1.0
+
+
 def test_an_audit_is_refuted_only_above_its_claim():
     part = Finding("x", 1.0, 0.95, {})
     at = Audit("m", 1.0, 1e-6, 0.95, 1.0, None, "x", 8, 0, 0.0, (part,))

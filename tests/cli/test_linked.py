@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from pathlib import Path
 
@@ -70,6 +71,40 @@ def test_linked_files_come_out_as_they_came_in(files, tmp_path, capsys) -> None:
     assert (events.groupby("who")["day"].diff().dropna() >= 0).all()
     assert "row before" in words["stays.csv", "kind"]
     assert words["stays.csv", "who"] == "link: each value stands in the column id of patients.csv"
+
+
+def test_rules_hold_across_files_and_rows(files, tmp_path, capsys) -> None:
+    people, events = pd.read_csv(files[0]), pd.read_csv(files[1], sep=";").sort_values("day")
+    first = events.drop_duplicates("who").set_index("who")["day"]
+    before = np.random.default_rng(0).integers(0, 150, len(people))
+    born = people["id"].map(first).fillna(40).astype(int) - before
+    people.assign(born=born).to_csv(files[0], index=False)
+    visit = events.groupby("who").cumcount() + 1
+    events.assign(visit=visit).to_csv(files[1], index=False, sep=";")
+    more = ("--counter", "visit", "--rule", "born <= day")
+    assert synth(files, tmp_path / "out.zip", *more) == 0
+    assert "visit counts the rows of each person: --counter visit" in capsys.readouterr().err
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        people, events = read(archive, "patients.csv"), read(archive, "stays.csv", sep=";")
+        words = read(archive, "dictionary.csv").set_index("column")["kept"]
+        certificate = json.loads(archive.read("certificate.json"))
+    assert list(events) == ["who", "day", "kind", "visit"]
+    assert (events["visit"] == events.groupby("who").cumcount() + 1).all()
+    assert (events.groupby("who")["day"].diff().dropna() >= 0).all()
+    both = events.merge(people, left_on="who", right_on="id")
+    assert len(both) == len(events) and (both["born"] <= both["day"]).all()
+    assert words["visit"].startswith("counts the rows of a person")
+    told = json.dumps(certificate)
+    assert "a row of patients and all rows of stays with its id belong to one person" in told
+
+
+def test_a_counter_needs_an_order(files, tmp_path, capsys) -> None:
+    alone = ["synth", str(files[1]), "--person", "who", "--model", "pearl", "--out", "x.csv"]
+    alone += ["--epsilon", "1"]
+    assert main([*alone, "--counter", "day"]) == 2
+    assert "--counter needs --order" in capsys.readouterr().err
+    assert main([*alone, "--order", "day", "--counter", "day"]) == 2
+    assert "cannot count a person's rows" in capsys.readouterr().err
 
 
 def test_what_follows_on_what_is_kept(files, tmp_path) -> None:

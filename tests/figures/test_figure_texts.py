@@ -18,7 +18,7 @@ from core.message import Message, from_json
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.privacy.plan import Budget
-from tests.figures.test_figures import BARS, HISTOGRAM, prediction
+from tests.figures.test_figures import BARS, HISTOGRAM, HISTORIES, STATE, prediction
 from tests.models.tables import domain
 
 pytestmark = pytest.mark.slow
@@ -49,6 +49,11 @@ REPORT = {
         {"columns": NAMES[1:], "score": 90.0, "target": False},
     ],
     "associations": {"columns": NAMES[1:3]} | HELD,
+    "histories": HISTORIES
+    | {
+        "states": [STATE | {"labels": ["real", "Q"]}],
+        "people": [[[0.0, "real"], [2.5, "Q"]]],
+    },
 }  # fmt: skip
 PROFILE = {"kind": "integer", "edges": None, "labels": None, "counts": [5.0, 3.0], "other": 0,
            "missing": 0.2}  # fmt: skip

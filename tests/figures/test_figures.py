@@ -42,6 +42,24 @@ BARS = {
 }
 
 
+STATE = {
+    "column": "word",
+    "labels": ["a", "b"],
+    "real": [[0.5, 0.25, 0.25], [0.1, 0.4, 0.5]],
+    "synthetic": [[0.25, 0.5, 0.25], [0.1, 0.4, 0.5]],
+    "times": [0.0, 5.0],
+    "real_not_yet": [[0.5, 0.2], [0.6, 0.1]],
+    "synthetic_not_yet": [[0.4, 0.3], [0.5, 0.2]],
+    "runs": HISTOGRAM,
+}
+HISTORIES = {
+    "days": True,
+    "pictures": {"events": BARS, "gaps": HISTOGRAM, "first": HISTOGRAM},
+    "states": [STATE],
+    "people": [[[0.0, "a"], [4.0, "b"]], [[0.0, "b"], [2.5, "b"]]],
+}
+
+
 def prediction(column, real, synthetic, metric="F1", predictable=True):
     return {
         "column": column,
@@ -87,6 +105,7 @@ def report():
             "real": [[1, 0.5], [0.5, 1]],
             "synthetic": [[1, 0.2], [0.2, 1]],
         },
+        "histories": HISTORIES,
     }
 
 
@@ -183,6 +202,7 @@ def test_what_is_not_measured_yet_is_no_figure(report):
         "significant_sets": [],
         "dimension_probability": [],
         "dimension_prediction": [],
+        "histories": None,
     }
     for declared in report_figures():
         if declared.id != "associations":
@@ -197,6 +217,7 @@ def test_figures_declare_themselves_once(report):
     figures = report_figures()
     assert [figure.id for figure in figures] == [
         "pca", "density", "interactions", "pairs", "associations", "probability", "prediction",
+        "transitions", "survival", "timeline",
     ]  # fmt: skip
     assert len({figure.order for figure in figures}) == len(figures)
     for figure in figures:
@@ -208,7 +229,8 @@ def test_what_is_for_inside_only_is_never_drawn_outside(report):
     outside = report | {"view": "outside"}
     drawn_outside = {figure.id for figure in report_figures() if figure.drawn(outside) is not None}
     # without their real side, by `outside_report`; a scan is a release
-    assert drawn_outside == {"pca", "associations", "interactions"}
+    histories = {"transitions", "survival", "timeline"}
+    assert drawn_outside == {"pca", "associations", "interactions"} | histories
 
 
 def test_descriptions_name_the_largest_difference(report):
@@ -222,6 +244,21 @@ def test_descriptions_name_the_largest_difference(report):
     assert "is 0.300 for the only pair of columns, amount with word" in sentences["pairs"]
     assert "is 30.0% of rows in one cell" in sentences["density"]
     assert "most is that of amount and word: 0.50" in sentences["associations"]
+    assert "a is followed by a in 50.0% of real and 25.0%" in sentences["transitions"]
+    assert "in days" in sentences["survival"] and "first 2 synthetic" in sentences["timeline"]
+
+
+def test_histories_stand_side_by_side(report):
+    figures = {one.id: drawn(one.drawn(report)) for one in report_figures()}
+    names = [trace["name"] for trace in figures["transitions"]["data"]]
+    assert names == ["real", "synthetic", "difference"]
+    assert figures["transitions"]["layout"]["xaxis"]["ticktext"][-1] == "end of the history"
+    lines = figures["survival"]["data"]
+    assert [line["line"]["dash"] for line in lines] == ["solid", "dash"] * 2
+    marks = [one for one in figures["timeline"]["data"] if one["mode"] == "markers"]
+    assert [(one["name"], one["x"], one["y"]) for one in marks] == [
+        ("a", [0.0], [1]), ("b", [4.0, 0.0, 2.5], [1, 2, 2]),
+    ]  # fmt: skip
 
 
 def test_prospects_mark_the_planned_epsilon_alone():

@@ -1,4 +1,4 @@
-"""Significant sets of a scan, where people see it: Training, Review in both views, the file."""
+"""Significant sets of a scan, and histories, where people see them: Training, Review, the file."""
 
 from __future__ import annotations
 
@@ -53,3 +53,20 @@ def test_review_shows_it_in_both_views_and_the_file_too(store, start, show):
         assert len(Report.model_validate(reviews.report(store, run.id, view)).significant_sets) == 2
         file = page(reviews.report(store, run.id, view), "t")
         assert SENTENCE in file and "together tell something" in file
+
+
+def test_histories_have_a_tab_and_a_choice_of_column(store, show, start):
+    report = small_report(filled=True)
+    ends = {"key": "history_gaps", "title": "Histories: time between events", "dealt": 0.4}
+    report["scores"].append(report["scores"][0] | ends)
+    run = start()
+    finish(store, run, report=report, outside=report | {"view": "outside", "histories": None})
+    at = in_tab(show("review", run=run.id, view="inside"), "Histories")
+    (chosen,) = [box for box in at.selectbox if box.label == "Events of"]
+    assert "what comes after each event of ward" in words(at).lower()
+    at = whole(chosen.select(1).run())
+    assert "what comes after each event of dose" in words(at).lower()
+    (ends,) = [one.value for one in at.dataframe if "Events dealt" in one.value.to_string()][:1]
+    assert 0.4 in ends.to_numpy()
+    outside = whole(show("review", run=run.id, view="outside"))
+    assert not [tab for tab in outside.tabs if "Histories" in tab.label]

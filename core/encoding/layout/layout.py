@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.encoding.layout.person_assembler import PersonAssembler
 from core.encoding.windows import Windows
-from core.schema.labels import category_indices, to_numbers
+from core.schema.labels import category_indices, from_labels, to_numbers
 from core.schema.rules.steps import Steps, rewritten
 from core.schema.schema import Domain
 from core.schema.surrogates import surrogate
@@ -45,6 +45,7 @@ class Layout:
             target=output.target,
             tagged=tagged,
             constant=constant,
+            order=None if person is None else person.order,
         )
         self._assembler: PersonAssembler | None = None
         columns = list(self._steps.columns)
@@ -53,7 +54,7 @@ class Layout:
             self.windows = Windows.of(
                 columns,
                 self._steps.constant,
-                order=person.order,
+                order=self._steps.sorts_as(person.order),
                 most=person.rows,
                 empty=person.event is not None,
                 taken=names,
@@ -128,7 +129,7 @@ class Layout:
         else:
             frame, people = self._assemble(self._assembler, frame, rows, random)
         who = np.arange(rows) if people is None else people
-        return self._sorted(self._table(frame, random, people), who)
+        return self._counted(self._sorted(self._table(frame, random, people), who), who)
 
     def from_events(
         self, frame: pd.DataFrame, who: NDArray[np.intp], there: NDArray[np.bool_], seed: int | None
@@ -140,7 +141,8 @@ class Layout:
           who: whose each row is: 0, 1, …
           there: False where a row only says that its person has no event.
         """
-        table = self._table(frame, np.random.default_rng(seed), who)
+        table = self._sorted(self._table(frame, np.random.default_rng(seed), who), who)
+        table = self._counted(table, who)
         if self._event is None or self._person is None:
             return table
         key = table[self._person.columns[0]]
@@ -180,10 +182,19 @@ class Layout:
         taken = {name: column.reset_index(drop=True) for name, column in cells.items()}
         return pd.DataFrame(taken), people
 
+    def _counted(self, table: pd.DataFrame, who: NDArray[np.intp]) -> pd.DataFrame:
+        """The table with each row's place among its person's, where a column counts them."""
+        name = None if self._person is None else self._person.counter
+        if name is None or name not in table:
+            return table
+        places = table.groupby(who, sort=False).cumcount() + 1
+        column = next(one for one in self.output.columns if one.name == name)
+        return table.assign(**{name: from_labels(places.astype("str"), column)})
+
     def _sorted(self, table: pd.DataFrame, who: NDArray[np.intp]) -> pd.DataFrame:
         name = None if self._person is None else self._person.order
         column = next((one for one in self.output.modelled if one.name == name), None)
-        if column is None or self._assembler is None:
+        if column is None or (self._assembler is None and self.windows is None):
             return table
         if column.kind.numeric:
             values = to_numbers(table[column.name], column)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,6 +20,7 @@ from core.models.steps.training.column_bins import one_of_each
 
 Factors = Mapping[str, Tensor | None]
 LEAST_SHARE = 1e-9  # of a cell in a component
+DRAWN = 50_000  # numbers of which a quantile is taken
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,17 @@ class MixtureConditionals:
         for one in kept.values():
             log_weights = log_weights + one.log()
         return log_weights
+
+    def reach(self, name: str, share: float) -> float:
+        """The number that this share of a column's numbers does not exceed; infinite of none."""
+        block, random = self.codec.block(name), torch.Generator().manual_seed(0)
+        cells = torch.multinomial(
+            self.table(name, name).sum(dim=1), DRAWN, replacement=True, generator=random
+        )
+        state, position = self.placing.numbers(block, cells.numpy(), random)
+        numbers = block.numbers(state, position)
+        there = numbers[~np.isnan(numbers)]
+        return float(np.quantile(there, share)) if len(there) else np.inf
 
     def missing_cell(self, name: str) -> int | None:
         """The cell of missing values of a column, without codes for them; None without any."""

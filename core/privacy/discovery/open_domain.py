@@ -132,7 +132,7 @@ def open_domain(schema: Schema) -> OpenDomain:
     ]
     whole = needed_as_they_are(schema)
     person = schema.person  # whether somebody has an event is learned with the number of events
-    counted = person.event if person is not None and person.walked else None
+    counted = {person.event if person.walked else None, person.counter} if person else set()
     return OpenDomain(
         numeric=tuple(column for column in open_columns if column.kind.numeric),
         listed=tuple(
@@ -146,7 +146,7 @@ def open_domain(schema: Schema) -> OpenDomain:
             if column.kind.surrogate
             and column.source is DomainSource.LEARNED
             and column.learned is None
-            and column.name not in (*schema.key_columns, counted)
+            and column.name not in {*schema.key_columns, *counted}
         ),
         rules=tuple(
             rule

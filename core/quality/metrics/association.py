@@ -44,7 +44,9 @@ ASSOCIATION_GAP = Metric(
 
 
 @dataclass(frozen=True)
-class _Operand:
+class Operand:
+    """A column to be related to another; values that are not `present` say nothing."""
+
     numeric: bool
     values: Floats | Ints
     present: NDArray[np.bool_]
@@ -52,11 +54,11 @@ class _Operand:
 
 def associations(table: AlignedTable) -> Floats:
     """[m, m] with ones on the diagonal; in [-1, 1] for two numbers, else in [0, 1]."""
-    operands = [_operand(feature, table) for feature in table.features.items]
+    operands = [operand(feature, table) for feature in table.features.items]
     m = len(operands)
     out = np.eye(m)
     for i, j in combinations(range(m), 2):
-        out[i, j] = out[j, i] = _association(operands[i], operands[j])
+        out[i, j] = out[j, i] = association(operands[i], operands[j])
     return out
 
 
@@ -66,7 +68,7 @@ def independence_threshold(table: AlignedTable, share: float = FALSE_POSITIVE_RA
     Args:
       share: of all such tables, those in which some pair is stronger than this.
     """
-    operands = [_operand(feature, table) for feature in table.features.items]
+    operands = [operand(feature, table) for feature in table.features.items]
     present = np.stack([one.present for one in operands]).astype(np.float32)
     both = (present @ present.T).astype(np.float64)
     rows = np.maximum(both, 4.0)
@@ -88,7 +90,7 @@ def independence_threshold(table: AlignedTable, share: float = FALSE_POSITIVE_RA
     return np.sqrt(np.where(enough & (mean < 1.0), squared, 1.0))
 
 
-def _spread(one: _Operand) -> tuple[float, float, float]:
+def _spread(one: Operand) -> tuple[float, float, float]:
     """Degrees of freedom of a column, how unevenly rows weigh in it, and the share unlike most."""
     values = one.values[one.present]
     if one.numeric:
@@ -126,9 +128,10 @@ def association_strengths(tables: Comparison, _: Step) -> Measured:
     return Measured(scores, {"associations": table})
 
 
-def _operand(feature: Feature, table: AlignedTable) -> _Operand:
+def operand(feature: Feature, table: AlignedTable) -> Operand:
+    """A column of a table, to be related to another."""
     values = table.values[feature.name]
-    return _Operand(
+    return Operand(
         feature.numeric,
         # Labels beyond the most frequent ones count as one.
         values.astype(np.float64)
@@ -138,7 +141,8 @@ def _operand(feature: Feature, table: AlignedTable) -> _Operand:
     )
 
 
-def _association(a: _Operand, b: _Operand) -> float:
+def association(a: Operand, b: Operand) -> float:
+    """How strongly two columns of the same rows are related, see the module."""
     x, y, both = a.values, b.values, a.present & b.present
     if not both.all():  # else copies are saved, for every pair
         x, y = x[both], y[both]

@@ -7,6 +7,7 @@ to release them with noise. Bins come from the declaration, axes from the synthe
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,19 +15,22 @@ import torch
 from numpy.typing import NDArray
 
 from core.encoding.bins import MAX_LABELS, REST_LABEL
-from core.encoding.codec import Codec
+from core.encoding.codec import Codec, Codes
 from core.encoding.layout.layout import Layout
-from core.encoding.person_rows import votes
+from core.encoding.person_rows import encoded_records, votes
+from core.encoding.windows import FIRST, GAP, NUMBER
 from core.message import Message
 from core.privacy.mechanisms.histograms import Bins, Histograms
 from core.quality.aligned_tables import AlignedTable, Features, sample_rows
 from core.quality.metrics.association import associations
 from core.quality.metrics.columns import TVD_1WAY
+from core.quality.metrics.histories import has_order, opened, pictures, states_of
 from core.quality.metrics.marginals import tvd
 from core.quality.metrics.principal_axes import POINTS, axes_of, drivers
 from core.quality.report.types import (
     AssociationTable,
     ColumnPicture,
+    Histories,
     Projection,
     ReleasedHistograms,
     Report,
@@ -89,11 +93,13 @@ def outside_report(
     frame, each = synthetic.iloc[drawn], votes(synthetic, schema.person)[drawn]
     _, (table,) = Features.fit(schema, frame)
     grouped = schema.person is not None and schema.person.grouped
-    pictures = _pictures(frame, each, domain, None if modelled is not None else released)
+    codes = Codec(domain).encode(frame)
+    shown = _pictures(codes, each, domain, None if modelled is not None else released)
     if released is not None and modelled is not None:
         # counted as the release counts: by person, in the columns that were learned
-        seen = _pictures(modelled, np.ones(len(modelled)), Layout(domain).domain, released)
-        pictures |= {name: seen[name] for name in pictures if name in seen}
+        own = Layout(domain).domain
+        seen = _pictures(Codec(own).encode(modelled), np.ones(len(modelled)), own, released)
+        shown |= {name: seen[name] for name in shown if name in seen}
     found = coverage(schema)
     return Report(
         view="outside",
@@ -102,10 +108,11 @@ def outside_report(
         rows_synthetic=len(synthetic) if rows is None else rows,
         coverage=list(found.sentences),
         covered=found.complete,
-        scores=_scores(pictures, released),
-        columns=pictures,
+        scores=_scores(shown, released),
+        columns=shown,
         pca=_projection(table, rng),
         associations=_associations(table.sample(ASSOCIATION_ROWS, rng)),
+        histories=_histories(synthetic, schema, released),
         notes=[_note(released), *([ONE_VOTE] if grouped else [])],
     )
 
@@ -116,14 +123,47 @@ def _note(released: ReleasedHistograms | None) -> str:
     return AS_SHIFTED if released.shifted else WITH_NOISE
 
 
+def _histories(
+    synthetic: pd.DataFrame, schema: Schema, released: ReleasedHistograms | None
+) -> Histories | None:
+    """Synthetic histories, and what was released of real ones beside them."""
+    if schema.person is None or not has_order(schema):
+        return None
+    (table,) = opened(schema, synthetic)
+    if not len(table.followed):
+        return None
+    found = pictures(table, table, states_of([table, table], schema))
+    unseen: dict[str, Any] = {"real": [], "missing_real": None, "tvd": None}
+    shown = {key: one.model_copy(update=unseen) for key, one in found.pictures.items()}
+    states = [
+        one.model_copy(
+            update={"real": [], "real_not_yet": [], "runs": one.runs.model_copy(update=unseen)}
+        )
+        for one in found.states
+    ]
+    layout = Layout(schema.domain())
+    if released is not None and layout.windows is not None:
+        codes, people = encoded_records(synthetic, layout, schema.person)
+        each = np.ones(len(codes)) if people is None else people.weights.astype(np.float64)
+        counted = _pictures(codes, each, layout.domain, released)
+        roles = {"events": (NUMBER, ""), "gaps": (GAP, ""), "first": (FIRST, table.order)}
+        shown |= {
+            key: counted[layout.windows.by_role[role].column.name]
+            for key, role in roles.items()
+            if role in layout.windows.by_role
+        }
+    return found.model_copy(update={"pictures": shown, "states": states})
+
+
 def _pictures(
-    frame: pd.DataFrame, each: Floats, domain: Domain, released: ReleasedHistograms | None
+    codes: Codes, each: Floats, domain: Domain, released: ReleasedHistograms | None
 ) -> dict[str, ColumnPicture]:
     """Every modelled column in its public bins; `each` is what rows count for."""
     codec = Codec(domain)
     histograms = Histograms.of(codec, [block.column.name for block in codec.blocks])
-    codes = codec.encode(frame).to("cpu")
-    counts = histograms.split(histograms.statistic(codes, torch.from_numpy(each)).tolist())
+    counts = histograms.split(
+        histograms.statistic(codes.to("cpu"), torch.from_numpy(each)).tolist()
+    )
     return {
         bins.block.column.name: _picture(
             bins, np.array(counts[bins.block.column.name]), float(each.sum()), released

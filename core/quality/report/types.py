@@ -29,6 +29,7 @@ class Score(_Value):
       half_width: of a 95 % interval by bootstrap, where a point could mislead.
       ceiling: the same number measured on real data, where that means something.
       before: the same number of what the model draws by itself, where rows are chosen afterwards.
+      dealt: the same number of real events that are dealt to people at random.
     """
 
     key: str
@@ -44,6 +45,7 @@ class Score(_Value):
     half_width: float | None = None
     ceiling: float | None = None
     before: float | None = None
+    dealt: float | None = None
     note: Text = ""
 
 
@@ -306,6 +308,42 @@ class Grouping(_Value):
     sentences: list[Text]
 
 
+class StateHistory(_Value):
+    """How events with one label, or one fifth of numbers, follow on one another.
+
+    Attributes:
+      real, synthetic: shares of what comes next, [labels][labels + 1], the end of a history last.
+      times: since the first event; real_not_yet, synthetic_not_yet: shares of people who have not
+        had a label until then, [labels][times].
+      runs: of how many events in a row are alike.
+    """
+
+    column: str
+    labels: list[str]
+    real: list[list[float]]
+    synthetic: list[list[float]]
+    times: list[float]
+    real_not_yet: list[list[float]]
+    synthetic_not_yet: list[list[float]]
+    runs: ColumnPicture
+
+
+class Histories(_Value):
+    """How events of people follow on one another; nothing of real ones is in it outside.
+
+    Attributes:
+      days: whether times are dates.
+      pictures: "events" of a person, "gaps" between them, "first" event.
+      states: by column, the most telling first.
+      people: of ten synthetic people, times since the first event and labels of the first column.
+    """
+
+    days: bool
+    pictures: dict[str, ColumnPicture]
+    states: list[StateHistory]
+    people: list[list[tuple[float, str]]]
+
+
 class SignificantSet(_Value):
     """Columns that went together in a private scan; `core.models.events.Interaction`, as stored."""
 
@@ -344,4 +382,5 @@ class Report(_Value):
     significant_sets: list[SignificantSet] = Field(default_factory=list)  # of the fit
     yardsticks: list[Yardstick] = Field(default_factory=list)
     groupings: list[Grouping] = Field(default_factory=list)
+    histories: Histories | None = None
     notes: list[Text] = Field(default_factory=list)

@@ -251,11 +251,11 @@ def _unit(person: Person | None) -> Message:
             unit=person.words,
         )
     return Message(
-        "The guarantee holds {unit}: rows that agree in {columns} belong to one person. If a "
+        "The guarantee holds {unit}: {whose} belong to one person. If a "
         "person has more than {n} rows, the rest were left out. Rows that do not say whose they "
         "are count as one person together; somebody found under two keys counts as two people.",
         unit=person.words,
-        columns=", ".join(person.columns),
+        whose=person.whose,
         n=person.rows,
     )
 

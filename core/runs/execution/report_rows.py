@@ -45,13 +45,14 @@ def most_rows(columns: int) -> int:
     return max(FEWEST_ROWS, min(TABLE_ROWS, MOST_CELLS // columns))
 
 
-def synthetic_side(artefacts: ArtefactStore, name: str) -> Side:
-    """Rows of a table among a run's artefacts."""
+def synthetic_side(artefacts: ArtefactStore, name: str, *, together: bool = False) -> Side:
+    """Rows of a table among a run's artefacts; the first ones where a person's lie together."""
     with artefacts.readable(name) as file:
         n, columns = row_count(file)
         if n <= most_rows(columns):
             return Side(pd.read_parquet(file), n)
-        parts = _taken(row_batches(file), _sample(n, most_rows(columns)))
+        most = most_rows(columns)
+        parts = _taken(row_batches(file), np.arange(most) if together else _sample(n, most))
         return Side(pd.concat(parts, ignore_index=True), n)
 
 

@@ -64,7 +64,9 @@ def make_reports(
       compare: makes the inside report; `core.quality.report.build_report.build_report` when None.
     """
     artefacts = store.artefacts(run.id)
-    synthetic = synthetic_side(artefacts, SYNTHETIC_TABLE)
+    person = run.schema.person
+    together = person is not None and person.grouped
+    synthetic = synthetic_side(artefacts, SYNTHETIC_TABLE, together=together)
     if run.private:  # else the synthetic rows themselves may quote anyone: they have no outside
         seen = artefacts.exists(MODELLED_TABLE)
         modelled = synthetic_side(artefacts, MODELLED_TABLE).rows if seen else None

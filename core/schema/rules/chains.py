@@ -149,12 +149,13 @@ def chains_of(
     target: str | None,
     constant: Collection[str],
     taken: Collection[str],
+    order: str | None = None,
 ) -> list[Chain]:
-    """The chains that relations make; constant columns are settled before others."""
+    """The chains that relations make; constant columns are settled first, then what sorts."""
     results = {relation.result for relation in relations}
 
-    def rank(name: str) -> tuple[bool, bool, bool]:
-        return name != target, name not in constant, name in results
+    def rank(name: str) -> tuple[bool, bool, bool, bool]:
+        return name != target, name not in constant, name != order, name in results
 
     chains = []
     for own in tied(relations, lambda relation: relation.names):

@@ -35,10 +35,10 @@ def keep(
 ) -> Kept:
     """The rules that can be kept; `learned` are columns whose domain was learned with noise."""
     fallen: dict[str, str] = {rule.text: _nothing_learned(rule) for rule in rules if _empty(rule)}
-    constant = () if person is None else person.constant
+    constant, order = ((), None) if person is None else (person.constant, person.order)
 
     def check(tried: Sequence[Rule]) -> None:
-        Steps.of(columns, tried, target=target, tagged=tagged, constant=constant)
+        Steps.of(columns, tried, target=target, tagged=tagged, constant=constant, order=order)
 
     kept = [rule for rule in rules if rule.text not in fallen]
     try:

@@ -59,6 +59,7 @@ class Steps:
         target: str | None,
         tagged: Collection[str],
         constant: Collection[str],
+        order: str | None = None,
     ) -> Steps:
         """The steps that keep the rules of a table; none may speak of tagged (hidden) columns."""
         by_name = {column.name: column for column in columns if column.modelled}
@@ -76,6 +77,7 @@ class Steps:
                 target=target,
                 constant=frozenset(constant),
                 taken=names,
+                order=order,
             )
         )
         ruled = {name for rule in rules if isinstance(rule, IfThen) for name in rule.columns}
@@ -114,6 +116,13 @@ class Steps:
         computed |= {name for chain in self.chains for name in chain.computed}
         computed -= {one.column.name for each in self.conditionals for one in each.columns}
         return tuple(column.name for column in self.source if column.name not in computed)
+
+    def sorts_as(self, name: str | None) -> str | None:
+        """The column that models see and that sorts a person's rows as this one does, if any."""
+        for link in (link for chain in self.chains for link in chain.links):
+            if link.modelled == name and link.gap is not None and link.gap.upwards:
+                return link.gap.column.name if link.entry in self.constant else None
+        return name
 
     def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Real rows as models see them; what breaks a rule is moved inside."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.message import Message, plural, to_say
+from core.proposing.counting_columns import counting_columns
 from core.reading.raw_cells import is_written
 from core.schema.column import DomainColumn, Kind, Provenance, SchemaColumn, SchemaError
 from core.schema.labels import to_labels
@@ -26,6 +27,7 @@ from core.schema.rules.steps import rewritten
 from core.schema.schema import Schema
 from core.services.synthesis.options import RefusedError
 
+_COUNTS = to_say("{column} counts the rows of each person: --counter {column} keeps that exactly")
 Rows: TypeAlias = pa.Table | pd.DataFrame
 Indices: TypeAlias = NDArray[np.int64]
 
@@ -169,7 +171,18 @@ def link(
         rows = _side_by_side(parent.rows, child.rows, match.person, match.event, schema)
     except SchemaError as error:
         raise RefusedError(str(error)) from None
-    return LinkedTables(rows, schema, match.facts.notes(most))
+    counting = _counting(rows, match, schema) if order is not None else []
+    words = [Message(_COUNTS, column=name) for name in counting]
+    return LinkedTables(rows, schema, (*match.facts.notes(most), *words))
+
+
+def _counting(rows: Rows, match: Match, schema: Schema) -> list[str]:
+    """Columns of events that count the rows of each person."""
+    person, there = schema.person, match.event >= 0
+    assert person is not None and person.history is not None, "two files are linked"
+    others = set(person.history.own_names) - {person.event, person.order}
+    cells = {name: pd.Series(rows[name].to_numpy()[there]) for name in others}
+    return counting_columns(match.person[there], cells)
 
 
 def linked_schema(parent: LinkedFile, child: LinkedFile, *, order: str | None, most: int) -> Schema:

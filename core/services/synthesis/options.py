@@ -47,6 +47,7 @@ class SynthesisOptions(BaseModel):
     rows_per_person: int | None = None
     order: str | None = None
     constant: str | None = None
+    counter: str | None = None
     sensitive: Texts = ()
     learn: Texts = ()
     references: bool = False

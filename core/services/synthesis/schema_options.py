@@ -41,6 +41,7 @@ def with_schema(
     if missing:
         raise RefusedError(f"the schema names columns the table lacks: {', '.join(missing)}")
     schema = with_person(with_target(reopened(schema), options.target), options)
+    schema = with_counter(schema, options.counter)
     schema = with_history(schema, options.request.model)
     schema = keep_out(schema, options.keep_out)
     frame = rows if isinstance(rows, pd.DataFrame) else typed_frame(rows, schema)
@@ -124,6 +125,22 @@ def with_person(schema: Schema, options: SynthesisOptions) -> Schema:
     if not options.declared and len(who) == 1:
         schema = schema.replace(schema[who[0]].model_copy(update={"kind": Kind.IDENTIFIER}))
     return schema
+
+
+def with_counter(schema: Schema, name: str | None) -> Schema:
+    """The schema with the column that `--counter` names made up: it counts a person's rows."""
+    if name is None:
+        return schema
+    if name not in schema.names:
+        raise RefusedError(f"no column is called '{name}' (--counter)")
+    if schema.person is None or schema.person.order is None:
+        raise RefusedError("--counter needs --order")
+    try:
+        person = Person.model_validate(schema.person.model_dump() | {"counter": name})
+    except ValidationError as error:
+        raise RefusedError(first_problem(error)["msg"].removeprefix("Value error, ")) from None
+    made_up = schema[name].model_copy(update={"kind": Kind.IDENTIFIER, "pattern": None})
+    return schema.replace(made_up).model_copy(update={"person": person})
 
 
 def _ordered(schema: Schema, options: SynthesisOptions) -> dict[str, object]:

@@ -23,6 +23,8 @@ Role = tuple[str, str]
 
 OF_PERSON, DRAWN = {PERSON, NUMBER, FIRST}, {NEXT, GAP}
 FOLLOWS = 60.0  # a list with itself in the next event: the transition matrix
+GOES_ON = 20.0  # numbers with themselves in the next event
+WAITS = 20.0  # the wait with the number of events: who has many waits less
 BEGINS = 3.0  # the first event with what holds for the person
 STEP = 1.5  # the next event with what is known before it
 KNOWN = 0.01  # what other pairs say already, or follows from how windows are made
@@ -82,4 +84,6 @@ def _importance(one: Role, other: Role, *, listed: bool) -> float:
         return 1.0
     if FIRST in kinds or not kinds & DRAWN:
         return KNOWN
-    return FOLLOWS if listed and kinds == {NOW, NEXT} and one[1] == other[1] else STEP
+    if kinds == {NOW, NEXT} and one[1] == other[1]:
+        return FOLLOWS if listed else GOES_ON
+    return WAITS if kinds == {NUMBER, GAP} else STEP

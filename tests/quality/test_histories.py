@@ -1,0 +1,130 @@
+"""Histories in the report: measures by hand, ends that hold, and what people outside see."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from core.encoding.layout.layout import Layout
+from core.encoding.person_rows import encoded_records
+from core.export.page_html import page
+from core.figures.histories import history_columns
+from core.figures.report_figure import report_figures
+from core.privacy.mechanisms.histograms import Histograms
+from core.quality.event_table import kaplan_meier, transition_counts, transition_distance
+from core.quality.metrics.histories import METRICS, opened
+from core.quality.report.build_report import build_report
+from core.quality.report.outside import outside_report
+from core.quality.report.types import ReleasedHistograms
+from tests.histories import KINDS, schema, visits
+
+pytestmark = pytest.mark.slow
+PEOPLE = 1_500
+
+
+@pytest.fixture(scope="module")
+def reports():
+    real = visits(PEOPLE, 1)
+    return {
+        name: build_report(real, made, schema())
+        for name, made in (("same law", visits(PEOPLE, 2)), ("dealt", dealt(visits(PEOPLE, 2))))
+    }
+
+
+def dealt(rows):
+    """Events of people at random: nothing follows from the event before."""
+    mixed = rows[["day", "kind"]].sample(frac=1.0, random_state=0, ignore_index=True)
+    return rows.assign(
+        day=mixed["day"], kind=mixed["kind"], key=rows["who"].where(mixed["day"] >= 0)
+    )
+
+
+def scores(report):
+    return {score.key: score for score in report.scores if score.key.startswith("history_")}
+
+
+def test_histories_of_one_law_are_as_near_as_halves(reports):
+    found = scores(reports["same law"])
+    assert set(found) == {metric.key for metric in METRICS.values()}
+    for score in found.values():
+        assert score.value <= 2 * score.ceiling + 0.02
+        if score.key != "history_parents":  # sex says nothing of the events
+            assert score.ceiling < score.dealt
+
+
+def test_dealt_events_are_as_far_as_the_worst_end(reports):
+    found = scores(reports["dealt"])
+    for key in ("gaps", "transitions", "next"):
+        score = found[f"history_{key}"]
+        assert score.value > 5 * score.ceiling and score.value > 0.6 * score.dealt
+
+
+def test_what_follows_and_how_long_by_hand():
+    who, states = np.array([0, 0, 0, 1, 2, 2]), np.array([0, 1, 0, 1, 1, 1])
+    counts = transition_counts(who, states, 2)
+    assert counts.tolist() == [[0, 1, 1], [1, 1, 2]]
+    assert transition_distance(counts, counts) == 0.0
+    until, seen = np.array([1.0, 1.0, 2.0, 3.0, 3.0]), np.array([True, False, True, False, True])
+    survival = kaplan_meier(until, seen, np.array([0.5, 1.0, 2.5, 3.0]))
+    assert survival == pytest.approx([1.0, 0.8, 0.8 * 2 / 3, 0.8 * 2 / 3 * 0.5])
+
+
+def test_times_to_an_event_are_censored_at_the_last_one():
+    rows = pd.DataFrame(
+        {
+            "who": [1, 1, 2, 2, 3],
+            "sex": "f",
+            "key": [1, 1, 2, 2, 3],
+            "day": [10, 30, 0, 5, 7],
+            "kind": ["a", "b", "a", "a", "b"],
+        }
+    )
+    (table,) = opened(schema(), rows)
+    states = table.events.values["kind"].astype(int)
+    label = table.events.features["kind"].labels.index("b")
+    times = np.array([0.0, 5.0, 20.0])  # somebody at once, somebody censored at 5, somebody at 20
+    assert table.not_yet(states, label, times) == pytest.approx([2 / 3, 2 / 3, 0.0])
+    assert table.run_lengths(states).tolist() == [1, 1, 2, 1]
+    assert table.counts.tolist() == [2, 2, 1] and table.gaps.tolist() == [20.0, 5.0]
+
+
+def test_outside_shows_synthetic_histories_alone(reports):
+    report = outside_report(visits(200, 3), schema())
+    found = report.histories
+    assert all(not one.real and one.tvd is None for one in found.pictures.values())
+    assert all(not (one.real or one.real_not_yet or one.runs.real) for one in found.states)
+    dumped = report.model_dump(mode="json")
+    drawn = [one for one in report_figures() if one.tab == "histories"]
+    assert len(drawn) == 3 and all(one.drawn(dumped) and one.describe(dumped) for one in drawn)
+    inside = reports["same law"].model_dump(mode="json")
+    assert "real" in json.dumps(drawn[0].drawn(inside)) and len(inside["histories"]["people"]) == 10
+
+
+def test_outside_shows_released_numbers_of_real_histories():
+    real, made = visits(400, 4), visits(400, 5)
+    layout = Layout(schema().domain())
+    codes, people = encoded_records(real, layout, schema().person)
+    counted = Histograms.of(layout.windows.codec, [c.name for c in layout.domain.columns])
+    exact = counted.statistic(codes.to("cpu"), torch.from_numpy(people.weights))
+    released = ReleasedHistograms(n=400, noise_std=1.0, counts=counted.split(exact.tolist()))
+    pictures = outside_report(made, schema(), released=released).histories.pictures
+    shares = dict(zip(pictures["events"].labels, pictures["events"].real, strict=True))
+    assert shares["0"] == pytest.approx(0.2) and pictures["events"].tvd < 0.2
+    assert sum(pictures["gaps"].real) + pictures["gaps"].missing_real == pytest.approx(
+        1.0, abs=1e-3
+    )
+
+
+def test_exported_report_shows_histories(reports):
+    report = reports["same law"].model_dump()
+    html = page(report, "visits")
+    for word in ("What follows what", "Time to an event", "time between events"):
+        assert word in html
+    assert {f"{title}" for title in history_columns(report)} == {
+        "events per person", "time between events", "first event", "equal events in a row",
+    }  # fmt: skip
+    assert set(report["histories"]["states"][0]["labels"]) == set(KINDS)
