@@ -45,6 +45,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 DELTA = 1e-6
 LEVELS = (0.9, 0.95)
+FEWEST_RUNS = 5  # from which an oracle knows how far values lie from the truth
 TEST = "two-group test"  # whether a difference that is not there is found, at 5 %
 # A smaller model than the product's own, so that many runs are possible.
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -144,6 +145,7 @@ def judged(
     for of in ("table", "population"):
         errors = [run.published[:, 0] - run.truth(of, population) for run in runs]
         typical = np.sqrt(np.nanmean(np.square(errors), axis=0))
+        typical = typical if len(runs) >= FEWEST_RUNS else np.full_like(typical, np.nan)
         for level in LEVELS:
             z = norm.ppf(0.5 + level / 2.0)
             for run, error in zip(runs, errors, strict=True):
@@ -180,7 +182,8 @@ def summary(options: argparse.Namespace) -> list[dict[str, Any]]:
     grouped = rows.groupby(by, sort=True)
     found = grouped[["coverage", "naive"]].mean().join(grouped["width"].median())
     found["intervals"] = grouped.size()
-    return found.round(4).reset_index().to_dict("records")
+    found = found.round(4).reset_index().astype(object)
+    return found.where(found.notna(), None).to_dict("records")
 
 
 def runs_kept(options: argparse.Namespace) -> dict[str, int]:
@@ -207,14 +210,15 @@ def markdown(rows: list[dict[str, Any]], options: argparse.Namespace) -> str:
         + ".",
         "",
         "Intervals at 95 %. *Naive*: as if synthetic rows were records. *Width*: beside an "
-        "oracle's, which knows how far published values lie from the truth in all runs.",
+        "oracle's, which knows how far published values lie from the truth in all runs; "
+        f"not told of fewer than {FEWEST_RUNS} runs of a shape.",
         "",
         "| statistic | of | ε | covers | naive | width | intervals |",
         "|---|---|---|---|---|---|---|",
     ]
     lines += [
         f"| {r['statistic']} | {r['of']} | {r['epsilon']:g} | {r['coverage']:.1%} | "
-        f"{r['naive']:.1%} | {r['width']:.2f} | {r['intervals']:,} |"
+        f"{r['naive']:.1%} | {_shown(r['width'])} | {r['intervals']:,} |"
         for r in rows
         if r["level"] == LEVELS[-1]
     ]
@@ -225,6 +229,10 @@ def markdown(rows: list[dict[str, Any]], options: argparse.Namespace) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _shown(width: float | None) -> str:
+    return "–" if width is None else f"{width:.2f}"
 
 
 def picture(rows: list[dict[str, Any]], path: Path) -> None:
