@@ -279,7 +279,8 @@ def test_tagged_columns_are_checked_from_inside(reports):
 
 def test_attacks_need_a_holdout_and_find_a_copy(reports, small):
     exposed = [attack.key for attack in reports["real"].attacks if attack.exposed]
-    assert exposed == ["copies", "closest", "ratio", "membership", "attribute"]
+    alike = ["copies", "closest", "ratio", "membership", "attribute"]
+    assert exposed == [*alike, "counts", "values"]
     without = small[0]
     assert without.attacks == [] and any("exposed" in note for note in without.notes)
 
