@@ -32,7 +32,7 @@ def evidence(options: argparse.Namespace) -> int:
         found = documents(store, run, options.view)
         if options.view == "inside":  # whoever reads it has looked inside
             record_view(store, **about)
-        files, spoken = {"dictionary.csv": dictionary_text(run)}, language(options.language)
+        files, spoken = {"dictionary.csv": dictionary_text(store, run)}, language(options.language)
     with replacing(out) as file:
         file.write(packed(found, files, view=options.view, language=spoken))
     fields = {field.question: field for sheet in sheets(found) for field in sheet.fields}

@@ -30,9 +30,20 @@ def association_figure(report: Dumped) -> Figure | None:
     if table is None or len(table["columns"]) < 2:
         return None
     names, height = table["columns"], max(340, 150 + 24 * len(table["columns"]))
-    return side_by_side(
+    drawn = side_by_side(
         table["real"], table["synthetic"], names, names, Message("association"), height
     )
+    halves = (report.get("intervals") or {}).get("associations")
+    if halves and not table["real"]:
+        drawn["data"][0]["hovertext"] = [
+            [_pair(a, b, half) for b, half in zip(names, line, strict=True)]
+            for a, line in zip(names, halves, strict=True)
+        ]
+    return drawn
+
+
+def _pair(a: str, b: str, half: float) -> Message:
+    return Message("{a} × {b} (real table: ± {half:.2f})", a=a, b=b, half=half)
 
 
 def side_by_side(

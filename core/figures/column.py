@@ -23,9 +23,11 @@ from core.figures.elements import (
     share,
     spans,
 )
+from core.inference.report_intervals import figures_words
 from core.message import Message, joined
 
 AS_SHIFTED = Message("real, shifted like the table")
+NAMED = 6  # shares that a sentence names
 REAL_FILL = "rgba(0,114,178,0.45)"
 SYNTHETIC_FILL = "rgba(213,94,0,0.25)"
 
@@ -36,7 +38,7 @@ def column_figure(report: Dumped, name: str) -> Figure:
     Raises:
       KeyError: the report holds no column of that name.
     """
-    picture = report["columns"][name]
+    picture = report["columns"][name] | {"intervals": _intervals(report, name)}
     if picture["labels"] is not None:
         labels = list(picture["labels"])
         return figure(*_state_bars(labels, picture, picture["real"], picture["synthetic"]))
@@ -50,14 +52,31 @@ def describe_column(report: Dumped, name: str) -> Message:
       KeyError: the report holds no column of that name.
     """
     picture = report["columns"][name]
+    ends = interval_words(report, name)
     if picture["missing_real"] is None:
-        return Message("{name}: shares of synthetic rows. Nothing real is shown.", name=name)
+        shown = Message("{name}: shares of synthetic rows. Nothing real is shown.", name=name)
+        return joined([shown, *ends])
     distance = Message(
         "{name}: the distance between real and synthetic is {distance:.3f} (0: equal).",
         name=name,
         distance=picture["tvd"],
     )
-    return joined([distance, *_noted(picture), *_largest_difference(picture), *_missing(picture)])
+    return joined(
+        [distance, *ends, *_noted(picture), *_largest_difference(picture), *_missing(picture)]
+    )
+
+
+def _intervals(report: Dumped, name: str) -> Trace:
+    """How far the column's synthetic figures may be off; empty where that is not known."""
+    return dict((report.get("intervals") or {}).get("columns", {}).get(name, {}))
+
+
+def interval_words(report: Dumped, name: str) -> list[Message]:
+    """How far a column's means and shares may be off from the real ones, in a sentence."""
+    told = figures_words(_intervals(report, name))[:NAMED]
+    if not told:
+        return []
+    return [Message("In the real table (95 %): {figures}.", figures=joined(told, ", "))]
 
 
 def _noted(picture: Trace) -> Iterator[Message]:
@@ -120,6 +139,9 @@ def _state_bars(
     data = [bars(name, at, values, hover) for name, values in shown.items()]
     if shown.get(named) and picture.get("noise"):
         data[0]["error_x"] = _whiskers(picture["noise"])
+    if halves := picture.get("intervals", {}).get("shares"):
+        both = [*halves, picture["intervals"]["missing"]][: len(synthetic)]
+        data[-1]["error_x"] = _whiskers(0.0) | {"type": "data", "array": both}
     return data, layout
 
 
@@ -159,13 +181,14 @@ def _histogram(picture: Trace) -> Figure:
     edges, kind, real = picture["edges"] or [], picture["kind"], picture["real"]
     atoms = [i for i in range(len(edges) - 1) if edges[i] == edges[i + 1]]
     whole = [i for i in range(len(edges) - 1) if i not in atoms]
-    names = spans(edges, kind)
+    names, halves = spans(edges, kind), picture["intervals"].get("shares")
+    of_atoms = {"shares": [halves[i] for i in atoms], "missing": 0.0} if halves else {}
     gaps = bool(picture["missing_real"] or picture["missing_synthetic"]) and bool(whole)
     states, state_layout = _state_bars(
         [names[i] for i in atoms],
-        picture | {"missing_real": 0.0 if real else None, "missing_synthetic": 0.0}
-        if gaps
-        else picture,
+        picture
+        | {"intervals": of_atoms}
+        | ({"missing_real": 0.0 if real else None, "missing_synthetic": 0.0} if gaps else {}),
         [real[i] for i in atoms] if real else [],
         [picture["synthetic"][i] for i in atoms],
     )
@@ -179,6 +202,9 @@ def _histogram(picture: Trace) -> Figure:
         bins,
         picture,
     )
+    if halves and not real:  # else bars stand for what was released
+        both = [*(halves[i] for i in whole), picture["intervals"]["missing"]]
+        data[0]["error_y"] = _whiskers(0.0) | {"type": "data", "array": both}
     ticks = edge_ticks(ends, kind)
     if gaps:
         at = len(whole) * 1.12 + 1  # far enough for both names on the axis

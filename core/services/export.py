@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal
 
 import pandas as pd
 
+from core.inference.report_intervals import figures_words
 from core.message import Message
 from core.models.planning import Hiding, hiding
 from core.models.shaped_output import Shape
@@ -29,7 +30,7 @@ from core.runs.storage.store import RunStore
 from core.schema.column import Column
 from core.schema.schema import Domain, Schema
 from core.services.linking.files import file_columns, is_linked, unlink
-from core.services.reviews import privacy_certificate
+from core.services.reviews import intervals, privacy_certificate
 from core.services.schema_grid import example
 from core.services.shaping import DrawnTable, asked_words, certificate_of, table_name
 from core.writing.excel import write_excel
@@ -46,6 +47,7 @@ FOLLOWING = (
     "are kept"
 )
 ESCAPED = "text that begins with =, +, -, @, a tab or a line break has an apostrophe in front"
+WITH_INTERVALS = "figures, and how far the real table's may be off (95 %)"
 HIDDEN: dict[Hiding, str] = {
     "shifted": "hidden on purpose: the distribution is not that of the real table",
     "trained": "hidden on purpose: the model was trained to make the distribution differ from that "
@@ -99,7 +101,7 @@ def reviewed_file(
                 with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
                     rows = pd.concat(list(parts), ignore_index=True)
                     add_files(archive, rows, run.schema, escaped=escape_formulas)
-                    words = dictionary_text(run, escaped=escape_formulas)
+                    words = dictionary_text(store, run, escaped=escape_formulas)
                     add_papers(archive, words, privacy_certificate(store, run.id) or {}, run.id)
             elif format == "parquet":
                 write_parquet_parts(parts, out, schema=run.schema, label=label)
@@ -210,13 +212,17 @@ def _kept(domain: Domain, name: str) -> str:
     return "; ".join(words)
 
 
-def dictionary_text(run: RunRecord, *, escaped: bool = False) -> str:
+def dictionary_text(store: RunStore, run: RunRecord, *, escaped: bool = False) -> str:
     """A run's dictionary as CSV; spreadsheets open it, so names in it are always made safe.
 
     Args:
       escaped: see `domain_dictionary`.
     """
     words = domain_dictionary(run.schema.domain(), escaped=escaped, how=hiding(run.plan))
+    columns = intervals(store, run.id).get("columns", {})
+    if columns:
+        told = {name: "; ".join(figures_words(column)) for name, column in columns.items()}
+        words[WITH_INTERVALS] = [told.get(name, "") for name in words["column"]]
     return csv_text(words)
 
 

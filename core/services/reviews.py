@@ -25,7 +25,12 @@ from core.runs.execution.noisy_scores import (
     synthetic_cells,
 )
 from core.runs.records import RunRecord
-from core.runs.storage.artefacts import INSIDE_REPORT, OUTSIDE_REPORT, PRIVACY_CERTIFICATE
+from core.runs.storage.artefacts import (
+    INSIDE_REPORT,
+    OUTSIDE_REPORT,
+    PRIVACY_CERTIFICATE,
+    REPORT_INTERVALS,
+)
 from core.runs.storage.reviews import notes
 from core.runs.storage.reviews.inside_views import viewed_runs
 from core.runs.storage.reviews.notes import ScorePick
@@ -40,11 +45,19 @@ def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any
     Args:
       view: "inside" shows real data without noise; "outside" shows none, or what was paid for.
 
-    Beside what was measured, "significant_sets" holds what the fit found in its scan.
+    Beside what was measured, "significant_sets" holds what the fit found in its scan and, outside,
+    "intervals" how far figures may be off; see `core.inference.report_intervals`.
     """
     made = _read_json(store, run_id, INSIDE_REPORT if view == "inside" else OUTSIDE_REPORT)
     told = significant_sets(store, run_id)
+    if made is not None and view == "outside":
+        made |= {"intervals": intervals(store, run_id)}
     return made | {"significant_sets": told} if made is not None and told else made
+
+
+def intervals(store: RunStore, run_id: str) -> dict[str, Any]:
+    """How far figures of the outside report may be off; empty before that was worked out."""
+    return _read_json(store, run_id, REPORT_INTERVALS) or {}
 
 
 def significant_sets(store: RunStore, run_id: str) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ def section(run: RunRecord) -> None:
         if view == "inside":
             notes.look(store(), run, author=author)
         found = documents(store(), run, view)
-        files = {"dictionary.csv": export.dictionary_text(run)}
+        files = {"dictionary.csv": export.dictionary_text(store(), run)}
         return packed(found, files, view=view, language=language)
 
     with st.container(horizontal=True):

@@ -203,7 +203,7 @@ def _papers(run: RunRecord, *, escaped: bool) -> None:
         _label(run, certificate)
     downloads.offer(
         say("Data dictionary (CSV)"),
-        lambda: export.dictionary_text(run, escaped=escaped),
+        lambda: export.dictionary_text(store(), run, escaped=escaped),
         table_id=run.table_id,
         file_name=export.file_name(run, "dictionary.csv"),
         icon=":material/menu_book:",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from core.export.findings import boosting_words, findings
-from core.figures.column import column_figure, describe_column
+from core.figures.column import column_figure, describe_column, interval_words
 from core.figures.groups import group_table, groups_figure
 from core.schema.coverage import fates as fates_of
 from core.schema.schema import Schema
@@ -211,3 +211,5 @@ def column(report: dict[str, Any], name: str, *, key: str) -> None:
     """The picture of one column."""
     words = said(describe_column(report, name))
     shared.picture(column_figure(report, name), key=key, alt=words)
+    for told in interval_words(report, name):
+        st.caption(plain(said(told)))

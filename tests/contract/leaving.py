@@ -219,7 +219,7 @@ def _collected(store: RunStore, run_id: str) -> dict[str, bytes]:
         table = export.reviewed_file(store, run, format="csv", escape_formulas=escaped)
         found[f"table.csv, escaped: {escaped}"] = table.read_bytes()
         found[f"dictionary.csv, escaped: {escaped}"] = export.dictionary_text(
-            run, escaped=escaped
+            store, run, escaped=escaped
         ).encode()
     found["table.parquet"] = export.reviewed_file(store, run, format="parquet").read_bytes()
     found["run code"] = repr(shown_code.of_run(run)).encode()

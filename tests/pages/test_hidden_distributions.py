@@ -104,7 +104,7 @@ def test_words_follow_what_was_done_to_tagged_columns(
     run = start(model=model, settings={})
     without = run.plan.protection.model_copy(update={"shift": shift})
     run = replace(run, plan=run.plan.model_copy(update={"protection": without}))
-    said = " ".join(limits.limits(store, run)) + export.dictionary_text(run)
+    said = " ".join(limits.limits(store, run)) + export.dictionary_text(store, run)
     assert limit in said and shares in said
     for other_limit, other_shares in (s[2:] for s in SAID.values() if s[2] != limit):
         assert other_limit not in said and other_shares not in said

@@ -6,12 +6,22 @@ stops leaves those that are complete; the next one makes the others.
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 from contextlib import closing
 
+import pandas as pd
+
 from core.inference.refitting import Refitting
-from core.inference.replicas import COUNT, no_replicas, numbers_kept, write_replica
+from core.inference.replicas import (
+    COUNT,
+    no_replicas,
+    numbers_kept,
+    replicas_of,
+    write_replica,
+)
+from core.inference.report_intervals import report_intervals
 from core.message import Message
 from core.models.events import Emitter, FitEvent, OnEvent, Progress, Signal
 from core.models.registry import load_fitted, synthesizer
@@ -19,7 +29,15 @@ from core.privacy.summation import in_threads
 from core.runs.errors import RunStoreError
 from core.runs.execution.domain_discovery import LearnedDomain
 from core.runs.records import RunRecord
-from core.runs.storage.artefacts import LEARNED_DOMAIN, MODEL, ArtefactStore, load_json
+from core.runs.storage.artefacts import (
+    LEARNED_DOMAIN,
+    MODEL,
+    OUTSIDE_REPORT,
+    REPORT_INTERVALS,
+    SYNTHETIC_TABLE,
+    ArtefactStore,
+    load_json,
+)
 
 PHASE = "replicas"  # of a run's events
 
@@ -65,4 +83,18 @@ def make_replicas(
             write_replica(artefacts, number, replica)
             done += 1
             tell()
+    _describe(artefacts, run)
     return done
+
+
+def _describe(artefacts: ArtefactStore, run: RunRecord) -> None:
+    """Keep how far the figures of the report for people outside may be off."""
+    if not artefacts.exists(OUTSIDE_REPORT):
+        return
+    with artefacts.open(OUTSIDE_REPORT) as file:
+        report = json.load(file)
+    with artefacts.readable(SYNTHETIC_TABLE) as table:
+        published = pd.read_parquet(table)
+    found = report_intervals(report, published, replicas_of(artefacts), run.schema)
+    with artefacts.replacing(REPORT_INTERVALS) as out:
+        out.write(json.dumps(found).encode())

@@ -27,6 +27,7 @@ SYNTHETIC_TABLE, BASELINE_TABLE = "synthetic.parquet", "before.parquet"
 MODELLED_TABLE = "modelled.parquet"  # synthetic rows as models see them, if they see others
 PRIVACY_CERTIFICATE = "certificate.json"
 INSIDE_REPORT, OUTSIDE_REPORT = "report.json", "outside.json"  # by who may see them
+REPORT_INTERVALS = "intervals.json"  # how far figures of the outside report may be off
 METER, CHECKPOINT, MODEL = "meter.json", "checkpoint", "model"  # a file and two folders
 LEARNED_DOMAIN = "domain.json"  # what a run learned before its model was trained
 ROWS_DIGEST = "rows.sha256"  # of the rows that a run began with; it stays inside

@@ -51,7 +51,7 @@ def packed(store: RunStore, run: RunRecord, k: int = TABLES) -> bytes:
         for name in ("intervals.py", "intervals.R"):
             archive.write(HELPERS / name, name)
         archive.writestr("README.txt", filled)
-        archive.writestr("dictionary.csv", dictionary_text(run))
+        archive.writestr("dictionary.csv", dictionary_text(store, run))
         archive.writestr("certificate.json", certificate_text(certificate))
         archive.writestr(ENDING, certificate_text(synthetic_label(certificate, run.id)))
     return buffer.getvalue()
