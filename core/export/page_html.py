@@ -50,6 +50,7 @@ WORDS = {
     "unknown": Message("People"),
     "unseen": Message("Hidden by noise"),
 }
+VALUES = ("real", "synthetic", "half")  # of a conclusion
 STYLE, SCRIPT = (
     Path(__file__).with_name(f"report.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
 )
@@ -64,6 +65,7 @@ def page(
     limits: Sequence[str] = (),
     hidden: Collection[str] = (),
     language: Language = ENGLISH,
+    conclusions: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The report as one HTML document.
 
@@ -74,6 +76,7 @@ def page(
       limits: what must not be taken for real, a sentence each, in English.
       hidden: columns whose distribution is not the real one, on purpose.
       language: of everything but what people wrote.
+      conclusions: what pinned questions came to; inside only.
     """
     drawn: dict[str, Any] = {}
     body = "".join(
@@ -84,6 +87,7 @@ def page(
             _findings(report, language),
             _scores(report, language),
             _exposure(report, language),
+            _conclusions(conclusions, language),
             _whole(report, drawn, language),
             _columns(report, drawn, hidden, language),
             _utility(report, language),
@@ -212,6 +216,22 @@ def _exposure(report: Report, language: Language) -> str:
         for a in report["attacks"]
     ]
     return _heading("exposure", say("Is anyone exposed?")) + html_table(heads, rows)
+
+
+def _conclusions(rows: Sequence[Mapping[str, Any]], language: Language) -> str:
+    """The questions that matter, from real and from synthetic rows."""
+    if not rows:
+        return ""
+    say, said = language.say, language.render
+    heads = (say("Question"), say("Real"), say("Synthetic"), "±", say("Differs in"), say("Note"))
+    cells = []
+    for row in rows:
+        numbers = ["" if row[key] is None else f"{row[key]:.4g}" for key in VALUES]
+        differs = ", ".join(said(reason) for reason in row["differs"] or ())
+        cells.append(
+            [said(row["what"]), *map(language.number, numbers), differs, said(row["note"])]
+        )
+    return _heading("conclusions", say("Questions that matter")) + html_table(heads, cells)
 
 
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -194,17 +194,14 @@ def _histogram(picture: Trace) -> Figure:
     )
     if not whole:
         return figure(states, state_layout)
-    bins = [names[i] for i in whole]
     ends = [edges[i] for i in whole] + [edges[whole[-1] + 1]]
     data = _steps(
         [real[i] for i in whole] if real else [],
         [picture["synthetic"][i] for i in whole],
-        bins,
+        [names[i] for i in whole],
         picture,
+        [*(halves[i] for i in whole), picture["intervals"]["missing"]] if halves else [],
     )
-    if halves and not real:  # else bars stand for what was released
-        both = [*(halves[i] for i in whole), picture["intervals"]["missing"]]
-        data[0]["error_y"] = _whiskers(0.0) | {"type": "data", "array": both}
     ticks = edge_ticks(ends, kind)
     if gaps:
         at = len(whole) * 1.12 + 1  # far enough for both names on the axis
@@ -219,17 +216,16 @@ def _histogram(picture: Trace) -> Figure:
         "height": 340,
         "hovermode": "x",
     }
-    count = len(atoms)
-    if not count:
+    if not atoms:
         return figure(data, layout)
-    strip = min(0.4, 0.14 + 0.11 * count)  # of the figure's height
+    strip = min(0.4, 0.14 + 0.11 * len(atoms))  # of the figure's height
     for trace in states:
         trace |= {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
     return figure(
         [*data, *states],
         layout
         | {
-            "height": 340 + 50 * count,
+            "height": 340 + 50 * len(atoms),
             "barmode": "group",
             "yaxis": layout["yaxis"] | {"domain": [strip + 0.14, 1.0]},
             "xaxis2": state_layout["xaxis"] | {"anchor": "y2"},
@@ -251,7 +247,11 @@ def _add_missing(data: list[Trace], picture: Trace, at: float) -> None:
 
 
 def _steps(
-    real: Sequence[float], synthetic: Sequence[float], bins: Sequence[str], picture: Trace
+    real: Sequence[float],
+    synthetic: Sequence[float],
+    bins: Sequence[str],
+    picture: Trace,
+    halves: Sequence[float],
 ) -> list[Trace]:
     """Real bins as filled bars at 0, 1, 2, …; synthetic ones as an outline over them."""
     hover = _hovers(bins, real, synthetic, picture)
@@ -277,4 +277,6 @@ def _steps(
     }
     if real and picture.get("noise"):
         filled["error_y"] = _whiskers(picture["noise"])
+    elif halves and not real:  # where bars stand for what was released, theirs is shown
+        filled["error_y"] = _whiskers(0.0) | {"type": "data", "array": list(halves)}
     return [filled, outline]

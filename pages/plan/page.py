@@ -12,9 +12,11 @@ from core.runs.request import DEFAULT_SHIFT, RunRequest
 from core.schema.rounding_up import round_up
 from core.services import planning, recipe, runs
 from core.services.estimates import domain_forecast, forecast
+from core.services.inference import agreement
 from core.services.plan_advice import phase_words
 from pages.ledger import account_view
 from pages.plan import budget_choice, forecast_view, lmdp_settings, model_choice, run_details
+from pages.review import my_analysis
 from pages.server import guard, routes
 from pages.shared import glossary, shown_code
 from pages.shared import widgets as shared
@@ -104,7 +106,11 @@ def _settled(table: TableRecord) -> bool:
 def _details(
     table: TableRecord, card: Card, plan: Plan, claim: Guarantee, request: RunRequest
 ) -> None:
-    """What is spent on what, for those who want to know; made once it is opened."""
+    """What is spent on what, for those who want to know; made once it is opened.
+
+    Before it stand the questions that a run's rows shall answer.
+    """
+    my_analysis.pins(table.id, agreement.proposed_domain(table.schema), (), key=f"plan_{table.id}")
     opened = st.expander(
         say("Details: δ, phases, noise, code"),
         icon=":material/account_tree:",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -18,6 +19,7 @@ from pages.review import (
     discussion,
     exposure,
     lmdp_results,
+    my_analysis,
     report_scores,
     report_view,
     run_comparison,
@@ -43,6 +45,7 @@ TABS = {
     "histories": to_say(":material/timeline: Histories"),
     "findings": to_say(":material/checklist: Findings and scores"),
     "exposure": to_say(":material/person_search: Exposure"),
+    "analysis": to_say(":material/push_pin: My analysis"),
     "discussion": to_say(":material/forum: Discussion"),
 }
 AS_IN_TABLE, WORST_FIRST = to_say("as in the table"), to_say("largest difference first")
@@ -114,26 +117,22 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
     shown = [name for name in TABS if name != "histories" or report.get("histories")]
     labels = [said(TABS[name]) for name in shown]
     tabs = st.tabs(labels, default=first, key="tab", on_change="rerun")
+    parts: dict[str, Callable[[], None]] = {
+        "columns": lambda: _columns(talk, report, wanted),
+        "predictions": lambda: _predictions(talk, report),
+        "groups": lambda: report_scores.groups(report),
+        "histories": lambda: _histories(talk, report),
+        "findings": lambda: _findings(run, report, view),
+        "exposure": lambda: _exposure(talk, report),
+        "analysis": lambda: my_analysis.tab(run, report),
+        "discussion": lambda: discussion.discussion(talk),
+    }
     for name, tab in zip(shown, tabs, strict=True):
         if not tab.open:
             continue
         with tab:
-            if name == "columns":
-                number = wanted.removeprefix("column:")
-                known = number.isdigit() and int(number) < len(run.schema.names)
-                _columns(talk, report, run.schema.names[int(number)] if known else "")
-            elif name == "predictions":
-                _predictions(talk, report)
-            elif name == "groups":
-                report_scores.groups(report)
-            elif name == "histories":
-                _histories(talk, report)
-            elif name == "findings":
-                _findings(run, report, view)
-            elif name == "exposure":
-                _exposure(talk, report)
-            elif name == "discussion":
-                discussion.discussion(talk)
+            if name in parts:
+                parts[name]()
             else:
                 _figures(talk, report, name)
 
@@ -224,8 +223,10 @@ def _head(run: RunRecord, report: dict[str, Any], view: View) -> None:
     report_view.disputed(run)
 
 
-def _columns(talk: RunComments, report: dict[str, Any], wanted: str) -> None:
-    """Each column's picture, the worst first; `wanted` before all others."""
+def _columns(talk: RunComments, report: dict[str, Any], figure: str) -> None:
+    """Each column's picture, the worst first; that of the figure in a link before all others."""
+    number, every = figure.removeprefix("column:"), talk.run.schema.names
+    wanted = every[int(number)] if number.isdigit() and int(number) < len(every) else ""
     pictures = report["columns"]
     if not pictures:
         st.caption(say("Not compared yet."))

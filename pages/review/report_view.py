@@ -13,6 +13,7 @@ from core.quality.verdict import Use, verdict
 from core.runs.records import RunRecord
 from core.services import discussion as notes
 from core.services import export, limits, reviews
+from core.services.inference import agreement
 from pages.review import discussion
 from pages.server import guard
 from pages.shared import downloads
@@ -128,8 +129,17 @@ def verdict_card(run: RunRecord, report: dict[str, Any]) -> None:
     lines += [f":{color}-badge[{say('Columns')}] {kept}"] if kept else []
     color = "green" if run.private and not found.exposed else "red"
     lines.append(f":{color}-badge[{say('People')}] {plain(said(found.people))}")
+    if told := _agreement(run, report):
+        lines.append(f":blue-badge[{say('Your questions')}] {plain(said(told))}")
     with st.container(border=True):
         st.markdown("  \n".join(lines), help=said(LIMITS))
+
+
+def _agreement(run: RunRecord, report: dict[str, Any]) -> str:
+    """How far pinned questions agree, as far as they were compared; "" outside."""
+    if report["view"] == "outside":
+        return ""
+    return agreement.summary(agreement.compared(store(), run) or ()) or ""
 
 
 def selection_note(run: RunRecord) -> None:
@@ -203,6 +213,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
         limits=limits.limits(store(), run),
         hidden=limits.hidden_columns(run),
         language=spoken(),
+        conclusions=(agreement.compared(store(), run) or ()) if view == "inside" else (),
     )
 
 

@@ -196,6 +196,17 @@ def rule(store: TableStore, table_id: str) -> Rule:
     return Rule() if newest is None else Rule(**json.loads(newest.text))
 
 
+def pin_questions(store: TableStore, *, table_id: str, author: str, questions: list[str]) -> None:
+    """Keep the questions that matter for a table, as JSON; who said so and when is kept."""
+    _add(store, "questions", table_id, None, author or SOMEBODY, "", json.dumps(questions))
+
+
+def pinned_questions(store: TableStore, table_id: str) -> list[str]:
+    """The questions that matter for a table, see `pin_questions`."""
+    newest = _last(store, table_id, "questions")
+    return [] if newest is None else list(json.loads(newest.text))
+
+
 def set_release_terms(
     store: TableStore, *, table_id: str, run_id: str, author: str, terms: dict[str, str]
 ) -> None:
