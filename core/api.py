@@ -30,7 +30,7 @@ from core.runs.execution.threads import limit_threads
 from core.schema.schema import Schema
 from core.services.inference.asking import ask_run
 from core.services.inference.replicas import make, read
-from core.services.linking.files import LinkedFile, is_linked, keys_of, link, unlink
+from core.services.linking.files import LinkedFile, keys_of, link, unlink
 from core.services.runs import open_store
 from core.services.shaping import certificate_of
 from core.services.synthesis import synthesize as synthesis
@@ -82,7 +82,7 @@ class _Rows:
         Raises:
           ValueError: the file has another ending.
         """
-        endings = (".zip",) if is_linked(self.schema) else OUT_ENDINGS
+        endings = (".zip",) if self.schema.linked else OUT_ENDINGS
         path = out_path(Path(out), endings=endings, inputs=[])
         if not self.certificate["private"]:
             mark_without_privacy(path, self.certificate)

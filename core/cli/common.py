@@ -15,7 +15,7 @@ from core.services.synthesis.options import SynthesisOptions, options_of, settin
 
 OF_FILES = {  # options that say what is read and written, not what is made
     "command", "escape_formulas", "json", "key", "linked", "module", "out", "query", "quiet",
-    "schema", "table", "traceback",
+    "schema", "table", "to", "traceback",
 }  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from core.cli.shared_options import (
     ask_options,
     escape_and_flag,
     linked_options,
+    output_options,
     person_options,
     sample_options,
     table_options,
@@ -191,9 +192,7 @@ def _synth_options(command: argparse.ArgumentParser) -> None:
         choices=("auto", "cpu", "cuda"),
         help="where to compute; auto takes a graphics card when there is one",
     )
-    command.add_argument(
-        "--out", type=Path, required=True, help="a .csv or .parquet file, or with --linked a .zip"
-    )
+    output_options(command)
     command.add_argument(
         "--save",
         type=Path,

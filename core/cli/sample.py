@@ -13,7 +13,6 @@ from core.models.shaped_output import Shape, ShapeFacts, draw_shaped
 from core.runs.execution.synthetic_label import write_label
 from core.runs.execution.threads import limit_threads
 from core.services.export import pack
-from core.services.linking.files import is_linked
 from core.services.shaping import DrawnTable, certificate_of, table_name
 from core.services.synthesis.options import RefusedError
 from core.services.synthesis.saved_runs import TrainedModel, trained_model
@@ -24,6 +23,7 @@ from core.services.synthesis.table_files import (
     require_consent,
     write_table,
 )
+from core.writing.tables import write_parquet_parts
 from core.writing.whole_files import replacing
 
 ZIP = ".zip"
@@ -84,7 +84,7 @@ def _write(
     """
     several, zipped = len(seeds) > 1, out.suffix.lower() == ZIP
     written = trained.written(fitted.domain)
-    if (linked := is_linked(written)) and not zipped:
+    if (linked := written.linked) and not zipped:
         raise RefusedError("rows of two linked files go to a .zip (--out)")
     inside = f"{out.stem}.{'parquet' if linked else 'csv'}" if zipped else out.name
     files = (
@@ -98,7 +98,10 @@ def _write(
             drawn = draw_shaped(fitted, options.rows, shape, seed)
             path = Path(folder) / f"{at}{Path(inside).suffix}"
             papers, escape = trained.certificate, options.escape_formulas
-            write_table(drawn.table, path, papers, schema=written, escape_formulas=escape)
+            if written.linked:
+                write_parquet_parts([drawn.table], path)
+            else:
+                write_table(drawn.table, path, papers, schema=written, escape_formulas=escape)
             tables.append(DrawnTable(path, drawn.facts))
         facts = [one.facts for one in tables]
         if not trained.private:

@@ -65,6 +65,19 @@ def person_options(command: argparse.ArgumentParser) -> None:
     )
 
 
+def output_options(command: argparse.ArgumentParser) -> None:
+    """Where rows of `synth` go."""
+    command.add_argument(
+        "--out", type=Path, required=True, help="a .csv or .parquet file, or with --linked a .zip"
+    )
+    command.add_argument(
+        "--to",
+        metavar="ADDRESS",
+        help="also write new tables, with keys that hold, to postgresql://user@host/database or "
+        f"sqlite:///file.db; the password may stand in {PASSWORD}",
+    )
+
+
 def linked_options(command: argparse.ArgumentParser) -> None:
     """A second file, and how a person's rows follow on one another."""
     command.add_argument(

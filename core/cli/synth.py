@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from dataclasses import asdict
@@ -30,9 +31,10 @@ from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
 from core.schema.coverage import coverage, coverage_facts
 from core.schema.schema import Schema
 from core.services.estimates.domain_forecast import learned_forecast
-from core.services.linking.files import LinkedFile, keys_of, link
+from core.services.export import certificate_table, sql_tables
+from core.services.linking.files import LinkedFile, file_names, keys_of, link
 from core.services.synthesis.accounts import foresee
-from core.services.synthesis.locations import Url
+from core.services.synthesis.locations import PASSWORD, Url
 from core.services.synthesis.options import RefusedError, SynthesisOptions
 from core.services.synthesis.schema_options import say_dangers, with_schema
 from core.services.synthesis.synthesize import check_amounts, check_options, foreseen, synthesize
@@ -44,6 +46,7 @@ from core.services.synthesis.table_files import (
     read_schema,
     write_table,
 )
+from core.writing.sql import SqlTarget
 
 SPEAK_SECONDS = 5.0
 ESCAPED = "text that a spreadsheet would run as a formula has an apostrophe in front"
@@ -151,9 +154,13 @@ def synth(options: argparse.Namespace) -> int:
     out = _synthetic_path(options)
     asked = synthesis_options(options)
     check_options(asked)
+    target = None if options.to is None else SqlTarget(options.to, os.environ.get(PASSWORD, ""))
     console = _Console(quiet=options.quiet)
     console.watch.enter("table")
     frame, schema = read_with_schema(options, asked)
+    name = path_name(options.table)
+    if target is not None:
+        target.check([*(file_names(schema) or [name]), certificate_table(name)])
     synthesis = synthesize(asked, frame, schema, on_event=console)
     outcome = synthesis.outcome
     console.watch.enter("write")
@@ -166,6 +173,9 @@ def synth(options: argparse.Namespace) -> int:
         schema=synthesis.schema,
         escape_formulas=options.escape_formulas,
     )
+    if target is not None:
+        rows, papers = outcome.tables.synthetic, synthesis.certificate
+        target.write(sql_tables(rows, synthesis.schema, papers, name))
     console.watch.enter(None)
     claim, domain = claim_of(outcome.guarantee), domain_words(options)
     _say_outcome(synthesis.plan, outcome, out=out)

@@ -21,6 +21,7 @@ from core.schema.column import (
     nullable_dtype,
 )
 from core.schema.form import Form
+from core.schema.person import History, Person
 from core.schema.schema import Schema, tagged_among
 
 ENOUGH = 0.5  # of all columns of either must be in both, for two tables to be taken as alike
@@ -99,16 +100,29 @@ def adopted(proposed: Schema, saved: Schema) -> Schema:
         _adopted(column, earlier[column.name]) if column.name in earlier else column
         for column in proposed.columns
     )
-    person = saved.person if names.issuperset(saved.key_columns) else None
     return changed(
         proposed,
         columns=columns,
         target=saved.target if saved.target in names else proposed.target,
-        person=None if person is None else person.among(names),
+        person=_person(proposed, saved),
         rules=tuple(rule for rule in saved.rules if names.issuperset(rule.columns)),
         sensitive=tagged_among(saved.sensitive, names),
         holdout=saved.holdout,
     )
+
+
+def _person(proposed: Schema, saved: Schema) -> Person | None:
+    """Whose rows are whose as saved; which files a table was linked from stays as it is."""
+    names, person = set(proposed.names), saved.person
+    if proposed.linked and not saved.linked:
+        return proposed.person
+    if person is None or not names.issuperset(saved.key_columns):
+        return proposed.person if proposed.linked else None
+    if saved.linked and proposed.person is not None and proposed.linked:
+        person = person.model_copy(update={"history": proposed.person.history})
+    elif saved.linked:
+        person = person.model_copy(update={"history": History()})
+    return person.among(names)
 
 
 def _adopted(column: SchemaColumn, earlier: SchemaColumn) -> SchemaColumn:

@@ -125,6 +125,11 @@ class Schema(BaseModel):
         return self.person is not None and self.person.walked
 
     @property
+    def linked(self) -> bool:
+        """Whether rows are of two linked files."""
+        return self.person is not None and self.person.event is not None
+
+    @property
     def form(self) -> FileForm:
         """How the table's file is written."""
         forms = {column.name: column.form for column in self.columns if column.form is not None}

@@ -29,11 +29,12 @@ from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
 from core.schema.column import Column
 from core.schema.schema import Domain, Schema
-from core.services.linking.files import file_columns, is_linked, unlink
+from core.services.linking.files import file_columns, unlink
 from core.services.reviews import intervals, privacy_certificate
 from core.services.schema_grid import example
 from core.services.shaping import DrawnTable, asked_words, certificate_of, table_name
 from core.writing.excel import write_excel
+from core.writing.sql import SqlTable
 from core.writing.tables import csv_text, write_csv_parts, write_csv_rows, write_parquet_parts
 from core.writing.whole_files import replacing
 
@@ -91,7 +92,7 @@ def reviewed_file(
     if not artefacts.exists(SYNTHETIC_TABLE):
         raise NotFoundError(Message("This run has not made a synthetic table yet."))
     exports = artefacts.within("exports")
-    linked = is_linked(run.schema)
+    linked = run.schema.linked
     name = f"reviewed{'-escaped' if escape_formulas else ''}.{'zip' if linked else format}"
     if not exports.exists(name) or exports.modified(name) < artefacts.modified(SYNTHETIC_TABLE):
         with artefacts.readable(SYNTHETIC_TABLE) as file, exports.filling(name) as out:
@@ -256,7 +257,7 @@ def pack(
     words = domain_dictionary(domain, escaped=escaped, shape=facts[0].shape, how=how)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for one in tables:
-            if is_linked(schema):
+            if schema.linked:
                 rows = pd.concat(list(row_batches(one.path)), ignore_index=True)
                 folder = f"seed-{one.facts.seed}/" if several else ""
                 add_files(archive, rows, schema, escaped=escaped, folder=folder)
@@ -292,13 +293,43 @@ def add_papers(
 def write_linked(
     table: pd.DataFrame,
     out: Path,
-    *,
     schema: Schema,
     certificate: dict[str, Any],
+    *,
+    run: str | None = None,
     escaped: bool = False,
 ) -> None:
     """Write a ZIP of both files of linked rows, with their papers."""
-    words = csv_text(domain_dictionary(schema.domain(), escaped=escaped))
+    how: Hiding = (certificate.get("lmdp") or {}).get("hiding", "shifted")
+    words = csv_text(domain_dictionary(schema.domain(), escaped=escaped, how=how))
     with replacing(out) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         add_files(archive, table, schema, escaped=escaped)
-        add_papers(archive, words, certificate)
+        add_papers(archive, words, certificate, run)
+
+
+def certificate_table(name: str) -> str:
+    """The database's table that says what synthetic ones are."""
+    return f"{name}_certificate"
+
+
+def sql_tables(
+    rows: pd.DataFrame, schema: Schema, certificate: dict[str, Any], name: str
+) -> list[SqlTable]:
+    """Rows as tables of a database: both files of linked ones, named so, and their papers.
+
+    Args:
+      name: of the table where there is one.
+    """
+    texts = {"certificate": certificate, "synthetic": synthetic_label(certificate)}
+    papers = {"name": list(texts), "text": [certificate_text(one) for one in texts.values()]}
+    last, person = SqlTable(certificate_table(name), pd.DataFrame(papers), ()), schema.person
+    if person is None or person.event is None:
+        return [SqlTable(name, rows, schema.columns), last]
+    key, own = person.columns[0], file_columns(person, [person.event])[person.event][1]
+    (parent, people), (child, events) = unlink(rows, schema).items()
+    link = (own, parent, key)
+    return [
+        SqlTable(parent, people[0], people[1].columns, key=key),
+        SqlTable(child, events[0], events[1].columns, link=link),
+        last,
+    ]

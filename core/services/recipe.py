@@ -13,7 +13,7 @@ from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
 from core.runs.request import RunRequest
 from core.schema.schema import Schema
-from core.services.linking.files import file_columns, file_names, is_linked
+from core.services.linking.files import file_columns, file_names
 
 FILES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".xls", ".gz", ".zip")
 SCHEMA, OUT, SAVE = "schema.json", "synthetic.csv", "run"
@@ -46,7 +46,7 @@ def run_code(table: str, request: RunRequest, *, account_id: str, schema: Schema
     if request.epsilon == math.inf:
         asked["without_privacy"] = True
     options = {"schema": SCHEMA, **asked}
-    if is_linked(schema):
+    if schema.linked:
         return _linked_code(schema, options)
     file = table if table.lower().endswith(FILES) else f"{table}.csv"
     command = ["synth", file, *option_words({**options, "out": OUT})]
@@ -104,7 +104,7 @@ def sample_code(run: RunRecord, request: SampleRequest, seeds: Sequence[int], *,
         *option_words({**options, **written}),
     ]
     first = {"seed": seeds[0]} if seeds else {}
-    unpacked = out.endswith(".zip") and not is_linked(run.schema)
+    unpacked = out.endswith(".zip") and not run.schema.linked
     file = str(Path(out).with_suffix(".csv")) if unpacked else out
     escaped = ", escape_formulas=True" if request.escape_formulas else ""
     python = (

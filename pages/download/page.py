@@ -14,7 +14,7 @@ from core.runs.records import RunRecord
 from core.schema.rounding_up import round_up
 from core.services import discussion, export, limits, recipe, reviews
 from core.services.inference import replicas, take_along
-from core.services.linking.files import file_names, is_linked
+from core.services.linking.files import file_names
 from core.writing.excel import fits_excel
 from pages.download import evidence, shaped_rows
 from pages.review import exposure, report_view
@@ -131,7 +131,7 @@ def _approved(run: RunRecord) -> bool:
 
 def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
     """The table itself; what is asked of it, and the seeds of several."""
-    linked = is_linked(run.schema)
+    linked = run.schema.linked
     st.subheader(say("The tables") if linked else say("The table"), anchor=False)
     rows = st.number_input(
         say("People") if run.schema.walked else say("Rows"),
@@ -257,7 +257,7 @@ def _label(run: RunRecord, certificate: dict[str, Any]) -> None:
 
 def _for_analysts(run: RunRecord) -> None:
     """The table with replicas, once there are some."""
-    if run.private and not is_linked(run.schema) and replicas.complete(store(), run.id):
+    if run.private and not run.schema.linked and replicas.complete(store(), run.id):
         downloads.offer(
             say("For analysts: with replicas (ZIP)"),
             lambda: take_along.packed(store(), run),
@@ -274,7 +274,7 @@ def _code(run: RunRecord, asked: SampleRequest, seeds: Sequence[int]) -> None:
     """This run as a command and as Python, and rows as they are asked for above."""
     # a ZIP of the command line holds CSV files
     zipped = asked.format == "csv" and (bool(seeds) or not asked.shape.plain)
-    zipped = zipped or is_linked(run.schema)
+    zipped = zipped or run.schema.linked
     out = export.file_name(run, "zip" if zipped else asked.format)
     rows = recipe.sample_code(run, asked, seeds, out=out)
     codes = {

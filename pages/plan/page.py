@@ -23,7 +23,7 @@ from pages.shared import widgets as shared
 from pages.shared.language import number, said, say
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
-from pages.tables import domain_source, person_settings, schema_editor
+from pages.tables import domain_source, linking, person_settings, schema_editor
 
 
 def render() -> None:
@@ -170,8 +170,7 @@ def _table(table: TableRecord) -> None:
             target=target,
         )
     )
-    if person is not None and table.schema.walked:
-        st.caption(f":material/person: {plain(say('ε holds {unit!t}.', unit=person.words))}")
+    linking.unit(table)
 
 
 def _released(plan: Plan) -> None:

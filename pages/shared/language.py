@@ -61,6 +61,8 @@ def said(text: object) -> str:
 def choose() -> None:
     """The choice of language, in the bar at the top of every page; kept in the address."""
     own = code()
+    if st.query_params.get(PARAMETER) == own:  # what a link asks for outlives its address
+        st.session_state[_CHOICE] = own
     with st.container(key="language"):  # `style` puts it beside the menu
         picked = st.segmented_control(
             "Language / Sprache",

@@ -13,7 +13,7 @@ from core.runs.records import TableRecord
 from core.schema.person import DEFAULT_ROWS, MOST_ROWS
 from core.services import declarations
 from core.services.linking import stored
-from core.services.linking.files import LinkFacts, is_linked
+from core.services.linking.files import LinkFacts
 from core.services.linking.stored import Link
 from pages.server import guard
 from pages.shared import visible
@@ -36,16 +36,16 @@ FOLLOW = to_say(
 
 def others(table: TableRecord) -> list[TableRecord]:
     """Tables that this one could be linked with, the newest first."""
-    return [one for one in visible.tables() if one.id != table.id and not is_linked(one.schema)]
+    return [one for one in visible.tables() if one.id != table.id and not one.schema.linked]
 
 
 def propose(table: TableRecord, bring_in: BringIn) -> None:
-    """Offer the link that the values suggest, until the table is declared.
+    """Offer the link that the values suggest, until the table or its people are declared.
 
     Args:
       bring_in: keeps a table, with its progress shown, and opens it.
     """
-    if is_linked(table.schema) or store().attested(table.id):
+    if table.schema.person is not None or store().attested(table.id):
         return
     tables = others(table)
     key = f"proposed_link_{table.id}"
@@ -161,17 +161,13 @@ def _facts(parent: TableRecord, child: TableRecord, link: Link) -> LinkFacts:
 def _notes(facts: LinkFacts, most: int) -> None:
     """What is used and what is left out, for the steward alone."""
     lines = " ".join(plain(said(note)) for note in facts.notes(most))
-    if not facts.beyond(most):
-        used = say("Nobody has more than {most} rows of {child}.", most=most, child=facts.child)
-        lines = f"{plain(used)} {lines}"
     st.caption(f":material/visibility_lock: {lines} {say('Only you see these counts.')}")
 
 
-def line(table: TableRecord) -> None:
-    """One line on what a linked table was made of; nothing for others."""
-    person = table.schema.person
-    if person is not None and is_linked(table.schema):
-        st.caption(f":material/link: {plain(say('ε holds {unit!t}.', unit=person.words))}")
+def unit(table: TableRecord) -> None:
+    """One line on whom ε protects, where that is more than a row."""
+    if (person := table.schema.person) is not None:
+        st.caption(f":material/person: {plain(say('ε holds {unit!t}.', unit=person.words))}")
 
 
 def settings(table: TableRecord) -> None:
@@ -202,7 +198,9 @@ def settings(table: TableRecord) -> None:
     if (facts := stored.facts_of(table)) is not None:
         _notes(facts, most)
     history = history.model_copy(update={"learned": learned})
-    new = person.model_copy(update={"order": order, "rows": most, "history": history})
+    counter = person.counter if order is not None else None
+    changes = {"order": order, "rows": most, "history": history, "counter": counter}
+    new = person.model_copy(update=changes)
     if new != person:
         with shared.change():
             declarations.change_person(store(), table, new)

@@ -258,7 +258,7 @@ def _confirm(table: TableRecord) -> None:
             )
             st.caption(f":material/receipt_long: {shared.spending_sentences(table.account_id)}")
             file_format.show(table)
-            linking.line(table)
+            linking.unit(table)
         if st.button(say("All tables"), icon=":material/arrow_back:"):
             st.query_params.clear()
             st.rerun()

@@ -9,7 +9,6 @@ from core.runs.records import TableRecord
 from core.schema.column import Kind
 from core.schema.person import MOST_ROWS, History, Person
 from core.services import declarations
-from core.services.linking.files import is_linked
 from pages.shared import widgets as shared
 from pages.shared.language import keyed, said, say, to_say
 from pages.shared.plain import plain
@@ -43,7 +42,7 @@ def render(table: TableRecord, bring_in: linking.BringIn) -> None:
       bring_in: see `linking.propose`.
     """
     st.session_state.pop(UNKEPT, None)
-    if is_linked(table.schema):
+    if table.schema.linked:
         linking.settings(table)
         return
     person, several = table.schema.person, bool(linking.others(table))

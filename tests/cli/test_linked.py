@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -52,8 +54,8 @@ def read(archive: zipfile.ZipFile, name: str, **options: str) -> pd.DataFrame:
 def test_linked_files_come_out_as_they_came_in(files, tmp_path, capsys) -> None:
     assert synth(files, tmp_path / "out.zip") == 0
     said = capsys.readouterr().err
-    assert "1 row of stays belongs to nobody in patients and is left out" in said
-    assert "people have no rows in stays; that is learned, too" in said
+    assert "Rows of stays without a person, left out: 1." in said
+    assert "People without rows of stays, learned as such:" in said
     assert "are beyond the first 4 of their person and are not used" in said
     assert "do not fit" not in said
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
@@ -105,6 +107,35 @@ def test_a_counter_needs_an_order(files, tmp_path, capsys) -> None:
     assert "--counter needs --order" in capsys.readouterr().err
     assert main([*alone, "--order", "day", "--counter", "day"]) == 2
     assert "cannot count a person's rows" in capsys.readouterr().err
+
+
+def test_linked_tables_go_to_a_database_with_keys_that_hold(files, tmp_path, capsys) -> None:
+    address = f"sqlite:///{tmp_path / 'out.db'}"
+    given = ("--settings", "steps=20", "members=1", "trainings=1", "components=9", "hidden=8")
+    saved = ("--save", str(tmp_path / "run"), "--to", address)
+    assert synth(files, tmp_path / "out.zip", *saved, *given) == 0
+    with closing(sqlite3.connect(tmp_path / "out.db")) as base:
+        keys = base.execute("PRAGMA foreign_key_list(stays)").fetchall()
+        assert [key[2:5] for key in keys] == [("patients", "who", "id")]
+        assert base.execute("PRAGMA foreign_key_check").fetchall() == []
+        (people,) = base.execute("SELECT COUNT(DISTINCT id) FROM patients").fetchone()
+        kinds = {row[1]: row[2] for row in base.execute("PRAGMA table_info(stays)")}
+        rows = pd.read_sql("SELECT * FROM stays", base)
+        papers = dict(base.execute("SELECT * FROM patients_certificate").fetchall())
+    assert people == PEOPLE and kinds["day"] == "BIGINT" and kinds["kind"] == "TEXT"
+    assert json.loads(papers["certificate"])["private"] and "synthetic" in papers
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        pd.testing.assert_frame_equal(rows, read(archive, "stays.csv", sep=";"))
+    drawn = ["sample", str(tmp_path / "run"), "--rows", "20", "--seed", "1", "--seed", "2"]
+    assert main([*drawn, "--out", str(tmp_path / "x.csv")]) == 2
+    assert main([*drawn, "--out", str(tmp_path / "x.zip")]) == 0
+    with zipfile.ZipFile(tmp_path / "x.zip") as archive:
+        assert len(read(archive, "seed-2/patients.csv")) == 20
+        more = read(archive, "seed-1/stays.csv", sep=";")
+    assert list(more) == list(rows) and more.notna().any().all()
+    assert synth(files, tmp_path / "out.zip", "--to", address) == 2
+    assert "has a table 'patients' already" in capsys.readouterr().err
+    assert synth(files, tmp_path / "out.zip", "--to", "mysql://host/x") == 2
 
 
 def test_what_follows_on_what_is_kept(files, tmp_path) -> None:

@@ -21,6 +21,7 @@ from core.schema.person import Person
 from core.schema.rules.rules import parse_rule
 from core.schema.schema import Schema
 from core.services.sample_tables import sample_table
+from tests import histories
 from tests.encoding.layouts import PERSON, schema
 
 JULY = infer_schema(sample_table(300))
@@ -194,3 +195,16 @@ def test_what_does_not_fit_together_is_refused_in_words() -> None:
     saved = declared().model_copy(update={"holdout": 0.9})
     with pytest.raises(SchemaError, match="Nothing was changed"):
         adopted(proposed, saved)
+
+
+def test_what_a_table_was_linked_from_is_not_adopted() -> None:
+    linked, (who, *rest) = histories.schema(), histories.schema().columns
+    flat = Schema(columns=(who, *(column for column in rest if column.name != "key")))
+    taken = adopted(flat, linked).person
+    assert taken is not None and linked.person is not None
+    assert (taken.columns, taken.order, taken.event) == (("who",), "day", None) and taken.walked
+    assert adopted(linked, flat).person == linked.person
+    other = histories.schema(most=9, order=None)
+    again = adopted(linked, other).person
+    assert again is not None and again.rows == 9 and again.order is None
+    assert again.history == linked.person.history

@@ -1,18 +1,24 @@
 """Two stored tables: what links them is proposed, both become one table, and two files again."""
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from core.models.shaped_output import ShapeFacts
+from core.runs.errors import RunStoreError
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import Kind, SchemaError
-from core.services import imports
+from core.schema.rules.rules import parse_rule
+from core.services import export, imports
 from core.services.linking import stored
 from core.services.linking.files import file_columns, unlink
 from core.services.linking.stored import Link
+from core.services.shaping import DrawnTable
+from core.writing.tables import write_parquet_parts
 
 pytestmark = pytest.mark.slow
 PEOPLE = 60
@@ -81,7 +87,7 @@ def test_linked_tables_are_one_and_two_again(store, pair) -> None:
     assert (facts.strangers, facts.childless, facts.keyless) == (1, 10, 0)
     assert facts.rows == child.n - 1
     assert facts.beyond(3) == sum(max(0, n - 3) * k for n, k in facts.people.items()) > 0
-    assert facts.beyond(10) == 0 and len(facts.notes(10)) == 2 and len(facts.notes(3)) == 3
+    assert facts.beyond(10) == 0 and len(facts.notes(10)) == len(facts.notes(3)) == 3
     seen: list[int] = []
     table = stored.link_tables(store, parent, child, link, most=5, progress=seen.append)
     assert table.name == "patients + stays" and table.n == child.n - 1 + 10 == seen[-1]
@@ -116,5 +122,49 @@ def test_what_does_not_link_is_refused(store, pair) -> None:
     assert len(store.tables()) == 3  # nothing was kept
 
 
-def test_rules_of_both_tables_stay() -> None:
-    """Those whose columns keep their names."""
+def test_rules_stay_where_names_do(store, pair) -> None:
+    parent, child = pair
+    both = parse_rule("if age < 9 then sex = x")
+    child = store.save_schema(child.id, child.schema.model_copy(update={"rules": (both,)}))
+    link = Link(parent.id, child.id, "id", "patient_id")
+    table = stored.link_tables(store, parent, child, link, most=5)
+    assert table.schema.rules == ()  # `sex` is the first table's
+    own = parse_rule("if age < 120 then admitted is missing")
+    child = store.save_schema(child.id, child.schema.model_copy(update={"rules": (own,)}))
+    assert stored.link_tables(store, parent, child, link, most=5).schema.rules == (own,)
+
+
+def test_who_was_paid_for_keeps_the_account(store, pair, monkeypatch) -> None:
+    """Rows of a table that was released count among the people of both from now on."""
+    parent, child = pair
+    moved, real = [], stored.change_account
+
+    def change(store, table_id, account_id):
+        moved.append(table_id)
+        if table_id == child.id:
+            raise RunStoreError("it was paid for")
+        return real(store, table_id, account_id)
+
+    monkeypatch.setattr(stored, "change_account", change)
+    link = Link(parent.id, child.id, "id", "patient_id")
+    assert parent.account_id != child.account_id
+    table = stored.link_tables(store, parent, child, link, most=5)
+    assert moved == [child.id, parent.id]
+    assert table.account_id == child.account_id == store.table(parent.id).account_id
+
+
+def test_drawn_rows_are_packed_as_two_files(store, pair, tmp_path) -> None:
+    """From cells as they were drawn, in the forms of both files."""
+    parent, child = pair
+    link = stored.proposed_link(store, child, [parent])
+    table = stored.link_tables(store, parent, child, link, most=5)
+    schema = table.schema.as_proposed()
+    frame = store.load_frame(table.id, schema)
+    path, out = tmp_path / "drawn.parquet", tmp_path / "out.zip"
+    write_parquet_parts([frame], path)
+    drawn = [DrawnTable(path, ShapeFacts(rows=PEOPLE, seed=seed, drawn=PEOPLE)) for seed in (1, 2)]
+    with out.open("wb") as file:
+        export.pack(file, drawn, name="x", domain=schema.domain(), schema=schema, certificate={})
+    with zipfile.ZipFile(out) as archive:
+        stays = pd.read_csv(archive.open("seed-2/stays.csv"), sep=";")
+    assert stays.notna().all().all() and stays["admitted"].str.match(r"\d\d\.\d\d\.2024").all()

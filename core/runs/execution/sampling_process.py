@@ -67,7 +67,9 @@ def _sample(options: argparse.Namespace) -> None:
     with exports.filling(options.name) as out:
         label = label_of(artefacts, run.id)
         if request.format == "parquet":
-            write_parquet_parts(parts, out, schema=run.schema, label=label)
+            # files that rows are taken apart into are written from the cells as they were drawn
+            schema = None if run.schema.linked else run.schema
+            write_parquet_parts(parts, out, schema=schema, label=label)
         elif request.format == "xlsx":
             write_excel(parts, out, schema=run.schema, label=label)
         else:

@@ -180,14 +180,7 @@ def seconds_range(seconds: float, *, measured: bool) -> tuple[float, float]:
 
 
 def advise(
-    *,
-    n: int,
-    columns: int,
-    epsilon: float,
-    target: bool,
-    tagged: int = 0,
-    rows_of_one: int = 1,
-    histories: bool = False,
+    *, n: int, columns: int, epsilon: float, target: bool, tagged: int = 0, rows_of_one: int = 1
 ) -> Advice:
     """The model that came nearest on generated tables like this one, and why.
 
@@ -197,15 +190,7 @@ def advise(
       target: whether there is a column to predict.
       tagged: columns whose distribution is to be hidden.
       rows_of_one: rows that a person may have each for itself; noise is as much wider.
-      histories: whether it is to be learned how a person's rows follow on one another.
     """
-    if histories:
-        chosen = next(card.id for card in cards() if synthesizer(card.id).histories)
-        words = to_say(
-            "**{model}** is recommended: it is the only model that learns how a person's rows "
-            "follow on one another."
-        )
-        return Advice(chosen, Message(words, model=_name(chosen)))
     own = epsilon / rows_of_one
     asked = {model: expect(model, n=n, columns=columns, epsilon=own) for model in _curves()}
     known = {model: one for model, one in asked.items() if one is not None}
@@ -241,6 +226,13 @@ def advise(
 def advise_for(schema: Schema, *, n: int, epsilon: float) -> Advice:
     """The advice for a table, from its shape alone."""
     person = schema.person
+    if schema.walked:
+        able = next(card.id for card in cards() if synthesizer(card.id).histories)
+        words = to_say(
+            "**{model}** is recommended: it is the only model that learns how a person's rows "
+            "follow on one another."
+        )
+        return Advice(able, Message(words, model=_name(able)))
     return advise(
         n=n,
         columns=modelled_columns(schema),
@@ -248,7 +240,6 @@ def advise_for(schema: Schema, *, n: int, epsilon: float) -> Advice:
         target=schema.target is not None,
         tagged=sum(len(columns) for columns in schema.sensitive.values()),
         rows_of_one=1 if person is None or person.grouped else person.rows,
-        histories=schema.walked,
     )
 
 

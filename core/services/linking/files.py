@@ -7,8 +7,7 @@ the second file's key is missing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.message import Message, plural, to_say
+from core.message import Message, to_say
 from core.proposing.counting_columns import counting_columns
 from core.reading.raw_cells import is_written
 from core.schema.column import DomainColumn, Kind, Provenance, SchemaColumn, SchemaError
@@ -32,30 +31,17 @@ Rows: TypeAlias = pa.Table | pd.DataFrame
 Indices: TypeAlias = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class LinkedFile:
-    """One of the two files.
+class LinkedFile(NamedTuple):
+    """One of the two files by its name without an ending; `key` is the column that says who."""
 
-    Attributes:
-      rows: raw, or typed by the schema.
-      schema: declared or proposed.
-      name: of the file, without its ending.
-      key: the column that says who.
-    """
-
-    rows: Rows
+    rows: Rows  # raw, or typed by the schema
     schema: Schema
     name: str
     key: str
 
 
-@dataclass(frozen=True)
-class LinkedTables:
-    """Both files as one table.
-
-    Attributes:
-      notes: what was left out, in sentences for the steward.
-    """
+class LinkedTables(NamedTuple):
+    """Both files as one table; `notes` tell the steward what was left out."""
 
     rows: Rows
     schema: Schema
@@ -91,47 +77,31 @@ class LinkFacts(BaseModel):
         return sum(max(0, rows - most) * people for rows, people in self.people.items())
 
     def notes(self, most: int) -> tuple[Message, ...]:
-        """What is left out and what is missing, a sentence each."""
-        names = {"parent": self.parent, "child": self.child}
-        counted = (
-            (
-                self.strangers,
-                to_say("{n:,} row of {child} belongs to nobody in {parent} and is left out."),
-                to_say("{n:,} rows of {child} belong to nobody in {parent} and are left out."),
-            ),
-            (
-                self.keyless,
-                to_say("{n:,} row of {parent} has no key and is left out."),
-                to_say("{n:,} rows of {parent} have no key and are left out."),
-            ),
-            (
-                self.childless,
-                to_say("{n:,} person has no rows in {child}; that is learned, too."),
-                to_say("{n:,} people have no rows in {child}; that is learned, too."),
-            ),
-        )
-        notes = [plural(n, one, many, **names) for n, one, many in counted if n]
-        if cut := self.beyond(most):
-            words = to_say(
+        """What is used, left out and missing, a sentence each."""
+        cut, rows = self.beyond(most), self.rows
+        first = to_say("Nobody has more than {most} rows of {child}.")
+        if cut:
+            first = to_say(
                 "{cut:,} of {rows:,} rows of {child} ({share:.1%}) are beyond the first {most} of "
                 "their person and are not used."
             )
-            share, rows = cut / self.rows, self.rows
-            notes.insert(0, Message(words, cut=cut, rows=rows, share=share, most=most, **names))
-        return tuple(notes)
+        share, names = cut / max(1, rows), {"parent": self.parent, "child": self.child}
+        counted = (
+            (to_say("Rows of {child} without a person, left out: {n:,}."), self.strangers),
+            (to_say("Rows of {parent} without a key, left out: {n:,}."), self.keyless),
+            (to_say("People without rows of {child}, learned as such: {n:,}."), self.childless),
+        )
+        return (
+            Message(first, cut=cut, rows=rows, share=share, most=most, **names),
+            *(Message(words, n=n, **names) for words, n in counted if n),
+        )
 
 
-@dataclass(frozen=True)
-class Match:
-    """Rows of both files that stand side by side, events in the order of their file.
+class Match(NamedTuple):
+    """Rows of both files that stand side by side, events in the order of their file."""
 
-    Attributes:
-      person: int64 [rows], rows of the first file.
-      event: int64 [rows], rows of the second file, at the end -1 for people without any.
-    """
-
-    person: Indices
-    event: Indices
+    person: Indices  # int64 [rows], of the first file
+    event: Indices  # int64 [rows], of the second file; at the end -1 for people without any
     facts: LinkFacts
 
 
@@ -315,11 +285,6 @@ def linked_batches(
     without = match.person[len(known) :]
     if len(without):
         yield _side_by_side(parent, batch, without, np.full(len(without), -1), schema)
-
-
-def is_linked(schema: Schema) -> bool:
-    """Whether a table was made of two linked files."""
-    return schema.person is not None and schema.person.event is not None
 
 
 def file_names(schema: Schema) -> tuple[str, ...]:

@@ -27,7 +27,6 @@ from core.services.imports import About, keep_table
 from core.services.linking.files import (
     LinkedFile,
     LinkFacts,
-    is_linked,
     linked_batches,
     linked_schema,
     matched,
@@ -68,8 +67,8 @@ def proposed_link(
       others: the newest first; few of them are looked at.
     """
     found: list[tuple[tuple[int, float], Link]] = []
-    near = [one for one in others if one.id != table.id and not is_linked(one.schema)]
-    for other in near[:MOST_TABLES] if not is_linked(table.schema) else ():
+    near = [one for one in others if one.id != table.id and not one.schema.linked]
+    for other in near[:MOST_TABLES] if not table.schema.linked else ():
         for parent, child in ((other, table), (table, other)):
             found += _candidates(store, parent, child)
     return max(found, key=lambda one: one[0])[1] if found else None

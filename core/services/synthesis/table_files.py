@@ -136,7 +136,7 @@ def write_table(
     """
     label = write_label(out, certificate)
     if out.suffix.lower() == ".zip":
-        write_linked(frame, out, schema=schema, certificate=certificate, escaped=escape_formulas)
+        write_linked(frame, out, schema, certificate, escaped=escape_formulas)
     elif out.suffix.lower() == ".csv":
         write_csv_parts([frame], out, schema=schema, escape_formulas=escape_formulas)
     else:

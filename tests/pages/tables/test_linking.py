@@ -45,7 +45,7 @@ def linked(store, pair):
 def test_two_uploads_are_linked_with_one_press(store, pair, show):
     at = whole(show("tables", table=pair[1].id))
     assert "The rows of stays.csv belong to the people in people.csv" in words(at)
-    assert "16 people have no rows in stays; that is learned, too. Only you see" in words(at)
+    assert "People without rows of stays, learned as such: 16. Only you see" in words(at)
     most = next(one for one in at.number_input if "Maximum rows" in one.label)
     assert most.value == 10
     assert "are beyond the first 4 of their person" in words(whole(most.set_value(4).run()))
