@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from core.runs.events import State
 from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.execution.synthetic_label import ENDING, synthetic_label
 from core.runs.records import RunRecord
@@ -49,7 +48,7 @@ def render() -> None:
     run = shared.finished_run(say("No run has finished yet, so there is nothing to download."))
     if run is None:
         return
-    if run.state is not State.DONE:
+    if not shared.is_finished(run):
         st.warning(
             say(
                 "This run is {state}, so there is no table to download yet.",

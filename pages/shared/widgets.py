@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +28,7 @@ from core.runs.execution.launching.launcher import Launcher
 from core.runs.execution.launching.launchers import configured_launcher
 from core.runs.records import RunRecord, TableRecord
 from core.schema.rounding_up import round_up
+from core.services.inference import replicas
 from pages.server import routes
 from pages.server.faults import plain_errors as plain_errors
 from pages.shared import language, visible
@@ -139,22 +140,27 @@ def unknown_address(text: str, target: str) -> NoReturn:
 
 def finished_run(missing: str) -> RunRecord | None:
     """`chosen_run` among finished ones; where there is none, `missing` as it stands."""
-    run = chosen_run(states=(State.DONE,))
+    run = chosen_run(offered=is_finished)
     if run is None:
         empty_page(missing, say("Go to Training"), "training")
     return run
 
 
-def chosen_run(*, states: tuple[State, ...] | None = None) -> RunRecord | None:
+def is_finished(run: RunRecord) -> bool:
+    """Whether a run's table is ready, also while its error bars are worked out."""
+    return run.state is State.DONE or replicas.under_way(store(), run.id)
+
+
+def chosen_run(*, offered: Callable[[RunRecord], bool] | None = None) -> RunRecord | None:
     """The run in the address, else one picked from a list; None when there is nothing to pick.
 
     An address of a run that is not there ends the page: another run must not stand in for it.
 
     Args:
-      states: only runs in these states are offered in the list.
+      offered: says which runs are offered in the list.
     """
     known = {run.id: run for run in visible.runs()}
-    by_id = {key: run for key, run in known.items() if states is None or run.state in states}
+    by_id = {key: run for key, run in known.items() if offered is None or offered(run)}
     wanted = st.query_params.get("run")
     if wanted is not None and wanted not in known:
         unknown_address(

@@ -16,6 +16,7 @@ from core.models.shaped_output import Measured, Shape, ShapeFacts
 from core.runs.accounts.account import set_limit, table_account
 from core.runs.events import State
 from core.runs.execution.launching.launcher import SampleRequest
+from core.runs.storage.artefacts import REPLICAS_WANTED
 from core.runs.storage.reviews import notes
 from core.services import imports, runs
 from core.services.sample_tables import sample_table
@@ -234,6 +235,16 @@ def test_seeds_that_are_no_numbers_are_refused(store, start, show):
     at = show("download", run=run.id)
     at = whole(at.text_input(key=f"seeds_{run.id}").set_value("one").run())
     assert "whole numbers" in at.error[0].value and "exactly the rows" in words(at)
+
+
+def test_files_stay_while_error_bars_are_worked_out(store, start, show, downloads):
+    run = start()
+    finish(store, run)
+    with store.artefacts(run.id).replacing(REPLICAS_WANTED) as file:
+        file.write(b"")
+    store.set_state(run.id, State.RUNNING)
+    at = whole(show("download"))  # also offered without an address
+    assert "clinic-visits-synthetic-epsilon-1.csv" in downloads and not at.warning
 
 
 def test_an_unfinished_run_offers_no_file(store, start, show, downloads):
