@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from core.encoding.codec import Codec, Codes
 from core.encoding.layout.layout import Layout
-from core.encoding.person_rows import encoded_records
+from core.encoding.person_rows import encoded_records, number_people
 from core.inference.replicas import MOST_ROWS, Replica
 from core.models.events import OnEvent
 from core.models.layout_rows import laid_out
@@ -67,7 +68,7 @@ class Refitting:
         seeds = np.random.SeedSequence(seed).generate_state(3, np.uint64) >> np.uint64(2)
         draw, fit, again = (int(one) for one in seeds)
         plan = self._smaller()
-        source = self.fitted.population().sample(plan.n, draw)
+        source = self._source(plan.n, draw)
         layout = Layout(self.schema.domain())
         codes, people = encoded_records(source, layout, self.schema.person)
         table = PrivateTable(codes, layout.domain, plan, people=people, noise_source=self.noise)
@@ -82,6 +83,18 @@ class Refitting:
             fitted = SavedModel.of(self.model.fit(table, plan, context))
         drawn = laid_out(fitted, layout).sample(min(self.rows, MOST_ROWS), again)
         return Replica(source, drawn)
+
+    def _source(self, n: int, seed: int) -> pd.DataFrame:
+        """Rows of n records of the model: rows, histories, or people with their rows."""
+        population, person = self.fitted.population(), self.schema.person
+        if person is None or not person.grouped or person.walked:
+            return population.sample(n, seed)
+        number, rows = np.zeros(0, dtype=np.int64), n
+        while len(number) < n * person.rows and (not len(number) or number.max() < n):
+            rows *= 2
+            source = population.sample(min(rows, n * person.rows), seed)
+            number = number_people(source[list(person.columns)])[0]
+        return source[number < n].reset_index(drop=True)
 
     def _smaller(self) -> Plan:
         """The plan of one replica: as much noise for each record, and the model's cheaper settings.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +22,7 @@ from core.models.saved_model import SavedModel
 from core.models.step import FitContext
 from core.privacy.plan import Budget, Plan, Protection
 from core.runs.storage.artefacts import LocalArtefacts
+from core.schema.person import Person
 from tests.models.tables import door, schema
 
 pytestmark = pytest.mark.slow
@@ -151,3 +154,17 @@ def test_who_has_no_replicas_says_so() -> None:
     assert "takes too long" in str(no_replicas(plan.model_copy(update={"model": "p3gm"})))
     hidden = Protection(groups={"hidden": ("age",)})
     assert "on purpose" in str(no_replicas(plan.model_copy(update={"protection": hidden})))
+
+
+@pytest.mark.parametrize(("rows_each", "most"), [(3, 3), (2, 10)])
+def test_a_source_of_people_has_as_many_as_the_run(rows_each, most):
+    """A run of people counts people, and its model draws rows."""
+
+    def sample(rows: int, seed: int) -> pd.DataFrame:
+        return pd.DataFrame({"who": [f"p{i // rows_each}" for i in range(rows)]})
+
+    fitted = SimpleNamespace(population=lambda: SimpleNamespace(sample=sample))
+    people = SimpleNamespace(person=Person(columns=("who",), rows=most))
+    made: Any = SimpleNamespace(fitted=fitted, schema=people)
+    source = Refitting._source(made, 50, 1)
+    assert source["who"].nunique() == 50 and len(source) >= 50 * rows_each - 1
