@@ -104,8 +104,8 @@ def links(page: Page) -> list[str]:
 @pytest.mark.parametrize(
     ("email", "pages"),
     [
-        ("ann@x.org", ["Tables", "Plan", "Training", "Review", "Download", "Ledger"]),
-        ("bob@x.org", ["Review"]),
+        ("ann@x.org", ["Tables", "Plan", "Training", "Review", "Ask", "Download", "Ledger"]),
+        ("bob@x.org", ["Review", "Ask"]),
         ("pat@x.org", ["Ledger"]),
         ("eve@x.org", []),
     ],

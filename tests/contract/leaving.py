@@ -259,7 +259,8 @@ def _drawn(store: RunStore, run_id: str) -> dict[str, bytes]:
     facts = ShapeFacts.model_validate_json(found["facts of drawn.csv"])
     packed, drawn = io.BytesIO(), DrawnTable(exports.local("drawn.csv"), facts)
     domain = run.schema.as_proposed().domain()
-    export.pack(packed, [drawn], name="x.csv", domain=domain, certificate=timeless, escaped=True)
+    about = {"domain": domain, "schema": run.schema, "certificate": timeless}
+    export.pack(packed, [drawn], name="x.csv", escaped=True, **about)
     with zipfile.ZipFile(packed) as archive:
         return found | {f"zip/{name}": archive.read(name) for name in archive.namelist()}
 

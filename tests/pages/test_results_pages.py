@@ -45,7 +45,8 @@ def test_a_full_report_is_drawn_and_described(store, start, show):
         said += words(at)
         trained = "Trained on synthetic"
         tables += [f.value[trained].tolist() for f in at.dataframe if trained in f.value]
-    assert len(charts) == 7  # a column, pairs, plane, probability, prediction, groups, best attack
+    # a column, pairs, plane, probability, prediction, groups, seven of histories, best attack
+    assert len(charts) == 14
     assert all(chart.proto.alt for chart in charts)
     assert "Not compared yet" not in said and "Measured on a sample." in said
     assert "do not share" in said and "400 real and 300 synthetic rows" in said
@@ -79,7 +80,7 @@ def test_a_column_without_a_synthetic_score_breaks_nothing(store, start, show):
     charts, said = 0, ""
     for at in each_tab(show("review", run=run.id)):
         charts, said = charts + len(drawn(at)), said + words(at)
-    assert charts == 6 and "nothing to compare" in said
+    assert charts == 13 and "nothing to compare" in said
 
 
 def test_a_partial_report_shows_what_is_there(store, start, show):

@@ -14,7 +14,7 @@ from core.models.planning import plan_fit
 from core.models.ppem.energy_gan_trainer import EnergyGanTrainer
 from core.models.registry import cards, synthesizer
 from core.models.step import FitContext
-from core.models.steps.counting import pair_queries, releases, scales
+from core.models.steps.counting import pair_queries, releases, scales, scan
 from core.models.steps.counting.counts import SetCounts
 from core.models.steps.counting.pair_queries import PairQueries, select_pairs
 from core.models.steps.training import training_loop
@@ -69,7 +69,7 @@ def test_record_left_out_moves_no_access_beyond_sensitivity(model, tmp_path, mon
 def test_classes_counted_together_move_no_further(counts, rare, tmp_path, monkeypatch):
     """As in larger tables: pairs of all classes at once, and beside them columns in each."""
     asked = []
-    monkeypatch.setattr(releases, "HIGH_SCAN_NOISE_SHARE", math.inf)
+    monkeypatch.setattr(scan, "MOST_SCAN_NOISE_SHARE", math.inf)
     alike = np.zeros if rare else np.ones
     monkeypatch.setattr(pair_queries, "_alike", lambda differs: alike(len(differs), dtype=bool))
     monkeypatch.setattr(releases.Releases, "_noise_dominated", lambda known, pair, weight: rare)
@@ -103,7 +103,8 @@ def states_after(model, plan, folder, patch, present):
     with Streams.watched(patch) as streams, patch.context() as inside:
         inside.setattr(training_loop.time, "monotonic", lambda: now)  # no event depends on speed
         # as many cells whatever was released, or the next release would draw more or less noise
-        inside.setattr(scales, "_seen", lambda counts, cells, noise: (0, len(counts)))
+        inside.setattr(scales, "seen", lambda counts, cells, noise: (0, len(counts)))
+        inside.setattr(releases, "most_cells", lambda records, noise: scales.CELLS)
         source = DeterministicNoise(3)
         table = PrivateTable(codes, codec.domain, plan, noise_source=source, present=present)
         torch.manual_seed(0)

@@ -5,7 +5,7 @@ Imports pydantic only, so that pages may read it cheaply.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -380,6 +380,7 @@ class Report(_Value):
     associations: AssociationTable | None = None
     broken_rules: list[BrokenRule] = Field(default_factory=list)
     significant_sets: list[SignificantSet] = Field(default_factory=list)  # of the fit
+    intervals: dict[str, Any] = Field(default_factory=dict)  # outside, how far figures may be off
     yardsticks: list[Yardstick] = Field(default_factory=list)
     groupings: list[Grouping] = Field(default_factory=list)
     histories: Histories | None = None

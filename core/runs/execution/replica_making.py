@@ -82,7 +82,11 @@ def make_replicas(
         for number, replica in zip(missing, replicas, strict=True):
             write_replica(artefacts, number, replica)
             done += 1
-            tell()
+            if done == count:
+                tell()
+                break  # nothing is left to stop
+            with telling:
+                emitter.send(Progress(step=done, steps=count, phase=PHASE, unit="replicas"))
     _describe(artefacts, run)
     return done
 

@@ -218,7 +218,7 @@ def test_the_stored_certificate_is_read_in_one_place():
         # in a ZIP, of a certificate that it is given
         "core/services/export.py",
         "core/services/evidence/documents.py",
-        "core/services/synthesis/linked.py",
+        "core/services/inference/take_along.py",
         "core/export/evidence_pack.py",
         # in a folder of its own, as it is true when that is written
         "core/services/synthesis/saved_runs.py",
