@@ -219,11 +219,12 @@ def dictionary_text(store: RunStore, run: RunRecord, *, escaped: bool = False) -
     Args:
       escaped: see `domain_dictionary`.
     """
-    words = domain_dictionary(run.schema.domain(), escaped=escaped, how=hiding(run.plan))
+    domain = run.schema.domain()
+    words = domain_dictionary(domain, escaped=escaped, how=hiding(run.plan))
     columns = intervals(store, run.id).get("columns", {})
-    if columns:
-        told = {name: "; ".join(figures_words(column)) for name, column in columns.items()}
-        words[WITH_INTERVALS] = [told.get(name, "") for name in words["column"]]
+    if columns:  # a file of two may call a column otherwise than the table of both
+        told = (figures_words(columns.get(c.name, {})) for c in domain.columns)
+        words[WITH_INTERVALS] = ["; ".join(one) for one in told]
     return csv_text(words)
 
 
@@ -253,7 +254,7 @@ def pack(
       escaped: whether they were made safe for spreadsheets.
     """
     facts, several = [one.facts for one in tables], len(tables) > 1
-    how: Hiding = (certificate.get("lmdp") or {}).get("hiding", "shifted")
+    how = _told_hiding(certificate)
     words = domain_dictionary(domain, escaped=escaped, shape=facts[0].shape, how=how)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for one in tables:
@@ -264,6 +265,12 @@ def pack(
             else:
                 archive.write(one.path, table_name(name, one.facts.seed, several=several))
         add_papers(archive, csv_text(words), certificate_of(certificate, facts), run)
+
+
+def _told_hiding(certificate: dict[str, Any]) -> Hiding:
+    """What a certificate says was done to tagged columns."""
+    how: Hiding = (certificate.get("lmdp") or {}).get("hiding", "shifted")
+    return how
 
 
 def add_files(
@@ -300,7 +307,7 @@ def write_linked(
     escaped: bool = False,
 ) -> None:
     """Write a ZIP of both files of linked rows, with their papers."""
-    how: Hiding = (certificate.get("lmdp") or {}).get("hiding", "shifted")
+    how = _told_hiding(certificate)
     words = csv_text(domain_dictionary(schema.domain(), escaped=escaped, how=how))
     with replacing(out) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         add_files(archive, table, schema, escaped=escaped)
