@@ -49,6 +49,23 @@ def edges_of(
     return np.linspace(low, high, most + 1), np.zeros(0)
 
 
+def bin_counts(values: Floats, edges: Floats, atoms: Floats) -> NDArray[np.int64]:
+    """Of values that are there, int64 [bins]; those beyond the edges count in the end bins.
+
+    Args:
+      edges, atoms: see `edges_of`; at least two edges.
+    """
+    present = np.clip(values, edges[0], edges[-1])
+    on_atom = np.isin(present, atoms)
+    # side="right" puts a value that equals an edge in the bin to its right, past a zero-width bin.
+    at = np.searchsorted(edges, present[~on_atom], side="right") - 1
+    last = len(edges) - 2
+    counts = np.bincount(np.clip(at, 0, last), minlength=last + 1)
+    for atom in atoms:
+        counts[np.searchsorted(edges, atom, side="left")] += int((present == atom).sum())
+    return counts
+
+
 def _log_edges(column: Column, low: float, high: float, most: int) -> tuple[Floats, Floats]:
     bounded = column.model_copy(update={"low": low, "high": high})
     line = Line.of(bounded)

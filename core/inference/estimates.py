@@ -77,8 +77,11 @@ def estimate(question: Question, table: pd.DataFrame, domain: Domain) -> Estimat
 
 
 def _share_of(name: Name, hits: NDArray[np.bool_]) -> Value:
-    n = len(hits)
-    share = float(hits.mean()) if n else np.nan
+    return _share_in(name, int(hits.sum()), len(hits))
+
+
+def _share_in(name: Name, count: int, n: int) -> Value:
+    share = count / n if n else np.nan
     return name, share, float(np.sqrt(share * (1 - share) / n)) if n else np.nan, "share"
 
 
@@ -150,11 +153,9 @@ def _table(question: Question, rows: pd.DataFrame, domain: Domain) -> Iterator[V
     known = (codes[0] >= 0) & (codes[1] >= 0)
     cells = np.where(known, codes[0] * wide + codes[1], -1)
     counts = np.bincount(cells[known], minlength=len(label_names(first)) * wide)
-    n = len(rows)
-    for at, count in enumerate(counts):
-        share = count / n if n else np.nan
+    for at, count in enumerate(counts.tolist()):
         name = label_names(first)[at // wide], label_names(second)[at % wide]
-        yield name, share, float(np.sqrt(share * (1 - share) / n)) if n else np.nan, "share"
+        yield _share_in(name, count, len(rows))
 
 
 def _difference(question: Question, rows: pd.DataFrame, domain: Domain) -> Iterator[Value]:

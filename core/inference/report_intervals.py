@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.encoding.bins import bin_counts
 from core.inference.estimates import MISSING, Estimates, Scale, label_codes, label_names
 from core.inference.intervals import FEWEST, interval_ends
 from core.inference.replicas import Replica
@@ -91,21 +92,10 @@ def _shares(picture: Report, column: DomainColumn, rows: pd.DataFrame) -> Floats
         rest = [counts[most - 1 :].sum()] if most < len(labels) else list(counts[most - 1 : most])
         bins = np.array([*counts[: most - 1], *rest], dtype=np.float64)
     else:
-        values = to_numbers(rows[column.name], column)
-        bins = _binned(values[~absent & ~np.isnan(values)], np.array(picture["edges"]))
+        values, edges = to_numbers(rows[column.name], column), np.array(picture["edges"])
+        atoms = edges[:-1][edges[:-1] == edges[1:]]
+        bins = bin_counts(values[~absent & ~np.isnan(values)], edges, atoms).astype(np.float64)
     return np.append(bins, absent.sum()) / max(1, len(rows))
-
-
-def _binned(values: Floats, edges: Floats) -> Floats:
-    """Counts in bins, of which some have no width: those hold one value that no other does."""
-    atoms = edges[:-1] == edges[1:]
-    alone = [(values == edge).sum() for edge in edges[:-1][atoms]]
-    values = values[~np.isin(values, edges[:-1][atoms])]
-    counts = np.zeros(len(edges) - 1)
-    places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(counts) - 1)
-    np.add.at(counts, places, 1)
-    counts[atoms] = alone
-    return counts
 
 
 def _associations(tables: Sequence[pd.DataFrame], schema: Schema) -> list[list[float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.encoding.bins import MAX_LABELS, REST_LABEL, edges_of
+from core.encoding.bins import MAX_LABELS, REST_LABEL, bin_counts, edges_of
 from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Feature
 from core.quality.bootstrap import table_half_width
 from core.quality.comparison import Comparison
@@ -144,12 +144,5 @@ def _bin_shares(values: Floats, edges: Floats, atoms: Floats) -> list[float]:
     """Share of all rows in each bin; values beyond the edges count in the end bins."""
     if not len(edges):
         return []
-    present = np.clip(values[~np.isnan(values)], edges[0], edges[-1])
-    on_atom = np.isin(present, atoms)
-    # side="right" puts a value that equals an edge in the bin to its right, past a zero-width bin.
-    at = np.searchsorted(edges, present[~on_atom], side="right") - 1
-    last = len(edges) - 2
-    counts = np.bincount(np.clip(at, 0, last), minlength=last + 1)
-    for atom in atoms:
-        counts[np.searchsorted(edges, atom, side="left")] += int((present == atom).sum())
+    counts = bin_counts(values[~np.isnan(values)], edges, atoms)
     return list((counts / max(len(values), 1)).tolist())

@@ -97,6 +97,13 @@ def main(
                 LocalLauncher(store, options.slots, command=command).pump()
 
 
+def _with_cause(failed: Message, error: Exception) -> Message:
+    """What failed and why, of a run whose table is ready; the log gets the rest."""
+    traceback.print_exc()
+    cause = storage_trouble(error) or Message("{name}.", name=type(error).__name__)
+    return joined([failed, cause, Message("See worker.log in the run's folder.")])
+
+
 class _Work:
     """One run in the hands of this process."""
 
@@ -227,14 +234,10 @@ class _Work:
             self._end(State.DONE, Message("Done. The report was stopped before it was complete."))
         except Exception as error:
             # the process's edge, as in `run`: the table is ready, only its report is not
-            traceback.print_exc()
-            cause = storage_trouble(error) or Message("{name}.", name=type(error).__name__)
             ready = Message(
                 "Done. The synthetic table was saved, but its report could not be completed:"
             )
-            self._end(
-                State.DONE, joined([ready, cause, Message("See worker.log in the run's folder.")])
-            )
+            self._end(State.DONE, _with_cause(ready, error))
         else:
             self._end(State.DONE, "Done.")
 
@@ -250,10 +253,7 @@ class _Work:
             raise
         except Exception as error:
             # the process's edge, as in `_report`
-            traceback.print_exc()
-            cause = storage_trouble(error) or Message("{name}.", name=type(error).__name__)
-            failed = Message("Done. Error bars could not be worked out:")
-            said = joined([failed, cause, Message("See worker.log in the run's folder.")])
+            said = _with_cause(Message("Done. Error bars could not be worked out:"), error)
         artefacts.delete(REPLICAS_WANTED)
         self._end(State.DONE, said)
 

@@ -12,11 +12,10 @@ from core.inference.replicas import replicas_of
 from core.message import Message
 from core.runs.accounts.spending import epsilon_text
 from core.runs.errors import NotFoundError
-from core.runs.execution.synthetic_label import ENDING, synthetic_label
 from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.schema.rounding_up import round_up
-from core.services.export import certificate_text, dictionary_text, reviewed_file
+from core.services.export import add_papers, dictionary_text, reviewed_file
 from core.services.reviews import privacy_certificate
 from core.writing.tables import write_csv_parts
 
@@ -51,7 +50,5 @@ def packed(store: RunStore, run: RunRecord, k: int = TABLES) -> bytes:
         for name in ("intervals.py", "intervals.R"):
             archive.write(HELPERS / name, name)
         archive.writestr("README.txt", filled)
-        archive.writestr("dictionary.csv", dictionary_text(store, run))
-        archive.writestr("certificate.json", certificate_text(certificate))
-        archive.writestr(ENDING, certificate_text(synthetic_label(certificate, run.id)))
+        add_papers(archive, dictionary_text(store, run), certificate, run.id)
     return buffer.getvalue()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from core.models.steps.counting.densities import density, keys, seen
+from core.models.steps.counting.densities import densities, keys, seen
 
 Floats = NDArray[np.float64]
 NOISE = 60.0
@@ -29,6 +29,11 @@ def released(true: Floats, seed: int, noise: float = NOISE) -> Floats:
         coarse = true[block].sum() + random.normal(0.0, noise)
         counts[block] += (coarse - counts[block].sum()) / (len(counts[block]) + 1.0)
     return counts
+
+
+def density(counts: Floats, noise: float, ends: tuple[int, int]) -> Floats:
+    (found,) = densities(counts, noise, ends, 0)
+    return found
 
 
 def distance(one: Floats, other: Floats) -> float:

@@ -30,11 +30,6 @@ TAPER = 3.0  # a density that falls exponentially has 95 % within three times it
 ROUNDS = 4  # of finding shared values, each of which shows others
 
 
-def density(counts: Floats, noise: float, ends: tuple[int, int]) -> Floats:
-    """Float64 [fine cells], ≥ 0: records that each cell is expected to hold, see `densities`."""
-    return np.asarray(densities(counts, noise, ends, 0)[0])
-
-
 def densities(counts: Floats, noise: float, ends: tuple[int, int], draws: int) -> Floats:
     """Float64 [1 + draws, fine cells], ≥ 0: records that each cell is expected to hold.
 
