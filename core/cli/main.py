@@ -278,8 +278,9 @@ def _rule(command: argparse.ArgumentParser) -> None:
         action="append",
         metavar="RULE",
         help="what holds in every row and shall in the synthetic table: 'label <- code', "
-        "'if age < 15 then income is missing', 'start <= end', 'total = a + b', 'stay = end - "
-        "start', 'combinations a, b' or 'missing together a, b'; again for another rule",
+        "'if age < 15 then income is missing', 'start <= end', 'booked = paid', "
+        "'total = a + b', 'stay = end - start', 'combinations a, b' or 'missing together a, b'; "
+        "again for another rule",
     )
 
 

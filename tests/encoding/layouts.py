@@ -27,6 +27,7 @@ TOGETHER = MissingTogether(names=("pulse", "pressure"))
 ORDERED, STAY = parse_rule("start <= end"), parse_rule("stay = end - start")
 TOTAL, NET = parse_rule("total = net + tax"), parse_rule("net <= total")
 BORN, CHAINED = parse_rule("born <= start"), parse_rule("least <= most")
+EQUAL = parse_rule("net = paid")
 CONDITIONAL = tuple(
     map(
         parse_rule,
@@ -43,7 +44,19 @@ CONDITIONAL = tuple(
         ),
     )
 )
-RULES = (LOOKED_UP, COMBINED, TOGETHER, ORDERED, STAY, TOTAL, NET, BORN, CHAINED, *CONDITIONAL)
+RULES = (
+    LOOKED_UP,
+    COMBINED,
+    TOGETHER,
+    ORDERED,
+    STAY,
+    TOTAL,
+    NET,
+    BORN,
+    CHAINED,
+    EQUAL,
+    *CONDITIONAL,
+)
 PERSON = Person(columns=("who",), rows=5, constant=("born", "sex", "pregnant"), order="start")
 
 
@@ -79,6 +92,7 @@ def schema(
             date("end", 0, 400, missing=missing),
             number("stay", 0, 60, missing=missing),
             number("net", 0, 100, 0.01),
+            number("paid", -10, 90, 0.01, missing=missing),
             number("tax", -5, 20, 0.01),
             number("total", 0, 110, 0.01),
             number("pulse", 30, 200, missing=True),

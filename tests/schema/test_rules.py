@@ -15,6 +15,7 @@ from core.schema.schema import Schema
 TEXTS = [
     "label <- code",
     "start <= end",
+    "booked = paid",
     "total = net + tax",
     "stay = end - start",
     "combinations a, b, c",
@@ -79,7 +80,7 @@ def test_whatever_a_conditional_rule_names_is_read_back(rule: IfThen) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "a", "a = b", "a < b", "combinations a", "-> b", "if a then b", "if a < 3 then b",
+        "", "a", "a = = b", "a < b", "combinations a", "-> b", "if a then b", "if a < 3 then b",
         "if a in () then b = 3", "if a < 3, 4 then b = 3", "if a < then b = 3", "a implies b",
     ],
 )  # fmt: skip

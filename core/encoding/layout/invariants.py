@@ -1,7 +1,7 @@
 """Invariants: what holds in every row of a table and would not by chance; for eyes inside only.
 
-One column may follow from another, two may be in order, one may be the sum of two, or the days
-between two dates. A rule counts only if many rows would break it were its columns shuffled.
+One column may follow from another, two may be equal or in order, one may be the sum of two, or the
+days between two dates. A rule counts only if many rows would break it were its columns shuffled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from core.schema.column import Column, Kind
 from core.schema.labels import to_numbers
 from core.schema.rules.lists import labels_of
 from core.schema.rules.relations import breaks
-from core.schema.rules.rules import AnyRule, AtMost, Determines, Difference, Sum
+from core.schema.rules.rules import AnyRule, AtMost, Determines, Difference, Equal, Sum
 
 ENOUGH = 20  # rows that would break a rule by chance
 FEW_ROWS = 2_000  # on which candidates are tried first
@@ -85,6 +85,11 @@ def _numeric(few: pd.DataFrame, columns: Sequence[Column]) -> Iterator[AnyRule]:
     dates = [name for name in values if by_name[name].kind is Kind.DATETIME]
     plain = [name for name in values if name not in dates]
     candidates: list[AnyRule] = [
+        Equal(first=first, second=second)
+        for same in (dates, plain)
+        for first, second in combinations(same, 2)
+    ]
+    candidates += [
         AtMost(low=low, high=high) for same in (dates, plain) for low, high in permutations(same, 2)
     ]
     some = plain[:MOST_SUMMED]

@@ -77,6 +77,8 @@ def gap_of(
         least = max(0.0, least)
     if between is not None:
         least, most = max(least, outer(between)[0]), min(most, outer(between)[1])
+    if relation.equal:
+        most = least
     if columns[entry].missing:
         most = max(most, least + (outer(shown)[1] - outer(shown)[0]) / u)
     step = _step(relation, low, high) / u

@@ -1,8 +1,8 @@
 """Relations: rules about numbers and dates, as high = low + unit · between, and as intervals.
 
-Every rule about numbers has this one form. "start <= end" has no column between, only a gap ≥ 0;
-"total = net + tax" and "stay = end - start" have one. What two of the columns allow the third is an
-interval, so a value can be moved inside before the next one is drawn.
+Every rule about numbers has this one form. "start <= end" has no column between, only a gap ≥ 0,
+"booked = paid" none but 0; "total = net + tax" and "stay = end - start" have one. What two of the
+columns allow the third is an interval, so a value can be moved inside before the next is drawn.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.schema.column import Column, Kind, SchemaError
-from core.schema.rules.rules import AnyRule, AtMost, Difference, Sum
+from core.schema.rules.rules import AnyRule, AtMost, Difference, Equal, NumberRule, Sum
 
 AnyItem = TypeVar("AnyItem")
 Floats = NDArray[np.float64]
@@ -28,7 +28,7 @@ _EQUAL = 1e-9  # relative: sums of decimals differ in their last digit
 
 @dataclass(frozen=True)
 class Relation:
-    """high = low + unit · between, or high ≥ low where nothing is between.
+    """high = low + unit · between, or high ≥ low where nothing is between, or high = low.
 
     Attributes:
       unit: a day in seconds where low and high are dates, else 1.
@@ -42,6 +42,7 @@ class Relation:
     result: str
     unit: float
     floors: frozenset[str] = frozenset()
+    equal: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,7 +78,7 @@ class Relation:
 
     def _gap(self, bounds: Mapping[str, Interval]) -> Interval:
         if self.between is None:
-            return np.zeros(1), np.full(1, np.inf)
+            return np.zeros(1), np.full(1, 0.0 if self.equal else np.inf)
         return self._floored(self.between, bounds[self.between])
 
     def _floored(self, name: str, interval: Interval) -> Interval:
@@ -136,18 +137,20 @@ def breaks(
     with np.errstate(invalid="ignore"):
         if isinstance(rule, AtMost):
             return np.asarray(scaled[0] - scaled[1] > slack)
+        if isinstance(rule, Equal):
+            return np.asarray(np.abs(scaled[0] - scaled[1]) > slack)
         sign = 1.0 if isinstance(rule, Sum) else -1.0
         return np.asarray(np.abs(scaled[0] - scaled[1] - sign * scaled[2]) > slack)
 
 
-def relations_of(
-    rules: tuple[AtMost | Sum | Difference, ...], columns: Mapping[str, Column]
-) -> list[Relation]:
+def relations_of(rules: tuple[NumberRule, ...], columns: Mapping[str, Column]) -> list[Relation]:
     """The relations of all rules about numbers; an order that a sum implies becomes part of it."""
     for rule in rules:
         _check_kinds(rule, columns)
-    relations = [_relation(rule, columns) for rule in rules if not isinstance(rule, AtMost)]
+    relations = [_relation(rule, columns) for rule in rules if isinstance(rule, Sum | Difference)]
     for rule in rules:
+        if isinstance(rule, Equal):
+            relations.append(_ordered(rule, columns))
         if not isinstance(rule, AtMost):
             continue
         for i, other in enumerate(relations):
@@ -161,10 +164,12 @@ def relations_of(
     return relations
 
 
-def _ordered(rule: AtMost, columns: Mapping[str, Column]) -> Relation:
-    both = [columns[name] for name in rule.columns]
+def _ordered(rule: AtMost | Equal, columns: Mapping[str, Column]) -> Relation:
+    low, high = rule.columns
+    both = columns[low], columns[high]
     whole_days = all(c.kind is Kind.DATETIME and c.step % DAY == 0 < c.step for c in both)
-    return Relation(rule.text, rule.low, rule.high, None, rule.high, DAY if whole_days else 1.0)
+    unit, equal = DAY if whole_days else 1.0, isinstance(rule, Equal)
+    return Relation(rule.text, low, high, None, high, unit, equal=equal)
 
 
 def _relation(rule: Sum | Difference, columns: Mapping[str, Column]) -> Relation:
@@ -181,7 +186,7 @@ def _relation(rule: Sum | Difference, columns: Mapping[str, Column]) -> Relation
     return Relation(rule.text, low, high, between, result, DAY if dated(high) else 1.0)
 
 
-def _check_kinds(rule: AtMost | Sum | Difference, columns: Mapping[str, Column]) -> None:
+def _check_kinds(rule: NumberRule, columns: Mapping[str, Column]) -> None:
     names = rule.columns
     if len(set(names)) < len(names):
         raise SchemaError("Rule '{rule}' names a column twice.", rule=rule.text)
@@ -194,7 +199,7 @@ def _check_kinds(rule: AtMost | Sum | Difference, columns: Mapping[str, Column])
                 name=name,
             )
     dates = [columns[name].kind is Kind.DATETIME for name in names]
-    if isinstance(rule, AtMost):
+    if isinstance(rule, AtMost | Equal):
         fits = dates[0] == dates[1]
     elif isinstance(rule, Sum):
         fits = dates[0] == dates[1] or dates[0] == dates[2]

@@ -64,6 +64,17 @@ class AtMost(_Rule):
     high: str
 
 
+class Equal(_Rule):
+    """first = second in every row that has both."""
+
+    PARTS = ("first", "second")
+    TEXT = "{first} = {second}"
+
+    kind: Literal["equal"] = "equal"
+    first: str
+    second: str
+
+
 class Sum(_Rule):
     """total = left + right in every row that has all three; dates count in days."""
 
@@ -169,7 +180,8 @@ class IfThen(_Rule):
         return self.condition.column, self.consequence.column
 
 
-AnyRule = Determines | AtMost | Sum | Difference | Combinations | MissingTogether | IfThen
+NumberRule = AtMost | Equal | Sum | Difference
+AnyRule = Determines | NumberRule | Combinations | MissingTogether | IfThen
 Rule = Annotated[AnyRule, Field(discriminator="kind")]
 
 _FORMS = (
@@ -177,6 +189,7 @@ _FORMS = (
     (r"(?P<low>.+?)\s*<=\s*(?P<high>.+)", "at_most"),
     (r"(?P<total>.+?)\s*=\s*(?P<left>.+?)\s+\+\s+(?P<right>.+)", "sum"),
     (r"(?P<result>.+?)\s*=\s*(?P<left>.+?)\s+-\s+(?P<right>.+)", "difference"),
+    (r"(?P<first>[^=<>]+?)\s*=\s*(?P<second>[^=<>]+)", "equal"),
     (r"combinations\s+(?P<names>.+)", "combinations"),
     (r"missing together\s+(?P<names>.+)", "missing_together"),
 )
@@ -248,9 +261,9 @@ def parse_rule(text: str) -> AnyRule:
         rule: AnyRule = TypeAdapter(Rule).validate_python(_parts(text.strip()))
     except ValueError:
         raise SchemaError(
-            "'{text}' is not a rule. Write 'label <- code', 'start <= end', 'total = a + b', "
-            "'stay = end - start', 'combinations a, b', 'missing together a, b' or 'if age < 15 "
-            "then income is missing'.",
+            "'{text}' is not a rule. Write 'label <- code', 'start <= end', 'booked = paid', "
+            "'total = a + b', 'stay = end - start', 'combinations a, b', 'missing together a, b' "
+            "or 'if age < 15 then income is missing'.",
             text=text,
         ) from None
     return rule

@@ -26,13 +26,11 @@ from core.schema.rules.gaps import free_name
 from core.schema.rules.lists import Joint, Lookup, check_lists
 from core.schema.rules.relations import relations_of
 from core.schema.rules.rules import (
-    AtMost,
     Combinations,
     Determines,
-    Difference,
     IfThen,
+    NumberRule,
     Rule,
-    Sum,
 )
 
 Columns = Mapping[str, DomainColumn]
@@ -69,7 +67,7 @@ class Steps:
             _check_codes(rule, by_name)
         joints = tuple(_joints(rules, by_name, target, constant, names))
         lookups = tuple(_lookups(rules, by_name, target, constant))
-        numbers = tuple(r for r in rules if isinstance(r, AtMost | Sum | Difference))
+        numbers = tuple(r for r in rules if isinstance(r, NumberRule))
         chains = tuple(
             chains_of(
                 relations_of(numbers, by_name),
@@ -212,7 +210,7 @@ def _check_names(rule: Rule, columns: Columns, tagged: Collection[str]) -> None:
 
 def _check_codes(rule: Rule, columns: Columns) -> None:
     for name in rule.columns:
-        if columns[name].codes and isinstance(rule, AtMost | Sum | Difference):
+        if columns[name].codes and isinstance(rule, NumberRule):
             raise RuleDomainError(
                 "Rule '{rule}': '{name}' has codes for missing values of its own ({codes}), "
                 "but a rule knows only one kind of missing value. Remove the codes from the "
@@ -270,7 +268,7 @@ def _lookups(
     rules: Sequence[Rule], columns: Columns, target: str | None, constant: Collection[str]
 ) -> Iterator[Lookup]:
     own = {}
-    others = Combinations | AtMost | Sum | Difference
+    others = Combinations | NumberRule
     joined = {name for rule in rules if isinstance(rule, others) for name in rule.columns}
     for rule in (one for one in rules if isinstance(one, Determines)):
         check_lists(rule.columns, columns, rule.text, numbers=(rule.result,))
