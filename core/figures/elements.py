@@ -35,9 +35,9 @@ MISSING_VALUES = Message("missing")  # name of a bar
 GL_POINTS = 1_000  # beyond this many points browsers draw faster with WebGL
 SHORT = 24  # characters of a label on an axis
 LEGEND: Trace = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "xanchor": "left"}
-NAMED_POINTS = 5  # points of a scatter that carry their name
+NAMED_POINTS = 8  # points of a scatter that carry their name
 NAMED_GAP = 0.02  # points nearer the diagonal than this need no name
-NAME_WIDE, NAME_HIGH = 0.3, 0.04  # of a name, as shares of the picture
+NAME_WIDE, NAME_HIGH = 0.3, 0.06  # of a name, as shares of the picture
 DAY = 86_400.0
 MANY_DAYS = 30  # from which an axis names no hours
 
@@ -321,4 +321,4 @@ def _value(x: float, kind: str) -> Message:
         return Message("{date}", date=date)
     if kind == "integer" or (x == int(x) and abs(x) < 1e9):
         return Message("{x:,}", x=round(x))
-    return Message("{x:.3g}", x=x) if abs(x) < 1e6 else Message("{x:,.0f}", x=x)
+    return Message("{x:.3g}", x=x) if abs(x) < 999.5 else Message("{x:,.0f}", x=x)

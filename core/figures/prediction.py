@@ -37,7 +37,6 @@ def prediction_figure(report: Dumped) -> Figure | None:
     for point in measured:
         groups[KINDS[point["metric"]] if point["predictable"] else NOT_PREDICTABLE].append(point)
     data: list[Trace] = []
-    notes: list[Trace] = []
     symbols = ("circle", "triangle-up", "square", "x-thin")
     for (title, group), symbol in zip(groups.items(), symbols, strict=True):
         hover = [
@@ -58,8 +57,9 @@ def prediction_figure(report: Dumped) -> Figure | None:
         trace["error_y"] = {"array": half_widths, "color": LINE, "thickness": 1, "width": 0}
         if group:
             data.append(trace)
-        if title != NOT_PREDICTABLE:
-            notes += name_points(trace, [p["column"] for p in group])
+    named = [p for p in measured if p["predictable"]]
+    every = {"x": [p["real"] for p in named], "y": [p["synthetic"] for p in named]}
+    notes = name_points(every, [p["column"] for p in named])
     layout = square(FROM_REAL, FROM_SYNTHETIC, low=-0.03, high=1.04)
     return figure([diagonal(0.0, 1.0), *data], layout | {"annotations": notes})
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO, Required, TypedDict, Unpack
 
@@ -25,6 +26,7 @@ from core.runs.accounts.people import choose_account
 from core.runs.accounts.record_linkage import Compared
 from core.runs.errors import NO_RECORDS, RunStoreError
 from core.runs.records import TableRecord
+from core.runs.storage.access import accesses
 from core.runs.storage.artefacts import ROWS
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
@@ -141,7 +143,9 @@ def _described(
     store: RunStore, rows: pd.DataFrame | Compared, table_id: str, about: About
 ) -> dict[str, str]:
     """What is said of a table, with the ledger account of the people whose rows these are."""
-    name, account_id, owner = about["name"], about.get("account_id"), about.get("owner", "")
+    account_id, owner = about.get("account_id"), about.get("owner", "")
+    shut = {key for key, access in accesses(store).items() if access.owner != owner.lower()}
+    name = _free_name(about["name"], {one.name for one in store.tables() if one.id not in shut})
     chosen = choose_account(
         store, rows, title=name, table_id=table_id, account_id=account_id, owner=owner
     )
@@ -151,3 +155,14 @@ def _described(
         "account_id": chosen.account_id,
         "owner": owner,
     }
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    """The name, numbered where it is taken.
+
+    >>> _free_name("visits.csv", {"visits.csv", "visits (2).csv"}), _free_name("a", {})
+    ('visits (3).csv', 'a')
+    """
+    stem, dot, ending = name.rpartition(".") if "." in name else (name, "", "")
+    numbered = (f"{stem} ({number}){dot}{ending}" for number in count(2))
+    return next(one for one in chain([name], numbered) if one not in taken)

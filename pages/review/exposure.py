@@ -67,22 +67,24 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
             "p": attack["p"],
             to_say("Unit"): said(glossary.PLAIN_UNITS.get(attack["unit"], attack["unit"])),
             to_say("Verdict"): said(STANDINGS[standing(attack)]),
-            to_say("What it is"): said(attack["meaning"]),
         }
         for attack in sorted(tried, key=lambda attack: attack["p"])
     ]
     report_scores.numbers(rows, ("Training rows", "Baseline", "Lead needed", "p"), "%.3f")
-    st.caption(
-        say(
-            "Tested on {n:,} rows of the table and {strangers:,} rows that were kept out. "
-            "Baseline: the same attack on the rows kept out, with the same share of each target "
-            "value, or a coin toss. Lead needed: how far above the baseline an attack must be to "
-            "raise an alarm. p: how often any of these attacks shows such a lead when nothing "
-            "leaks. The alarm is raised at 0.01 or below; up to 0.05 is borderline.",
-            n=max(attack["records"] for attack in tried),
-            strangers=max(attack["strangers"] for attack in tried),
+    with st.expander(
+        say("What the attacks do, and how to read this table"), icon=":material/help:"
+    ):
+        st.markdown(
+            say(
+                "**Baseline**: the same attack on the rows kept out, with the same share of each "
+                "target value, or a coin toss. **Lead needed**: how far above the baseline an "
+                "attack must be to raise an alarm. **p**: how often any of these attacks shows "
+                "such a lead when nothing leaks. The alarm is raised at 0.01 or below; up to 0.05 "
+                "is borderline."
+            )
         )
-    )
+        for attack in tried:
+            st.markdown(f"**{plain(said(attack['title']))}**: {plain(said(attack['meaning']))}")
 
 
 def _bound(run: RunRecord, tried: Attacks) -> None:
@@ -100,9 +102,9 @@ def _bound(run: RunRecord, tried: Attacks) -> None:
             st.metric(words, said(Message("{x:.1%}", x=told[name])))
         st.caption(
             say(
-                "By the noise of this run, whatever the attacker knows. Points are attacks on this "
-                "table, grey where chance explains them. Of 100 runs without a leak at most 1 has "
-                "another one."
+                "This follows from the run's noise, whatever the attacker knows. Points are "
+                "attacks on this table, grey where chance explains them; at most 1 of 100 runs "
+                "without a leak shows any other."
             )
         )
         audit = filled(

@@ -37,7 +37,7 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
     _table(rows or ())
     if guard.steward():
         domain, hidden = run.schema.domain(), limits.hidden_columns(run)
-        pins(run.table_id, domain, hidden, key=f"mine_{run.id}")
+        pins(run.table_id, domain, hidden, key=f"mine_{run.id}", first=not rows)
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> None:
@@ -71,11 +71,17 @@ def _result(differs: list[str] | None) -> str:
     return say("differs in {what}", what=names) if names else say("agrees")
 
 
-def pins(table_id: str, domain: Domain, hidden: Sequence[str], *, key: str) -> None:
-    """The pinned questions of a table, each with a button to remove it, and a form for more."""
+def pins(
+    table_id: str, domain: Domain, hidden: Sequence[str], *, key: str, first: bool = False
+) -> None:
+    """The pinned questions of a table, each with a button to remove it, and a form for more.
+
+    Args:
+      first: whether they are open before anybody opened them.
+    """
     kept = agreement.pinned(store(), table_id)
     label, icon = say("Questions that matter ({n})", n=len(kept)), ":material/push_pin:"
-    opened = st.expander(label, icon=icon, key=f"{key}_pins", on_change="rerun")
+    opened = st.expander(label, first, icon=icon, key=f"{key}_pins", on_change="rerun")
     if not opened.open:
         return
     with opened:

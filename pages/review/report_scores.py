@@ -89,9 +89,15 @@ def closer(goal: str) -> str:
 
 def numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
     """Rows as a table, some columns of it in one number format; its headings are said."""
+    rows = [  # without what is said of no row
+        {name: one[name] for name in one if any(row[name] not in (None, "") for row in rows)}
+        for one in rows
+    ]
     long = [name for name in (rows[0] if rows else ()) if any(len(str(r[name])) > 90 for r in rows)]
     config = {
-        name: st.column_config.NumberColumn(said(name), format=format)
+        name: st.column_config.NumberColumn(
+            said(name), format=format, width=90 if len(name) < 3 else None
+        )
         if name in numeric
         else st.column_config.Column(said(name), width="large" if name in long else None)
         for name in (rows[0] if rows else ())

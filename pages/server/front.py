@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.server import faults, guard, routes
+from pages.server import faults, guard, routes, uploads
 from pages.shared import language, style
 
 ICON = Path(__file__).with_name("icon.png")
@@ -19,4 +19,6 @@ with faults.plain_errors():
     language.choose()
     guard.sign_in()
     guard.who_is_here()
+    if chosen.url_path:  # files wait on the first page alone
+        uploads.free_uploads()
     chosen.run()

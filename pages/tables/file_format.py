@@ -39,7 +39,7 @@ def choose() -> FileForm:
         st.caption(
             say(
                 "For text files such as CSV. Both are usually detected from the first lines, and "
-                "the table's page shows the result. If it is wrong, choose here and upload the "
+                "the table's page shows the result. If it is wrong, choose here and try the "
                 "file again."
             )
         )

@@ -48,6 +48,7 @@ TABS = {
 BUILT_IN, UPLOAD = to_say("built-in sample"), "upload of "  # where tables come from, as stored
 # where any of these is set, rows or what is counted of them lie on other machines too
 ELSEWHERE = ("FACSIMILE_STORAGE", "FACSIMILE_DATABASE", "FACSIMILE_LAUNCHER")
+REFUSED = "refused_upload"  # in the session: the uploaded file that could not be read
 Take = Callable[[imports.Progress], TableRecord]
 ENOUGH_TO_SPARE = 2_000  # rows from which a tenth is kept out unless the steward says otherwise
 
@@ -97,15 +98,11 @@ def _choose() -> None:
             _bring_in_made("UCI Adult", "OpenML", fetch_adult, "income")
     with right:
         st.subheader(say("Upload your own table"), anchor=False)
-        slot = st.empty()
         label = say("CSV, TSV, Parquet or Excel, also as .gz or as .zip with one file inside")
-        file = slot.file_uploader(label, key=uploads.upload_key())
+        file = st.file_uploader(label, key=uploads.upload_key())
         form = file_format.choose()
         if file is not None:
-            _bring_in_file(file, form)
-            # It was refused, and its bytes are freed: the next file is heard only under the key
-            # that the next run of this script asks for.
-            slot.file_uploader(label, key=uploads.upload_key())
+            _uploaded(file, form)
         asked = open_address.render()
         if asked is not None:
             _bring_in_address(asked, form)
@@ -124,10 +121,8 @@ def _bring_in(label: str, take: Take, target: str | None = None) -> None:
         def progress(rows: int) -> None:
             status.update(label=f"{label} · {say('{n:,} rows read', n=rows)}")
 
-        try:
-            record = take(progress)
-        finally:
-            uploads.free_uploads()
+        record = take(progress)
+        uploads.free_uploads()
         _welcome(record, target, status)
 
 
@@ -142,8 +137,18 @@ def _bring_in_made(name: str, source: str, make: Callable[[], pd.DataFrame], tar
     _bring_in(say("Importing {name} …", name=plain(name)), take, target)
 
 
+def _uploaded(file: UploadedFile, form: FileForm) -> None:
+    """Keep what was uploaded; what was refused waits until it is tried again or removed."""
+    if st.session_state.get(REFUSED) != file.file_id:
+        _bring_in_file(file, form)  # leaves the page unless the file is refused
+        st.session_state[REFUSED] = file.file_id
+    words = say("Try {file} again", file=plain(file.name))
+    again = st.session_state.pop
+    st.button(words, icon=":material/refresh:", on_click=again, args=(REFUSED, None))
+
+
 def _bring_in_file(file: UploadedFile, form: FileForm) -> None:
-    """Keep what was uploaded, read in a process of its own."""
+    """Read what was uploaded in a process of its own, and keep it."""
     name = file.name.rsplit("/", 1)[-1]
     _bring_in(
         say("Importing {name} …", name=plain(name)),

@@ -73,6 +73,8 @@ def test_a_broken_upload_is_one_plain_error(store, show):
     assert len(at.error) == 1 and "Line 3" in at.error[0].value
     assert not store.tables()
     assert "Try the sample table" in buttons(at)
+    at = whole(at.run())  # it waits, and is read again only on request
+    assert not at.error and "Line 3" in press(at, "Try bad.csv again").error[0].value
 
 
 def test_after_a_refused_file_the_next_one_is_heard(store, show):

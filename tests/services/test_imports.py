@@ -235,6 +235,11 @@ def test_people_are_recognised_in_a_file_of_another_kind(store: RunStore) -> Non
     assert again.account_id == first.account_id
 
 
+def test_a_second_table_of_one_name_is_numbered(store: RunStore) -> None:
+    names = [bring(store, rows(30), name=name).name for name in ("v.csv", "v.csv", "w", "w")]
+    assert names == ["v.csv", "v (2).csv", "w", "w (2)"]
+
+
 @pytest.mark.usefixtures("never_whole")
 def test_schema_changes_read_needed_columns_only(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
