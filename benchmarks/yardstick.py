@@ -38,7 +38,7 @@ from core.schema.schema import Schema
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMOGRAPHIC = "AGEP SEX MSP RAC1P HOUSING_TYPE OWN_RENT EDU PINCP_DECILE DVET DEYE".split()
-COUNTS = ("NOC", "NPF")  # numbers of few values, as NIST's dictionary says
+COUNTS, CODES = ("NOC", "NPF"), ("INDP",)  # of few values, and no numbers: NIST's dictionary
 AS_WRITTEN: dict[str, Any] = {"dtype": str, "keep_default_na": False}
 FEW = 20  # different numbers that are codes
 
@@ -49,7 +49,7 @@ def scored(real: pd.DataFrame, made: pd.DataFrame, group: str | None) -> dict[st
     frames = [real.copy(), made.copy()]
     for name in real:
         numbers = pd.to_numeric(real[name], errors="coerce")
-        long = numbers.nunique() > FEW and numbers.notna().mean() > 0.3
+        long = numbers.nunique() > FEW and numbers.notna().mean() > 0.3 and name not in CODES
         kinds[name] = Kind.NUMBER if long or name in COUNTS else Kind.CATEGORY
         if kinds[name].numeric:
             for frame in frames:

@@ -58,18 +58,6 @@ def code_pattern(name: str, values: Sequence[str] | pd.Series[Any]) -> str | Non
     return None
 
 
-def long_code_pattern(labels: pd.Series[Any]) -> str | None:
-    """The pattern of many codes of as many digits each: what rare ones keep is their first.
-
-    >>> long_code_pattern(pd.Series([str(code) for code in range(1010, 9990, 90)] + ["N"]))
-    '#|###'
-    """
-    digits = labels[labels.str.fullmatch(r"\d{3,9}")].str.len()
-    length = digits.mode().min() if len(digits) else 0
-    many = len(labels) > MOST_APART and (digits == length).sum() >= FITTING * len(labels)
-    return "#|" + "#" * (int(length) - 1) if many else None
-
-
 def _regex(pattern: str) -> str:
     """What begins as the pattern does, up to its last bar, and goes on as it may, or ends there."""
     *parts, last = pattern.split("|")

@@ -20,7 +20,6 @@ from core.proposing.code_patterns import (
     REPEATS,
     code_pattern,
     few_and_far,
-    long_code_pattern,
     rare_between,
 )
 from core.proposing.date_formats import DateGuess, date_form, guess_date_format
@@ -316,8 +315,7 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         codes = sample.str.fullmatch(r"[A-Za-z]{0,3}[-_]?\d+").mean() > 0.9  # such as P0117
         text = _identifier(base, Kind.IDENTIFIER if codes else Kind.TEXT, distinct, n)
         return text.model_copy(update={"note": noted(text.note, MOSTLY_RARE, note)})
-    column = _categories(base, sorted(labels, key=numbers_first), common, note)
-    return column.model_copy(update={"pattern": long_code_pattern(sample)})
+    return _categories(base, sorted(labels, key=numbers_first), common, note)
 
 
 def _coded_list(base: SchemaColumn, tally: Tally, pattern: str) -> SchemaColumn:

@@ -264,14 +264,13 @@ class Learned(BaseModel):
 
     Attributes:
       entry: of the ledger, which paid for the run that learned it; "" for the run at hand.
-      epsilon, epsilon_replace, delta: of all that was learned together, under zero-out and
-        replace-one.
+      epsilon, epsilon_replace, delta: of all that was learned together.
       domain: digest of the column's domain as it was learned.
       known: how many of its labels were declared beforehand.
       outside: estimated share of the records without a listed label or out of bounds, in [0, 1];
         `error`, its standard error.
-      placeholders: how many made-up labels stand for those that were too rare, see
-        `core.schema.surrogates`; 0 for `other` alone.
+      placeholders: how many made-up labels stand for those that were too rare; 0 for `other` alone.
+      nearest: whether a number that is not in the list becomes the nearest that is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -285,6 +284,7 @@ class Learned(BaseModel):
     outside: float = 0.0
     error: float = 0.0
     placeholders: int = 0
+    nearest: bool = False
 
     @property
     def words(self) -> Message:

@@ -20,8 +20,8 @@ class ColumnCoverage:
     """How much of a column a learned domain leaves out.
 
     Attributes:
-      merged: whether these cells become OTHER; else they move to the nearest bound, or get another
-        label where the column is `listed`.
+      merged: whether these cells become OTHER; else they move to the nearest bound or number, or
+        get another label where the column is `listed`.
       placeholders: how many made-up labels stand for them instead; 0 for OTHER alone.
       shortened: whether some codes keep only their beginning, and their ending is made up.
       outside: estimated share of the records, in [0, 1]; `error`, half of a 95 % interval.
@@ -161,7 +161,7 @@ def _covered(column: SchemaColumn) -> ColumnCoverage:
         merged=column.other is not None,
         outside=learned.outside,
         error=1.96 * learned.error,
-        listed=column.kind.listed,
+        listed=column.kind.listed and not learned.nearest,
         placeholders=learned.placeholders,
         shortened=bool(beginnings(column)),
     )

@@ -81,14 +81,31 @@ def beginnings(column: Column) -> tuple[str, ...]:
 def category_indices(cells: Series, column: Column) -> npt.NDArray[np.intp]:
     """Each cell's index in the column's list, intp [n]; -1 for what is not in it.
 
-    That of a code which is not listed is its longest listed beginning's, see `code_levels`.
+    That of a code which is not listed is its longest listed beginning's, see `code_levels`; that of
+    a number, the nearest one's where the list was learned so.
     """
     listed, labels = pd.Index(column.categories or (), dtype="str"), to_labels(cells)
     found = listed.get_indexer(pd.Index(labels))
     for length in reversed(code_levels(column)):
         unknown = np.flatnonzero(found < 0)
         found[unknown] = listed.get_indexer(pd.Index(labels.iloc[unknown].str[:length] + REST))
+    learned = getattr(column, "learned", None)
+    if learned is not None and learned.nearest:
+        unknown = np.flatnonzero((found < 0) & labels.notna().to_numpy())
+        found[unknown] = _nearest_listed(labels.iloc[unknown], listed)
     return found
+
+
+def _nearest_listed(labels: Series, listed: pd.Index[Any]) -> npt.NDArray[np.intp]:
+    """Indices in a list of the nearest numbers, the lower of two, intp [n]; -1 for no number."""
+    of_list = _label_numbers(listed.to_series())[0][:-1]
+    order = np.argsort(of_list)[: int(np.isfinite(of_list).sum())]  # NaN comes last
+    values, codes, _ = _label_numbers(labels)
+    if not len(order):
+        return np.full(len(labels), -1, dtype=np.intp)
+    middles = (of_list[order][1:] + of_list[order][:-1]) / 2
+    nearest = np.where(np.isnan(values), -1, order[np.searchsorted(middles, values)])
+    return np.asarray(nearest[codes], dtype=np.intp)
 
 
 def listed_labels(cells: Series, column: Column) -> Series:

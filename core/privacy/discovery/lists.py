@@ -51,49 +51,65 @@ def listed(
     """
     known = len(known_labels(column))
     missing = bool(counts[-1] > levels.missing[LISTS])
-    passed = [i for i in range(known, len(keys)) if counts[i] > levels.label]
-    if complete(column):
-        passed = []
-    passed = sorted(passed, key=lambda i: -counts[i])[: max(0, MAX_CATEGORIES - 1 - known)]
-    found = {keys[i][0]: float(counts[i]) for i in (*range(known), *passed)}
-    found = {label: count for label, count in found.items() if label != OTHER}
-    own, inside = _with_beginnings(found, beginnings, levels)
+    own, inside = _with_beginnings(_shown(column, keys, counts, levels), beginnings, levels)
     inside += [counts[-1]] if missing else []
     share, error = rest_of(inside, levels.std[LISTS], n)
     labels, kind = _ordered(list(own), column.kind)
     # made-up codes for a rest that is none harm nobody, another label that is none does
     least = (2.0 if beginnings else BEYOND_NOISE) * error
-    closed = complete(column) or (bool(labels) and share <= least)
+    nearest = not beginnings and _are_numbers(labels)
+    closed = complete(column) or nearest or (bool(labels) and share <= least)
     each = [own[label][0] for label in labels] + ([] if closed else [n - math.fsum(inside)])
     terms = [own[label][1] for label in labels] + ([] if closed else [max(1, len(inside))])
     std = [levels.std[LISTS] * math.sqrt(term) for term in terms]
-    if closed:
+    rest = Message("they become {other}", other=OTHER)
+    if nearest:  # nobody knows which numbers the rest is near to
+        near = share * n / len(labels)
+        each, std = [count + near for count in each], [math.hypot(one, near) for one in std]
+        rest = Message("they move to the nearest")
+    elif closed:
         rest = Message("they get another value")
-    else:
-        labels, rest = (*labels, OTHER), Message("they become {other}", other=OTHER)
-    if kind is Kind.BOOLEAN and not complete(column):
-        kind = Kind.CATEGORY
-    note = Message(
-        "About {share:.1%} (± {error:.1%}) of the records have no listed value: {rest}.",
-        share=share,
-        error=1.96 * error,
-        rest=rest,
-    )
-    learned = column.model_copy(
-        update={
-            "kind": kind,
-            "categories": labels,
-            "other": None if closed else OTHER,
-            "missing": missing,
-            "note": note,
-        }
-    )
     if missing:
         each, std = [*each, float(counts[-1])], [*std, levels.std[LISTS]]
-    states = ListCounts(np.array(each), np.array(std))
+    change = {
+        "kind": Kind.CATEGORY if kind is Kind.BOOLEAN and not complete(column) else kind,
+        "categories": labels if closed else (*labels, OTHER),
+        "other": None if closed else OTHER,
+        "missing": missing,
+        "note": Message(
+            "About {share:.1%} (± {error:.1%}) of the records have no listed value: {rest}.",
+            share=share,
+            error=1.96 * error,
+            rest=rest,
+        ),
+    }
     made_up = 0 if closed or not own else _placeholders(share * n, levels)
     made_up = max(made_up, 1) if beginnings and own and not closed else made_up
-    return marked_learned(learned, share, error, known=known, placeholders=made_up), states
+    learned = marked_learned(
+        column.model_copy(update=change), share, error,
+        known=known, placeholders=made_up, nearest=nearest,
+    )  # fmt: skip
+    return learned, ListCounts(np.array(each), np.array(std))
+
+
+def _shown(column: SchemaColumn, keys: Keys, counts: Counts, levels: Levels) -> dict[str, float]:
+    """The labels that are known or pass the threshold, with their counts."""
+    known = len(known_labels(column))
+    new = () if complete(column) else range(known, len(keys))
+    passed = sorted((i for i in new if counts[i] > levels.label), key=lambda i: -counts[i])
+    kept = (*range(known), *passed[: max(0, MAX_CATEGORIES - 1 - known)])
+    return {keys[i][0]: float(counts[i]) for i in kept if keys[i][0] != OTHER}
+
+
+def _are_numbers(labels: Sequence[str]) -> bool:
+    """Whether all labels are numbers, but for one word such as N; codes stay codes that occur."""
+    words = 0
+    for label in labels:
+        try:
+            words += not math.isfinite(float(label))
+        except ValueError:
+            words += 1
+    return words <= 1 < len(labels)
 
 
 def _placeholders(records: float, levels: Levels) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.message import Message
 from core.privacy.accounting.split import noise_for_share
@@ -14,11 +14,13 @@ from core.privacy.mechanisms.noise import grid_and_scale
 from core.privacy.plan import Phase, Plan
 from core.schema.column import Kind, SchemaColumn
 
-BOUNDS, LISTS, FINE = PHASES = "bounds", "lists", "second look"  # names of phases
+# names of phases
+BOUNDS, LISTS, FINE, LISTS_AGAIN = PHASES = "bounds", "lists", "second look", "lists again"
 FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them twice
 TOLERATED = 0.0025  # of the records, that a second look may cut off at either end
-# shares of one column: a label needs more than a range does, which is found between round numbers
-_WEIGHTS = {BOUNDS: 0.5, LISTS: 1.5, FINE: 0.25}
+# shares of one column: a label needs more than a range does, which is found between round numbers,
+# and what it needs beyond a column's share goes to the lists of which not all labels were found
+_WEIGHTS = {BOUNDS: 0.5, LISTS: 1.0, FINE: 0.25, LISTS_AGAIN: 0.5}
 BESIDE = 0.7  # what counts by year and by step, which need not be as exact, are multiplied by
 SINGLY = 0.35  # … and counts of single values, of which only frequent ones are looked for
 MISSING_DOUBT = 0.01  # chance that missing cells are seen anywhere where there are none
@@ -55,8 +57,8 @@ class Levels:
         cells += [year_grid().size] * len(wanted.dated) + [step_grid().size] * len(wanted.stepped)
         cells_each = {BOUNDS: max([*cells, value_grid().size]), LISTS: keys, FINE: FINE_BINS + 3}
         std = {
-            name: _std(multiplier.get(name, 0.0), norms[name], cells_each[name], plan.n)
-            for name in _WEIGHTS
+            name: _std(multiplier.get(name, 0.0), norm, math.ceil(norm) * cells_each[name], plan.n)
+            for name, norm in norms.items()
         }
         columns = len(wanted.numeric) + len(wanted.listed) + len(wanted.made_up)
         missing = {
@@ -64,11 +66,7 @@ class Levels:
         }
         label = math.inf
         if LISTS in multiplier and _open_lists(wanted):
-            # rows that nobody can put together count one each, so of one person's all weights and
-            # the noise are so many times those of rows that were
-            failure, times = plan.phase(LISTS).failure, plan.rows_of_one
-            rows = 1 if plan.unit is None else plan.unit.rows
-            label = times * label_threshold(std[LISTS] / times, failure, _open_lists(wanted), rows)
+            label = _label_threshold(plan, LISTS, std[LISTS], _open_lists(wanted))
         return cls(
             cell=cell_threshold(std[BOUNDS], sum(cells)),
             neighbour=cell_threshold(std[BOUNDS], 1, doubt=NEIGHBOUR_DOUBT),
@@ -76,6 +74,29 @@ class Levels:
             label=label,
             std=std,
             tolerated=TOLERATED * plan.n,
+        )
+
+    def averaged(
+        self, plan: Plan, wanted: OpenDomain, scale: float, *, sensitivity: float, lists: int
+    ) -> tuple[float, Levels]:
+        """The weight of a list's first counts beside those of a second look, and their levels.
+
+        Args:
+          scale: of this list in the second look.
+          sensitivity: of all that look; `lists`, how many it is at.
+        """
+        entries = lists * (most_keys(wanted, plan.n, plan.most_rows) + 1)
+        again = (
+            _std(plan.phase(LISTS_AGAIN).noise_multiplier, sensitivity**2, entries, plan.n) / scale
+        )
+        weight = again**2 / (self.std[LISTS] ** 2 + again**2)
+        std = self.std[LISTS] * math.sqrt(weight)
+        part = std / self.std[LISTS]
+        return weight, replace(
+            self,
+            missing=self.missing | {LISTS: part * self.missing[LISTS]},
+            label=_label_threshold(plan, LISTS_AGAIN, std, lists),
+            std=self.std | {LISTS: std},
         )
 
     def cut(self, counts: list[float]) -> int:
@@ -95,7 +116,19 @@ def most_keys(wanted: OpenDomain, n: int, rows: int) -> int:
     return n * rows + max((len(column.categories or ()) for column in wanted.listed), default=0)
 
 
+def _label_threshold(plan: Plan, phase: str, std: float, lists: int) -> float:
+    """Above which noisy count a label is shown; `std` of the noise in it.
+
+    Rows that nobody can put together count one each, so of one person's all weights and the noise
+    are so many times those of rows that were.
+    """
+    failure, times = plan.phase(phase).failure, plan.rows_of_one
+    rows = 1 if plan.unit is None else plan.unit.rows
+    return times * label_threshold(std / times, failure, lists, rows)
+
+
 def _std(multiplier: float, norm: float, entries: int, n: int) -> float:
+    """Of the noise in each of so many counts of a squared sensitivity; 0 where none is planned."""
     if not multiplier:
         return 0.0
     return grid_and_scale(
@@ -103,7 +136,7 @@ def _std(multiplier: float, norm: float, entries: int, n: int) -> float:
         noise_multiplier=multiplier,
         sensitivity=math.sqrt(norm),
         records=n,
-        entries=math.ceil(norm) * entries,
+        entries=entries,
     )[1]
 
 
@@ -121,7 +154,7 @@ def _columns(wanted: OpenDomain) -> dict[str, int]:
     """How many columns or rules a phase is for, which says what it may spend."""
     numeric = len(wanted.numeric)
     lists = len(wanted.listed) + len(wanted.rules) + len(wanted.made_up)
-    return {BOUNDS: numeric, LISTS: lists, FINE: numeric}
+    return {BOUNDS: numeric, LISTS: lists, FINE: numeric, LISTS_AGAIN: lists}
 
 
 def _squared_sensitivities(wanted: OpenDomain) -> dict[str, float]:
@@ -150,17 +183,20 @@ def discovery_phases(
       failure: the probability that a label is shown which one unit alone holds.
       fine: whether a second look is taken at numbers, see `second_look_helps`.
     """
-    counts = _columns(wanted)
+    counts, weights, unknown = _columns(wanted), dict(_WEIGHTS), _open_lists(wanted) > 0
     if not fine:
         counts[FINE] = 0
+    if not unknown:
+        counts[LISTS_AGAIN] = 0
+        weights[LISTS] += weights[LISTS_AGAIN]
     return tuple(
         Phase(
             name=name,
             title=_TITLES[name],
             what=_WHAT[name],
-            share=min(1.0, each * _WEIGHTS[name] * count),
-            noise_multiplier=noise_for_share(scale, each * _WEIGHTS[name] * count),
-            failure=failure if name == LISTS and _open_lists(wanted) else 0.0,
+            share=min(1.0, each * weights[name] * count),
+            noise_multiplier=noise_for_share(scale, each * weights[name] * count),
+            failure=failure / 2 if name in (LISTS, LISTS_AGAIN) and unknown else 0.0,
         )
         for name, count in counts.items()
         if count
@@ -173,7 +209,12 @@ def second_look_helps(plan: Plan, wanted: OpenDomain) -> bool:
     return 2.0 * _SURE * levels.std[FINE] <= levels.tolerated
 
 
-_TITLES = {BOUNDS: "Bounds of numbers", LISTS: "Lists of labels", FINE: "Bounds, a second look"}
+_TITLES = {
+    BOUNDS: "Bounds of numbers",
+    LISTS: "Lists of labels",
+    FINE: "Bounds, a second look",
+    LISTS_AGAIN: "Lists, a second look",
+}
 _WHAT = {
     BOUNDS: "How many records lie between round numbers, at zero, at codes for “unknown” and at "
     "each number of three digits, and how many are missing, with Gaussian noise.",
@@ -184,6 +225,8 @@ _WHAT = {
         "noise.",
         bins=FINE_BINS,
     ),
+    LISTS_AGAIN: "The same once more of the lists that lack some labels, with Gaussian noise and a "
+    "threshold.",
 }
 
 
@@ -204,14 +247,17 @@ def forecasts(plan: Plan, wanted: OpenDomain) -> tuple[Forecast, ...]:
         for phase in plan.phases
         if counts.get(phase.name)
     }
-    numeric = shares.get(BOUNDS, 0.0) + shares.get(FINE, 0.0)
+    numeric, listed = (
+        shares.get(first, 0.0) + shares.get(again, 0.0)
+        for first, again in ((BOUNDS, FINE), (LISTS, LISTS_AGAIN))
+    )
     ranges = Message(
         "bounds on round numbers: a range between two is found if about {cell} lie in it, or "
         "{neighbour} next to one that was found; values outside move to the nearest bound",
         cell=_part(levels.cell, plan.n),
         neighbour=_part(levels.neighbour, plan.n),
     )
-    needed = _part(levels.label, plan.n)
+    needed = _part(_label_needed(plan, wanted, levels), plan.n)
     lines = [Forecast(column.name, numeric, ranges) for column in wanted.numeric]
     for column in wanted.listed:
         words = "both values are known; only whether any is missing is found"
@@ -222,17 +268,25 @@ def forecasts(plan: Plan, wanted: OpenDomain) -> tuple[Forecast, ...]:
                 else "a label is listed if about {records} have it; the rest becomes OTHER",
                 records=needed,
             )
-        lines.append(Forecast(column.name, shares[LISTS], words))
+        lines.append(Forecast(column.name, listed, words))
     for column in wanted.made_up:
         words = "values are made up; only the share of missing cells is learned"
-        lines.append(Forecast(column.name, shares[LISTS], words))
+        lines.append(Forecast(column.name, listed, words))
     for rule in wanted.rules:
         words = Message(
             "a combination is listed if about {records} have it; the rest becomes OTHER",
             records=needed,
         )
-        lines.append(Forecast(rule.text, shares[LISTS], words))
+        lines.append(Forecast(rule.text, listed, words))
     return tuple(lines)
+
+
+def _label_needed(plan: Plan, wanted: OpenDomain, levels: Levels) -> float:
+    """Records from which on a label is listed where all lists alike are looked at again."""
+    if all(phase.name != LISTS_AGAIN for phase in plan.phases):
+        return levels.label
+    lists = _columns(wanted)[LISTS_AGAIN] + len(wanted.beginnings)
+    return levels.averaged(plan, wanted, 1.0, sensitivity=math.sqrt(lists), lists=lists)[1].label
 
 
 def _part(count: float, n: int) -> str:

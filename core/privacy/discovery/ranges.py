@@ -271,7 +271,13 @@ def rest_of(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:
 
 
 def marked_learned(
-    column: SchemaColumn, outside: float, error: float, *, known: int = 0, placeholders: int = 0
+    column: SchemaColumn,
+    outside: float,
+    error: float,
+    *,
+    known: int = 0,
+    placeholders: int = 0,
+    nearest: bool = False,
 ) -> SchemaColumn:
     """The column, with its domain recorded as learned in this run."""
     learned = Learned(
@@ -280,5 +286,6 @@ def marked_learned(
         outside=outside,
         error=error,
         placeholders=placeholders,
+        nearest=nearest,
     )
     return column.model_copy(update={"learned": learned})

@@ -10,21 +10,15 @@ import pandas as pd
 
 from core.encoding.person_rows import PersonRows, kept_rows, number_people
 from core.privacy.discovery import grids
-from core.privacy.discovery.lists import (
-    Beginnings,
-    ListCounts,
-    listed,
-    made_up,
-    settled_rule,
-    with_absent,
-)
+from core.privacy.discovery.list_release import FoundLists, release_lists
+from core.privacy.discovery.lists import ListCounts, made_up
 from core.privacy.discovery.open_domain import OpenDomain, needed_as_they_are
-from core.privacy.discovery.planning import BESIDE, BOUNDS, FINE, LISTS, SINGLY, Levels, most_keys
+from core.privacy.discovery.planning import BESIDE, BOUNDS, FINE, SINGLY, Levels
 from core.privacy.discovery.ranges import Counts, FirstLook, bounded, first_look, learned_step
-from core.privacy.discovery.raw_rows import Keys, read_raw
+from core.privacy.discovery.raw_rows import read_raw
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
-from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
+from core.privacy.mechanisms.domain_release import CellCounts
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
@@ -95,8 +89,8 @@ def release_domain(
     )
     levels = Levels.of(plan, wanted)
     numeric = _numeric(table, wanted, levels) if wanted.numeric else ()
-    lists, rules, counts = _lists(table, wanted, keys, levels) if keys else ((), (), {})
-    return Released(columns=(*numeric, *lists), rules=rules, counts=counts)
+    lists = release_lists(table, wanted, keys, levels) if keys else FoundLists((), (), {})
+    return Released(columns=(*numeric, *lists.columns), rules=lists.rules, counts=lists.counts)
 
 
 def _put_together(
@@ -153,34 +147,3 @@ def _second_look(table: PrivateTable, looks: list[FirstLook]) -> list[Counts | N
         None if grid is _NOWHERE else part[1 : grid.bins + 1]
         for grid, part in zip(inside, parts, strict=True)
     ]
-
-
-def _lists(
-    table: PrivateTable, wanted: OpenDomain, keys: tuple[Keys, ...], levels: Levels
-) -> tuple[tuple[SchemaColumn, ...], tuple[Determines | Combinations, ...], dict[str, ListCounts]]:
-    lengths = tuple(len(own) for own in keys)
-    most = most_keys(wanted, table.n, table.plan.most_rows)
-    counts = _counts(table, LISTS, LabelCounts(lengths, most))
-    parts = np.split(counts, np.cumsum([length + 1 for length in lengths])[:-1])
-    columns = len(wanted.listed)
-    beginnings: dict[str, list[Beginnings]] = {}
-    for (column, length), own, part in zip(
-        wanted.beginnings, keys[columns:], parts[columns:], strict=False
-    ):
-        beginnings.setdefault(column.name, []).append((length, own, part))
-    lists = [
-        listed(column, own, part, levels, table.n, beginnings.get(column.name, ()))
-        for column, own, part in zip(wanted.listed, keys, parts, strict=False)
-    ]
-    columns += len(wanted.beginnings)
-    made_up = [
-        with_absent(column, float(part[-1]), levels, table.n)
-        for column, part in zip(wanted.made_up, parts[columns:], strict=False)
-    ]
-    columns += len(made_up)
-    rules = tuple(
-        settled_rule(rule, own, part, levels)
-        for rule, own, part in zip(wanted.rules, keys[columns:], parts[columns:], strict=True)
-    )
-    found = (*(one for one, _ in lists), *made_up)
-    return found, rules, {one.name: states for one, states in lists}

@@ -69,17 +69,28 @@ def _cell(grid: PublicGrid, x: Tensor) -> Tensor:
 class LabelCounts(Mechanism):
     """Counts of all keys that occur, by list; the last of each list counts missing cells.
 
-    `most` is a public bound on the keys of one list, such as the number of rows.
+    Attributes:
+      lengths: keys of each list.
+      most: a public bound on the keys of one list, such as the number of rows.
+      lists: which of `RawRows.key_indices` each is; all in their order when empty.
+      scales: what the counts of each list are multiplied by, > 0; one when empty.
     """
 
     lengths: tuple[int, ...]
     most: int
+    lists: tuple[int, ...] = ()
+    scales: tuple[float, ...] = ()
     noise: Literal["gaussian"] = "gaussian"
 
     @property
+    def factors(self) -> tuple[float, ...]:
+        """The scale of each list."""
+        return self.scales or (1.0,) * len(self.lengths)
+
+    @property
     def sensitivity(self) -> float:
-        """Δ₂ = √L under zero-out, for L lists."""
-        return math.sqrt(len(self.lengths))
+        """Δ₂ under zero-out: the root of the sum of squared scales, √L for L lists alike."""
+        return math.hypot(*self.factors)
 
     @property
     def entries(self) -> int:
@@ -90,9 +101,15 @@ class LabelCounts(Mechanism):
         """Float64 [sum of lengths + L]: weights by key of the first list, then of the second."""
         key_indices = torch.as_tensor(rows.key_indices)
         weights = mask.to(torch.float64)
+        columns = self.lists or range(len(self.lengths))
         return torch.cat(
             [
-                torch.bincount(key_indices[:, i], weights, minlength=length + 1)
-                for i, length in enumerate(self.lengths)
+                torch.bincount(key_indices[:, i], scale * weights, minlength=length + 1)
+                for i, length, scale in zip(columns, self.lengths, self.factors, strict=True)
             ]
         )
+
+    def split(self, release: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """A release → counts by list, each in records."""
+        parts = np.split(release, np.cumsum([length + 1 for length in self.lengths])[:-1])
+        return [part / scale for part, scale in zip(parts, self.factors, strict=True)]

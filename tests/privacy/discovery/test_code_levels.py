@@ -101,7 +101,7 @@ def test_the_level_that_noise_allows_is_kept() -> None:
 
 def test_a_list_has_room_for_its_commonest_codes(monkeypatch) -> None:
     monkeypatch.setattr(lists, "MAX_CATEGORIES", 4)
-    assert learned()[1].categories == ("E11.9", "E11…", "J…", "OTHER")
+    assert learned(0.1)[1].categories == ("E11.9", "E11…", "J…", "OTHER")
 
 
 def test_labels_that_look_like_beginnings_break_nothing() -> None:
@@ -175,7 +175,7 @@ def test_numbers_stay_numbers() -> None:
 def test_placeholders_stand_for_rare_labels() -> None:
     rng = np.random.default_rng(0)
     labels = np.where(
-        rng.random(N) < 0.4, "theft", [f"charge {i}" for i in rng.integers(0, 300, N)]
+        rng.random(N) < 0.4, "theft", [f"charge {i}" for i in rng.integers(0, 900, N)]
     )
     frame = pd.DataFrame({"charge": labels, "ward": rng.choice(["a", "b"], N)})
     columns = (to_learn("charge", Kind.CATEGORY), to_learn("ward", Kind.CATEGORY))
