@@ -279,8 +279,8 @@ def _rule(command: argparse.ArgumentParser) -> None:
         metavar="RULE",
         help="what holds in every row and shall in the synthetic table: 'label <- code', "
         "'if age < 15 then income is missing', 'start <= end', 'booked = paid', "
-        "'total = a + b', 'stay = end - start', 'combinations a, b' or 'missing together a, b'; "
-        "again for another rule",
+        "'total = a + b', 'stay = end - start', 'combinations a, b', 'missing together a, b' or, "
+        "of a person's next row, 'start[t+1] >= end[t]'; again for another rule",
     )
 
 

@@ -13,7 +13,7 @@ in a window as well: the event's place, how many are left, the time since the fi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -126,12 +126,16 @@ class Windows:
       source: codec of the columns that windows are made of.
       domain: of the windows.
       order: the column whose distance is learned; None without one.
+      waits_from: a column of how long after that an event ends, from where the wait for the next
+        one counts, and what one of it is worth in the column that sorts; None where events take no
+        time.
       numbers, places: labels of numbers of events, and of places and what is left.
     """
 
     source: Codec
     domain: Domain
     order: str | None
+    waits_from: tuple[str, float] | None
     numbers: CountBins
     places: CountBins
     left: CountBins
@@ -143,6 +147,7 @@ class Windows:
         constant: Collection[str],
         *,
         order: str | None,
+        waits_from: tuple[str, float] | None = None,
         most: int,
         empty: bool,
         taken: Collection[str],
@@ -175,7 +180,9 @@ class Windows:
         maker.listed("events left", LEFT, bins[2])
         domain = Domain(columns=tuple(maker.columns), roles=maker.roles)
         own = Codec(Domain(columns=tuple(columns)))
-        return cls(own, domain, None if dated is None else dated.name, *bins)
+        if dated is None:
+            return cls(own, domain, None, None, *bins)
+        return cls(own, domain, dated.name, waits_from, *bins)
 
     @cached_property
     def codec(self) -> Codec:
@@ -205,6 +212,13 @@ class Windows:
         """The column that sorts, float64 [rows]."""
         return None if self.order is None else codes.numbers(self.source.block(self.order))
 
+    def taken(self, codes: Codes, blocks: Mapping[str, Block]) -> Floats:
+        """How long each event takes, in the unit of distances: 0 where that is not known."""
+        if self.waits_from is None:
+            return np.zeros(len(codes))
+        name, worth = self.waits_from
+        return np.nan_to_num(codes.numbers(blocks[name])) * (worth / self.unit)
+
     def encode(self, codes: Codes, history: History) -> tuple[Codes, Indices]:
         """Rows → windows, a person's side by side, and where each person's begin, int64 [n + 1]."""
         who = np.repeat(np.arange(len(history.counts)), history.windows)
@@ -228,7 +242,9 @@ class Windows:
         self.write(seen, LEFT, count - step - 2, two)
         times = self.sorts(codes)
         if times is not None:
-            self.write(seen, GAP, (times[after] - times[now]) / self.unit, two)
+            own = {block.column.name: block for block in self.source.blocks}
+            waits = (times[after] - times[now]) / self.unit - self.taken(codes, own)[now]
+            self.write(seen, GAP, waits, two)
             self.write(seen, SINCE, (times[now] - times[first]) / self.unit, two)
         return seen, offsets
 

@@ -174,8 +174,10 @@ class _Walk:
         self._longest = np.inf  # from the first event to the last but one
         if windows.order is not None:
             self._longest = mixture.reach(windows.names(SINCE)[0], REACHED) * windows.unit
+        blocks = windows.by_role.items()
+        self._now = {source: block for (role, source), block in blocks if role == NOW}
         self._there: dict[str, Tensor | None] = {}  # by drawn column, 0 where it may not be missing
-        for (role, source), block in windows.by_role.items():
+        for (role, source), block in blocks:
             if role in (FIRST, NEXT, GAP):
                 name = block.column.name
                 gone = None if self._may_miss(source) else mixture.missing_cell(name)
@@ -208,8 +210,8 @@ class _Walk:
         base = self._mixture.log_weights + self._mixture.log_likelihood(seen, known)
         begins = np.zeros(len(counts)) if self._begins is None else seen.numbers(self._begins)
         since, every = np.zeros(len(counts)), np.arange(len(counts))
-        before = since.copy()  # of the last event but one
-        drawn = [(seen, FIRST, every, since.copy())]
+        held, before = since.copy(), since.copy()  # by events themselves; of the last but one
+        drawn = [(seen, FIRST, every, since.copy(), held.copy())]
         for source in self._windows.events:
             moved(seen, self._block(FIRST, source), seen, self._block(NOW, source), every)
         for step in range(int(counts.max(initial=1)) - 1):
@@ -219,8 +221,10 @@ class _Walk:
             self._windows.write(window, LEFT, counts[active] - step - 2)
             weight = torch.from_numpy(1.0 / (counts[active] - 1)).float()
             before[active] = since[active]
-            since[active] = self._stepped(window, base[active], since[active], weight)
-            drawn.append((window, NEXT, active, since[active]))
+            took = self._windows.taken(window, self._now) * self._windows.unit
+            held[active] += took
+            since[active] = took + self._stepped(window, base[active], since[active], weight)
+            drawn.append((window, NEXT, active, since[active] - held[active], held[active]))
             for source in self._windows.events:
                 blocks = self._block(NEXT, source), self._block(NOW, source)
                 moved(window, blocks[0], window, blocks[1], np.arange(len(active)))
@@ -228,13 +232,14 @@ class _Walk:
                 seen = Codes(seen.states.copy(), seen.values.copy())  # the first events stay
             seen.states[active], seen.values[active] = window.states, window.values
         room = self._last - begins  # whoever would go beyond has shorter waits, all by one factor
-        factor = np.where(since > room, room / np.maximum(since, 1e-9), 1.0)
+        left = (room - held).clip(0.0) / np.maximum(since - held, 1e-9)
+        factor = np.where(since > room, left, 1.0)
         factor = np.minimum(factor, self._longest / np.maximum(before, 1e-9))
         parts = [
-            self._rows(window, role, begins[own] + times * factor[own])
-            for window, role, own, times in drawn
+            self._rows(window, role, begins[own] + filled + waits * factor[own])
+            for window, role, own, waits, filled in drawn
         ]
-        who = np.concatenate([own for _, _, own, _ in drawn])
+        who = np.concatenate([own for _, _, own, *_ in drawn])
         sort = np.argsort(who, kind="stable")
         return Histories(concat_codes(parts).take(sort), who[sort] + start, (counts > 0)[who[sort]])
 

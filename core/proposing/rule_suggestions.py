@@ -7,7 +7,7 @@ from contextlib import suppress
 import pandas as pd
 
 from core.encoding.layout.conditional_facts import conditional_facts
-from core.encoding.layout.invariants import MOST_COLUMNS, invariants
+from core.encoding.layout.invariants import MOST_COLUMNS, invariants, invariants_of_sequence
 from core.schema.column import Kind, SchemaError, changed
 from core.schema.rules.rules import AnyRule, AtMost, Determines
 from core.schema.schema import Schema
@@ -23,6 +23,8 @@ def suggest_rules(schema: Schema, frame: pd.DataFrame) -> tuple[AnyRule, ...]:
     frame = frame.iloc[:MOST_ROWS]
     found: list[AnyRule] = [one.rule for one in invariants(frame, columns)]
     given = {rule.result for rule in found if isinstance(rule, Determines)}
+    if schema.person is not None and schema.person.order is not None:
+        found += invariants_of_sequence(frame, columns, schema.person)
     found += conditional_facts(frame, [c for c in columns if c.name not in given][:MOST_COLUMNS])
     own, chosen = list(schema.rules), list[AnyRule]()
     for rule in found:

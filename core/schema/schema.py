@@ -143,6 +143,11 @@ class Schema(BaseModel):
         columns = tuple(new if c.name == column.name else c for c in self.columns)
         return self.model_copy(update={"columns": columns})
 
+    def made_up(self, name: str) -> Schema:
+        """This schema with a column that is not learned."""
+        new = self[name].model_copy(update={"kind": Kind.IDENTIFIER, "pattern": None})
+        return self.replace(new)
+
     def as_proposed(self) -> Schema:
         """This schema with open domains as the rows proposed them, for eyes inside."""
         declared = {"source": DomainSource.DECLARED}

@@ -17,7 +17,7 @@ from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import changed
 from core.schema.person import Person
-from core.schema.rules.rules import AnyRule, Determines, parse_rule
+from core.schema.rules.rules import AnyRule, Determines, Follows, parse_rule
 from core.schema.schema import Schema
 from core.services.recounting import BROKEN
 
@@ -25,8 +25,10 @@ _FOUND = "rules found"  # of a table's profile: what holds in the rows
 
 
 def change_person(store: RunStore, table: TableRecord, person: Person | None) -> TableRecord:
-    """Say whose rows are protected together."""
-    return _keep(store, table, changed(table.schema, person=person))
+    """Say whose rows are protected together; a column that counts them comes out made up."""
+    schema = changed(table.schema, person=person)
+    counter = None if person is None else person.counter
+    return _keep(store, table, schema if counter is None else schema.made_up(counter))
 
 
 def change_rules(store: RunStore, table: TableRecord, rules: Sequence[AnyRule]) -> TableRecord:
@@ -101,13 +103,19 @@ def _keep(store: RunStore, table: TableRecord, schema: Schema) -> TableRecord:
     domain = proposed.model_copy(update={"rules": settled}).domain()
     Layout(domain)  # says which rule cannot be kept
     known = table.profile.get(BROKEN, {}) if schema.columns == table.schema.columns else {}
+    if schema.person != table.schema.person:
+        known = {}
     same = [rule.text for rule in settled if rule in table.schema.rules]
     counts = {text: known[text] for text in same if text in known}
     if fresh := tuple(rule for rule in settled if rule.text not in counts):
-        domain = domain.model_copy(update={"rules": fresh})
-        named = dict.fromkeys(name for rule in fresh for name in rule.columns)
-        for batch in store.batches(table.id, schema=proposed, columns=list(named)):
-            for text, rows in count_violations(batch, domain).items():
-                counts[text] = counts.get(text, 0) + rows
+        for several in (False, True):  # rules of several rows need all of them at once
+            own = tuple(rule for rule in fresh if isinstance(rule, Follows) is several)
+            domain = domain.model_copy(update={"rules": own})
+            who = proposed.person.named if several and proposed.person is not None else ()
+            named = dict.fromkeys((*(name for rule in own for name in rule.columns), *who))
+            batches = store.batches(table.id, schema=proposed, columns=list(named)) if own else ()
+            for batch in [pd.concat(batches)] if own and several else batches:
+                for text, rows in count_violations(batch, domain).items():
+                    counts[text] = counts.get(text, 0) + rows
     profile = {**table.profile, BROKEN: counts}
     return store.save_schema(table.id, schema, profile=profile)

@@ -15,6 +15,7 @@ from core.runs.records import TableRecord
 from core.services.estimates import domain_forecast, forecast
 from core.services.estimates.forecast import Forecast
 from core.services.estimates.run_progress import expected_range
+from core.services.planning import as_learnable
 from pages.plan import budget_choice
 from pages.shared import widgets as shared
 from pages.shared.language import number, said, say, to_say
@@ -33,7 +34,8 @@ def show(table: TableRecord, plan: Plan, claim: Guarantee, beside: DeltaGenerato
     Args:
       beside: where all ε are drawn, with this one marked, and doubts are said.
     """
-    columns, target = forecast.modelled_columns(table.schema), table.schema.target
+    columns = forecast.modelled_columns(as_learnable(table.schema, plan.model))
+    target = table.schema.target
     tiles = st.grid(5, min_column_width=150)
     if plan.budget.private:
         with beside.skeleton(height=340):  # the first time, accounting takes seconds

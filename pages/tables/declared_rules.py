@@ -27,8 +27,9 @@ EXPLAINED = to_say(
 )
 FORMS = to_say(
     "label <- code (code determines label) · start <= end · booked = paid · total = net + tax · "
-    "stay = end - start (dates count in days) · `if age < 15 then income is missing` · `if ward "
-    "in (3, 4) then sex = f` · combinations ward, floor · missing together a, b"
+    "stay = end - start (dates count in days) · `start[t+1] >= end[t]` (a person's next row) · "
+    "`if age < 15 then income is missing` · `if ward in (3, 4) then sex = f` · combinations ward, "
+    "floor · missing together a, b"
 )
 FOUND = to_say(
     "No row breaks these rules. Only you see them: they come from the rows. Add a rule only if it "

@@ -10,6 +10,7 @@ import streamlit as st
 
 from core.importing.raw_table import Progress
 from core.runs.records import TableRecord
+from core.schema.column import Kind
 from core.schema.person import DEFAULT_ROWS, MOST_ROWS
 from core.services import declarations
 from core.services.linking import stored
@@ -136,6 +137,24 @@ def order_of(columns: Sequence[str], first: str | None, key: str) -> str | None:
     )
 
 
+def counter_of(table: TableRecord, order: str | None, key: str) -> str | None:
+    """The column that counts a person's rows in their order, or none."""
+    if (person := table.schema.person) is None or order is None:
+        return None
+    taken = {*person.columns, *person.constant, order, person.event}
+    kinds = (Kind.INTEGER, Kind.NUMBER, Kind.ORDERED, Kind.IDENTIFIER)
+    columns = [c.name for c in table.schema.columns if c.kind in kinds and c.name not in taken]
+    options = [None, *columns]
+    return st.selectbox(
+        say("Which column counts the rows of a person: 1, 2, 3, …?"),
+        options,
+        index=options.index(person.counter) if person.counter in options else 0,
+        format_func=lambda name: say("none") if name is None else name,
+        key=keyed(key),
+        help=say("It is not learned. The synthetic table counts the rows of each person anew."),
+    )
+
+
 def most_of(first: int, key: str) -> int:
     """How many rows of a person are used."""
     words, about = say("Maximum rows per person"), said(MOST)
@@ -192,13 +211,13 @@ def settings(table: TableRecord) -> None:
     ]
     with left:
         order = order_of(sortable, person.order, f"order_{table.id}_{person.order}")
+        counter = counter_of(table, order, f"counter_{table.id}_{order}_{person.counter}")
         learned = follows(f"follow_{table.id}", first=history.learned)
     with right:
         most = most_of(person.rows, f"most_{table.id}_{person.rows}")
     if (facts := stored.facts_of(table)) is not None:
         _notes(facts, most)
     history = history.model_copy(update={"learned": learned})
-    counter = person.counter if order is not None else None
     changes = {"order": order, "rows": most, "history": history, "counter": counter}
     new = person.model_copy(update=changes)
     if new != person:

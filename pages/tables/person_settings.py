@@ -137,8 +137,14 @@ def _grouped(table: TableRecord) -> Person | None:
         return None
     _find_constants(table, columns, rest)
     order, history = _order(table, person, [name for name in rest if name not in constant])
+    counter = linking.counter_of(table, order, f"counter_{table.id}_{order}")
     return Person(
-        columns=tuple(columns), rows=most, constant=tuple(constant), order=order, history=history
+        columns=tuple(columns),
+        rows=most,
+        constant=tuple(constant),
+        order=order,
+        history=history,
+        counter=None if counter in (*columns, *constant) else counter,
     )
 
 

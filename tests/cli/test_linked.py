@@ -82,15 +82,21 @@ def test_rules_hold_across_files_and_rows(files, tmp_path, capsys) -> None:
     born = people["id"].map(first).fillna(40).astype(int) - before
     people.assign(born=born).to_csv(files[0], index=False)
     visit = events.groupby("who").cumcount() + 1
-    events.assign(visit=visit).to_csv(files[1], index=False, sep=";")
-    more = ("--counter", "visit", "--rule", "born <= day")
+    after = events.groupby("who")["day"].shift(-1).fillna(200)
+    left = (events["day"] + before[0] % 7).clip(upper=after).astype(int)
+    events.assign(visit=visit, left=left).to_csv(files[1], index=False, sep=";")
+    more = ["--counter", "visit"]
+    for rule in ("born <= day", "day <= left", "day[t+1] >= left[t]"):
+        more += ["--rule", rule]
     assert synth(files, tmp_path / "out.zip", *more) == 0
     assert "visit counts the rows of each person: --counter visit" in capsys.readouterr().err
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         people, events = read(archive, "patients.csv"), read(archive, "stays.csv", sep=";")
         words = read(archive, "dictionary.csv").set_index("column")["kept"]
         certificate = json.loads(archive.read("certificate.json"))
-    assert list(events) == ["who", "day", "kind", "visit"]
+    assert list(events) == ["who", "day", "kind", "visit", "left"]
+    assert (events["day"] <= events["left"]).all()
+    assert not (events.groupby("who")["day"].shift(-1) < events["left"]).any()
     assert (events["visit"] == events.groupby("who").cumcount() + 1).all()
     assert (events.groupby("who")["day"].diff().dropna() >= 0).all()
     both = events.merge(people, left_on="who", right_on="id")

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from core.schema.column import Column, Kind
 from core.schema.labels import to_numbers
+from core.schema.person import Person
+from core.schema.rules.following import next_rows
 from core.schema.rules.lists import labels_of
 from core.schema.rules.relations import breaks
-from core.schema.rules.rules import AnyRule, AtMost, Determines, Difference, Equal, Sum
+from core.schema.rules.rules import AnyRule, AtMost, Determines, Difference, Equal, Follows, Sum
 
 ENOUGH = 20  # rows that would break a rule by chance
 FEW_ROWS = 2_000  # on which candidates are tried first
@@ -59,6 +61,26 @@ def invariants(
     return tuple(
         one for rule in rules if (one := _holding(rule, frame, by_name, random)) is not None
     )
+
+
+def invariants_of_sequence(
+    frame: pd.DataFrame, columns: Sequence[Column], person: Person
+) -> Iterator[Follows]:
+    """Dates from which on each next event of a person begins, and numbers that never fall."""
+    by_name, random = {column.name: column for column in columns}, np.random.default_rng(0)
+    order = by_name.get(person.order or "")
+    if order is None or not order.kind.numeric or not {*person.columns} <= {*frame.columns}:
+        return
+    others = (c for c in columns if c.kind.numeric and c.name not in (*person.constant, order.name))
+    for column in others:
+        dated = column.kind is order.kind is Kind.DATETIME
+        rule = Follows(low=column.name, high=order.name if dated else column.name)
+        low, high = (to_numbers(frame[name], by_name[name]) for name in rule.columns)
+        earlier, later = next_rows(frame, person, order, low)
+        low, high = low[earlier], high[later]
+        by_chance = int((random.permutation(low) > high).sum())
+        if not (low > high).any() and int((low < high).sum()) >= ENOUGH <= by_chance:
+            yield rule
 
 
 def _followed(few: pd.DataFrame, columns: Sequence[Column]) -> Iterator[Determines]:

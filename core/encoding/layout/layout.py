@@ -55,6 +55,7 @@ class Layout:
                 columns,
                 self._steps.constant,
                 order=self._steps.sorts_as(person.order),
+                waits_from=self._steps.waits_from(person.order),
                 most=person.rows,
                 empty=person.event is not None,
                 taken=names,
@@ -129,7 +130,8 @@ class Layout:
         else:
             frame, people = self._assemble(self._assembler, frame, rows, random)
         who = np.arange(rows) if people is None else people
-        return self._counted(self._sorted(self._table(frame, random, people), who), who)
+        table, kept = self._followed(self._sorted(self._table(frame, random, people), who), who)
+        return self._counted(table, who[kept])
 
     def from_events(
         self, frame: pd.DataFrame, who: NDArray[np.intp], there: NDArray[np.bool_], seed: int | None
@@ -142,7 +144,8 @@ class Layout:
           there: False where a row only says that its person has no event.
         """
         table = self._sorted(self._table(frame, np.random.default_rng(seed), who), who)
-        table = self._counted(table, who)
+        table, kept = self._followed(table, who)
+        table, there = self._counted(table, who[kept]), there[kept]
         if self._event is None or self._person is None:
             return table
         key = table[self._person.columns[0]]
@@ -190,6 +193,15 @@ class Layout:
         places = table.groupby(who, sort=False).cumcount() + 1
         column = next(one for one in self.output.columns if one.name == name)
         return table.assign(**{name: from_labels(places.astype("str"), column)})
+
+    def _followed(
+        self, table: pd.DataFrame, who: NDArray[np.intp]
+    ) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
+        """The table with every rule from an event to the next kept, and which rows stay for it."""
+        if self._steps.following is None:
+            return table, np.ones(len(table), dtype=bool)
+        cells, kept = self._steps.following.settle(table, who)
+        return table.assign(**cells)[kept].reset_index(drop=True), kept
 
     def _sorted(self, table: pd.DataFrame, who: NDArray[np.intp]) -> pd.DataFrame:
         name = None if self._person is None else self._person.order

@@ -10,9 +10,18 @@ from numpy.typing import NDArray
 
 from core.schema.column import DomainColumn
 from core.schema.labels import code_indices, is_absent, to_numbers
+from core.schema.person import Person
+from core.schema.rules.following import not_followed
 from core.schema.rules.lists import Lookup, labels_of
 from core.schema.rules.relations import breaks
-from core.schema.rules.rules import Combinations, Determines, IfThen, MissingTogether, Rule
+from core.schema.rules.rules import (
+    Combinations,
+    Determines,
+    Follows,
+    IfThen,
+    MissingTogether,
+    Rule,
+)
 from core.schema.rules.statements import breaking
 from core.schema.schema import Domain
 
@@ -20,7 +29,8 @@ from core.schema.schema import Domain
 def count_violations(frame: pd.DataFrame, domain: Domain) -> dict[str, int]:
     """How many rows break each rule, by its text; for eyes inside only."""
     columns = {column.name: column for column in domain.columns}
-    return {rule.text: int(violates(rule, frame, columns).sum()) for rule in domain.rules}
+    person = domain.person
+    return {rule.text: int(violates(rule, frame, columns, person).sum()) for rule in domain.rules}
 
 
 def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
@@ -43,9 +53,16 @@ def declared_from_batches(rule: Rule, batches: Iterable[pd.DataFrame]) -> Rule:
 
 
 def violates(
-    rule: Rule, frame: pd.DataFrame, columns: Mapping[str, DomainColumn]
+    rule: Rule,
+    frame: pd.DataFrame,
+    columns: Mapping[str, DomainColumn],
+    person: Person | None = None,
 ) -> NDArray[np.bool_]:
     """Which rows break a rule, bool [n]; rows that it does not speak of keep it."""
+    if isinstance(rule, Follows):
+        if person is None or not {*person.columns, person.order} <= {*frame.columns}:
+            return np.zeros(len(frame), dtype=bool)
+        return not_followed(rule, frame, columns, person)
     if isinstance(rule, Determines):
         there, column = frame[rule.result], columns[rule.result]
         wanted = Lookup.of(rule, columns).decode(frame[rule.source], there)

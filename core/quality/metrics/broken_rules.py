@@ -112,7 +112,7 @@ def _declared(tables: Comparison) -> NDArray[np.bool_]:
     domain = tables.schema.as_proposed().model_copy(update={"rules": rules}).domain()
     by_name = {column.name: column for column in domain.columns}
     for rule in domain.rules:
-        broken |= violates(rule, frame, by_name)
+        broken |= violates(rule, frame, by_name, domain.person)
     return broken
 
 

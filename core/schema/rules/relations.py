@@ -143,10 +143,16 @@ def breaks(
         return np.asarray(np.abs(scaled[0] - scaled[1] - sign * scaled[2]) > slack)
 
 
-def relations_of(rules: tuple[NumberRule, ...], columns: Mapping[str, Column]) -> list[Relation]:
-    """The relations of all rules about numbers; an order that a sum implies becomes part of it."""
+def relations_of(
+    rules: tuple[NumberRule, ...], columns: Mapping[str, Column], *, twice: bool = False
+) -> list[Relation]:
+    """The relations of all rules about numbers; an order that a sum implies becomes part of it.
+
+    Args:
+      twice: whether a rule may name a column twice.
+    """
     for rule in rules:
-        _check_kinds(rule, columns)
+        _check_kinds(rule, columns, twice=twice)
     relations = [_relation(rule, columns) for rule in rules if isinstance(rule, Sum | Difference)]
     for rule in rules:
         if isinstance(rule, Equal):
@@ -186,9 +192,9 @@ def _relation(rule: Sum | Difference, columns: Mapping[str, Column]) -> Relation
     return Relation(rule.text, low, high, between, result, DAY if dated(high) else 1.0)
 
 
-def _check_kinds(rule: NumberRule, columns: Mapping[str, Column]) -> None:
+def _check_kinds(rule: NumberRule, columns: Mapping[str, Column], *, twice: bool) -> None:
     names = rule.columns
-    if len(set(names)) < len(names):
+    if len(set(names)) < len(names) and not twice:
         raise SchemaError("Rule '{rule}' names a column twice.", rule=rule.text)
     for name in names:
         if not columns[name].kind.numeric:

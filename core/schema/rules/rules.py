@@ -75,6 +75,17 @@ class Equal(_Rule):
     second: str
 
 
+class Follows(_Rule):
+    """low ≤ high of the next event of the same person, wherever both are there."""
+
+    PARTS = ("low", "high")
+    TEXT = "{high}[t+1] >= {low}[t]"
+
+    kind: Literal["follows"] = "follows"
+    low: str
+    high: str
+
+
 class Sum(_Rule):
     """total = left + right in every row that has all three; dates count in days."""
 
@@ -181,11 +192,13 @@ class IfThen(_Rule):
 
 
 NumberRule = AtMost | Equal | Sum | Difference
-AnyRule = Determines | NumberRule | Combinations | MissingTogether | IfThen
+AnyRule = Determines | NumberRule | Follows | Combinations | MissingTogether | IfThen
 Rule = Annotated[AnyRule, Field(discriminator="kind")]
 
 _FORMS = (
     (r"(?P<result>.+?)\s*<-\s*(?P<source>.+)", "determines"),
+    (r"(?P<high>.+?)\[t ?\+ ?1\]\s*>=\s*(?P<low>.+?)\[t\]", "follows"),
+    (r"(?P<low>.+?)\[t\]\s*<=\s*(?P<high>.+?)\[t ?\+ ?1\]", "follows"),
     (r"(?P<low>.+?)\s*<=\s*(?P<high>.+)", "at_most"),
     (r"(?P<total>.+?)\s*=\s*(?P<left>.+?)\s+\+\s+(?P<right>.+)", "sum"),
     (r"(?P<result>.+?)\s*=\s*(?P<left>.+?)\s+-\s+(?P<right>.+)", "difference"),
@@ -256,14 +269,16 @@ def parse_rule(text: str) -> AnyRule:
     (('code', 'label'), 'stay = end - start')
     >>> parse_rule("status is married implies age >= 15").text
     'if status = married then age >= 15'
+    >>> parse_rule("discharged[t] <= admitted[t+1]").text
+    'admitted[t+1] >= discharged[t]'
     """
     try:
         rule: AnyRule = TypeAdapter(Rule).validate_python(_parts(text.strip()))
     except ValueError:
         raise SchemaError(
             "'{text}' is not a rule. Write 'label <- code', 'start <= end', 'booked = paid', "
-            "'total = a + b', 'stay = end - start', 'combinations a, b', 'missing together a, b' "
-            "or 'if age < 15 then income is missing'.",
+            "'total = a + b', 'stay = end - start', 'start[t+1] >= end[t]', 'combinations a, b', "
+            "'missing together a, b' or 'if age < 15 then income is missing'.",
             text=text,
         ) from None
     return rule

@@ -22,12 +22,14 @@ from core.schema.labels import (
 )
 from core.schema.rules.chains import Chain, chains_of
 from core.schema.rules.conditionals import Conditionals, conditionals_of
+from core.schema.rules.following import Following
 from core.schema.rules.gaps import free_name
 from core.schema.rules.lists import Joint, Lookup, check_lists
 from core.schema.rules.relations import relations_of
 from core.schema.rules.rules import (
     Combinations,
     Determines,
+    Follows,
     IfThen,
     NumberRule,
     Rule,
@@ -47,6 +49,7 @@ class Steps:
     lookups: tuple[Lookup, ...]
     conditionals: tuple[Conditionals, ...]
     constant: frozenset[str]
+    following: Following | None
 
     @classmethod
     def of(
@@ -104,8 +107,9 @@ class Steps:
             column.name for name, column in shown.items() if column is not None and name in constant
         }
         source = tuple(by_name.values())
+        following = Following.of(rules, by_name, constant=constant, order=order)
         kept = (chains, joints, lookups, conditionals)
-        return cls(source, seen, *kept, frozenset(steady))
+        return cls(source, seen, *kept, frozenset(steady), following)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -121,6 +125,24 @@ class Steps:
             if link.modelled == name and link.gap is not None and link.gap.upwards:
                 return link.gap.column.name if link.entry in self.constant else None
         return name
+
+    def waits_from(self, order: str | None) -> tuple[str, float] | None:
+        """What lies between an event's time and the end from which a rule counts the next wait.
+
+        Returns:
+          The column that models see, and what one of it is worth in what sorts for models; None
+          where waits count from the time itself.
+        """
+        moved = () if self.following is None else self.following.moved
+        ends = {rule.low for _, ties in moved for rule in ties if rule.high == order}
+        links = [link for chain in self.chains for link in chain.links]
+        unit = next((one.gap.unit for one in links if one.modelled == order and one.gap), 1.0)
+        for link in (one for one in links if one.entry == order == one.relation.low):
+            if link.modelled in ends and link.gap is not None:
+                return link.gap.column.name, link.gap.unit / unit
+            if link.computed in ends and link.modelled == link.relation.between:
+                return link.modelled, link.relation.unit / unit
+        return None
 
     def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Real rows as models see them; what breaks a rule is moved inside."""
@@ -210,7 +232,7 @@ def _check_names(rule: Rule, columns: Columns, tagged: Collection[str]) -> None:
 
 def _check_codes(rule: Rule, columns: Columns) -> None:
     for name in rule.columns:
-        if columns[name].codes and isinstance(rule, NumberRule):
+        if columns[name].codes and isinstance(rule, NumberRule | Follows):
             raise RuleDomainError(
                 "Rule '{rule}': '{name}' has codes for missing values of its own ({codes}), "
                 "but a rule knows only one kind of missing value. Remove the codes from the "

@@ -14,6 +14,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,10 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from core.encoding.layout.layout import Layout
 from core.message import Message, joined, to_say
 from core.models.registry import cards, synthesizer
 from core.privacy.accounting.attacker import best_attack
+from core.privacy.discovery.open_domain import stand_in
 from core.privacy.plan import Guarantee, Plan
+from core.schema.column import SchemaError
 from core.schema.schema import Schema
 
 FILE = Path(__file__).with_name("forecast.json")
@@ -77,7 +81,10 @@ class Advice:
 
 
 def modelled_columns(schema: Schema) -> int:
-    """How many columns are learned of a table; public."""
+    """How many columns are learned of a table, or of the windows of its histories; public."""
+    if schema.walked:
+        with suppress(SchemaError):
+            return len(Layout(stand_in(schema).domain()).domain.columns)
     return sum(column.modelled for column in schema.columns)
 
 
@@ -146,11 +153,14 @@ def drowned(*, n: int, columns: int, epsilon: float) -> bool:
     return all(one is not None and one.tvd_1way.mean > UNUSABLE_DISTANCE for one in asked)
 
 
-def expected_seconds(plan: Plan, *, columns: int, speed: float) -> float | None:
+def expected_seconds(
+    plan: Plan, *, columns: int, speed: float, table_rows: int = 0
+) -> float | None:
     """Seconds of a fit on one idle core of this machine; None where the model was not timed.
 
     Args:
       plan: says which model, how many records and steps.
+      table_rows: as many windows of histories there are at most.
       speed: `core.services.estimates.machine_speed.machine_seconds` of this machine.
     """
     facts = _facts()
@@ -160,8 +170,11 @@ def expected_seconds(plan: Plan, *, columns: int, speed: float) -> float | None:
     widths = {row["columns"] for row in timed}
     width = min(widths, key=lambda known: abs(math.log(known / columns)))
     rows = sorted((r for r in timed if r["columns"] == width), key=lambda r: float(r["n"]))
-    row = min(rows, key=lambda r: abs(math.log(r["n"] / plan.n)))
-    seconds = float(row["fixed"]) * plan.n / row["n"]
+    n, unit = plan.n, plan.unit
+    if unit is not None and unit.walked:
+        n = max(n, min(table_rows, n * (unit.rows - 1)))
+    row = min(rows, key=lambda r: abs(math.log(r["n"] / n)))
+    seconds = float(row["fixed"]) * n / row["n"]
     for setting, each in row["per_step"].items():
         seconds += float(each) * float(plan.settings.get(setting, 0))
     wider = max(1.0, columns / max(widths))  # beyond what was timed: at least so much more

@@ -45,7 +45,8 @@ def expected_range(
     measured = seconds is not None
     if seconds is None:
         speed = machine_seconds(store.workspace.home)
-        seconds = forecast.expected_seconds(plan, columns=columns, speed=speed)
+        rows = store.table(table_id).n
+        seconds = forecast.expected_seconds(plan, columns=columns, speed=speed, table_rows=rows)
     if seconds is None:
         return None
     return (*forecast.seconds_range(seconds, measured=measured), measured)

@@ -139,8 +139,7 @@ def with_counter(schema: Schema, name: str | None) -> Schema:
         person = Person.model_validate(schema.person.model_dump() | {"counter": name})
     except ValidationError as error:
         raise RefusedError(first_problem(error)["msg"].removeprefix("Value error, ")) from None
-    made_up = schema[name].model_copy(update={"kind": Kind.IDENTIFIER, "pattern": None})
-    return schema.replace(made_up).model_copy(update={"person": person})
+    return schema.made_up(name).model_copy(update={"person": person})
 
 
 def _ordered(schema: Schema, options: SynthesisOptions) -> dict[str, object]:

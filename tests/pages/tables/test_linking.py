@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.encoding.layout.layout import Layout
 from core.privacy.discovery.open_domain import open_domain, stand_in
 from core.runs.events import State
 from core.runs.request import RunRequest
+from core.schema.column import Kind
 from core.services import export, imports, planning, runs
+from core.services.estimates import forecast
 from core.services.linking import stored
 from pages.download import page as download
 from tests.histories import visits
@@ -85,6 +88,33 @@ def test_what_a_linked_person_is_can_be_changed(store, linked, show):
     person = store.table(linked.id).schema.person
     assert person.rows == 3 and not person.walked
     assert person.history.own_names == linked.schema.person.history.own_names
+
+
+def test_a_column_that_counts_rows_is_chosen_and_not_learned(store, linked, show):
+    at = whole(show("tables", table=linked.id))
+    box = next(one for one in at.selectbox if "counts the rows of a person" in one.label)
+    assert box.value is None and "kind" not in box.options
+    stays = linked.schema.replace(linked.schema["kind"].model_copy(update={"kind": Kind.ORDERED}))
+    table = store.save_schema(linked.id, stays)
+    at = whole(show("tables", table=table.id))
+    box = next(one for one in at.selectbox if "counts the rows of a person" in one.label)
+    whole(box.select("kind").run())
+    schema = store.table(linked.id).schema
+    assert schema.person.counter == "kind" and schema["kind"].kind is Kind.IDENTIFIER
+
+
+def test_plan_counts_the_columns_of_windows(linked):
+    schema = linked.schema
+    assert forecast.modelled_columns(schema) == len(
+        Layout(stand_in(schema).domain()).domain.columns
+    )
+    assert forecast.modelled_columns(planning.as_learnable(schema, "pearl")) == 3
+    plan = planning.make_plan(schema, 80, RunRequest(model="scan_focus", epsilon=1.0))
+    few, more, most = (
+        forecast.expected_seconds(plan, columns=20, speed=1.0, table_rows=rows)
+        for rows in (100, 240, 9000)  # 80 people of at most three windows
+    )
+    assert few < more == most
 
 
 def run_of(store, table, *, model="scan_focus"):
