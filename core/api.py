@@ -30,7 +30,7 @@ from core.runs.execution.threads import limit_threads
 from core.schema.schema import Schema
 from core.services.inference.asking import ask_run
 from core.services.inference.replicas import make, read
-from core.services.linking.files import LinkedFile, keys_of, link, unlink
+from core.services.linking.files import LinkedFile, keys_of, link_all, unlink
 from core.services.runs import open_store
 from core.services.shaping import certificate_of
 from core.services.synthesis import synthesize as synthesis
@@ -216,25 +216,24 @@ def _synthetic(made: synthesis.Synthesis) -> Synthetic:
 
 def synthesize_linked(
     frame: pd.DataFrame,
-    linked: pd.DataFrame,
-    *,
+    *linked: pd.DataFrame,
     epsilon: float,
     key: str,
     order: str | None = None,
     rows_per_person: int | None = None,
     model: str = "scan_focus",
-    names: tuple[str, str] = ("people", "events"),
+    names: Sequence[str] = ("people", "events"),
     **options: Any,
 ) -> Synthetic:
-    """Make two synthetic tables whose keys match; see `--linked` of the command `synth`.
+    """Make synthetic tables whose keys match; see `--linked` of the command `synth`.
 
     Args:
       frame: one row a person.
-      linked: rows of the same people.
+      linked: rows of the same people, one table or several.
       key: the column that says who, "id=user_id" where it is called otherwise in `linked`.
-      order: the column of `linked` that sorts its rows.
-      rows_per_person: at most so many rows of one person are used; public.
-      names: of the two tables.
+      order: the column of `linked` that sorts its rows; of several, "day,when".
+      rows_per_person: at most so many rows of one person are used of each; public.
+      names: of all tables.
       options: as of `synthesize`.
 
     Raises:
@@ -242,11 +241,11 @@ def synthesize_linked(
     """
     asked = _options({"epsilon": epsilon, "model": model, "name": names[0], **options}, None)
     synthesis.check_options(asked)
-    read = (rows_of(rows, None) for rows in (frame, linked))
-    given = zip(read, names, keys_of(key), strict=True)
+    read = (rows_of(rows, None) for rows in (frame, *linked))
+    given = zip(read, names, keys_of(key, len(linked)), strict=True)
     files = [LinkedFile(rows, schema, name, own) for (rows, schema), name, own in given]
-    both = link(*files, order=order, most=rows_per_person)
-    typed = with_schema(asked, both.rows, both.schema)
+    all_rows = link_all(files, order=order, most=rows_per_person)
+    typed = with_schema(asked, all_rows.rows, all_rows.schema)
     return _synthetic(synthesis.synthesize(asked, *typed, on_event=_go_on))
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from core.schema.column import Column, Kind
 from core.schema.person import History, Person
 from core.schema.schema import Schema
+from core.services.linking.files import LinkedFile, LinkedTables, link_all
 
 KINDS = ("a", "b", "c", "d")
 MOST = 4
@@ -51,3 +52,26 @@ def visits(people: int, seed: int = 0, most: int = MOST + 2) -> pd.DataFrame:
         }
     )
     return frame.sample(frac=1.0, random_state=seed, ignore_index=True)
+
+
+def two_files(people: int, most: int = MOST) -> LinkedTables:
+    """The same people with visits and with tests of their own, as one table."""
+    visited, tested = visits(people), visits(people, seed=5)
+    tested = tested.rename(columns={"day": "when", "kind": "test"})
+    tested["test"] = tested["test"].map(dict(zip(KINDS, "wxyz", strict=True)))
+    columns = {c.name: c for c in schema(most).columns}
+    labels = columns["kind"].model_copy(update={"name": "test", "categories": tuple("wxyz")})
+    columns |= {"when": columns["day"].model_copy(update={"name": "when"}), "test": labels}
+
+    def file(frame: pd.DataFrame, title: str, *names: str) -> LinkedFile:
+        frame = frame if title == "people" else frame[frame["key"].notna()]
+        own = Schema(columns=tuple(columns[name] for name in ("who", *names)))
+        rows = frame[list(own.names)].drop_duplicates("who" if title == "people" else None)
+        return LinkedFile(rows.reset_index(drop=True), own, title, "who")
+
+    files = (
+        file(visited, "people", "sex"),
+        file(visited, "visits", "day", "kind"),
+        file(tested, "tests", "when", "test"),
+    )
+    return link_all(files, order="day,when", most=most)

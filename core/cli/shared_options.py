@@ -83,22 +83,23 @@ def linked_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--linked",
         type=Path,
+        action="append",
         metavar="FILE",
         help="a second file with rows of the same people, such as visits: how they follow on one "
-        "another is learned, and --out is a .zip of two files whose keys match; --rows-per-person "
-        "says how many rows of one person are used",
+        "another is learned, and --out is a .zip of the files, whose keys match; --rows-per-person "
+        "says how many rows of one person are used; again for another file",
     )
     command.add_argument(
         "--key",
-        metavar="COL[=COL]",
+        metavar="COL[=COL[,COL]]",
         help="the column that says who, in the table and, if it is called otherwise there, in the "
-        "linked file",
+        "linked file or each of them",
     )
     command.add_argument(
         "--order",
         metavar="COLUMN",
         help="the column that sorts a person's rows, of the linked file or with --person: how they "
-        "follow on one another is learned",
+        "follow on one another is learned; of several linked files, one each, COL,COL",
     )
     command.add_argument(
         "--constant",

@@ -32,7 +32,7 @@ from core.schema.coverage import coverage, coverage_facts
 from core.schema.schema import Schema
 from core.services.estimates.domain_forecast import learned_forecast
 from core.services.export import certificate_table, sql_tables
-from core.services.linking.files import LinkedFile, file_names, keys_of, link
+from core.services.linking.files import LinkedFile, file_names, keys_of, link_all
 from core.services.synthesis.accounts import foresee
 from core.services.synthesis.locations import PASSWORD, Url
 from core.services.synthesis.options import RefusedError, SynthesisOptions
@@ -99,13 +99,15 @@ def read_with_schema(
         return with_schema(asked, *read_file(options.table, query=options.query, schema=declared))
     if options.key is None:
         raise RefusedError("--linked needs --key, the column that says who")
+    paths = [options.table, *options.linked]
+    keys = keys_of(options.key, len(options.linked))
+    if len(keys) != len(paths):
+        raise RefusedError("--key needs one column, or one for each linked file (COL=COL,COL)")
     files = [
-        LinkedFile(*read_file(path, query=query), name=path_name(path), key=key)
-        for path, query, key in zip(
-            (options.table, options.linked), (options.query, ""), keys_of(options.key), strict=True
-        )
+        LinkedFile(*read_file(path, query="" if at else options.query), path_name(path), key)
+        for at, (path, key) in enumerate(zip(paths, keys, strict=True))
     ]
-    linked = link(*files, order=options.order, most=options.rows_per_person)
+    linked = link_all(files, order=options.order, most=options.rows_per_person)
     for note in linked.notes:
         print(f"note: {note}", file=sys.stderr)
     own = asked.model_copy(update={"order": None, "rows_per_person": None})
@@ -241,7 +243,7 @@ def _synthetic_path(options: argparse.Namespace) -> Path:
     """Where the synthetic table will be: as asked; without privacy only on a flag."""
     path: Path = options.out
     if options.linked is not None:
-        return out_path(path, endings=(".zip",), inputs=files(options.table, options.linked))
+        return out_path(path, endings=(".zip",), inputs=files(options.table, *options.linked))
     if options.escape_formulas and path.suffix.lower() != ".csv":
         raise RefusedError("--escape-formulas is for a .csv file; a .parquet file runs no formula")
     return out_path(path, endings=OUT_ENDINGS, inputs=files(options.table))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from core.encoding.codec import Codec, Codes
 from core.encoding.layout.layout import Layout
-from core.encoding.windows import in_order
+from core.encoding.windows import in_order, side_by_side
 from core.schema.labels import to_labels
 from core.schema.person import Person
 
@@ -146,11 +146,15 @@ def windows_of(
     frame: pd.DataFrame, layout: Layout, number: Indices, most: int
 ) -> tuple[Codes, Indices]:
     """The windows of people's histories, and where each person's begin, int64 [n + 1]."""
-    windows = layout.windows
-    assert windows is not None, "the layout is one of histories"
-    codes = windows.source.encode(layout.to_model(frame))
-    there, times = layout.has_event(frame), windows.sorts(codes)
-    return windows.encode(codes, in_order(number, times, there, codes, most))
+    assert layout.windows is not None, "the layout is one of histories"
+    codes = layout.windows.source.encode(layout.to_model(frame))
+    parts = []
+    for windows, there in zip(layout.files, layout.of_file(frame), strict=True):
+        history = in_order(number, windows.sorts(codes), there, codes, most)
+        parts.append((windows, *windows.encode(codes, history)))
+    if len(parts) == 1:
+        return parts[0][1:]
+    return side_by_side(parts, codes.take(history.of_person))
 
 
 def votes(frame: pd.DataFrame, person: Person | None) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -124,7 +124,8 @@ class Windows:
 
     Attributes:
       source: codec of the columns that windows are made of.
-      domain: of the windows.
+      domain: of the windows, of all files where there are several.
+      roles: what the columns of these windows are, and of which column they are made.
       order: the column whose distance is learned; None without one.
       waits_from: a column of how long after that an event ends, from where the wait for the next
         one counts, and what one of it is worth in the column that sorts; None where events take no
@@ -134,55 +135,12 @@ class Windows:
 
     source: Codec
     domain: Domain
+    roles: Mapping[str, tuple[str, str]]
     order: str | None
     waits_from: tuple[str, float] | None
     numbers: CountBins
     places: CountBins
     left: CountBins
-
-    @classmethod
-    def of(
-        cls,
-        columns: Sequence[DomainColumn],
-        constant: Collection[str],
-        *,
-        order: str | None,
-        waits_from: tuple[str, float] | None = None,
-        most: int,
-        empty: bool,
-        taken: Collection[str],
-    ) -> Windows:
-        """The windows of a table's columns.
-
-        Args:
-          constant: those that hold for the person.
-          most: events of a person, ≥ 2.
-          empty: whether somebody may have no event.
-        """
-        maker = _Maker(set(taken), empty)
-        bins = CountBins.of(0 if empty else 1, most), CountBins.of(1, most), CountBins.of(0, most)
-        for column in columns:
-            if column.name in constant:
-                maker.add(column, (PERSON, column.name), column.name)
-        maker.listed("number of events", NUMBER, bins[0], missing=False)
-        events = [column for column in columns if column.name not in constant]
-        dated = next((c for c in events if c.name == order and c.kind.numeric), None)
-        for column in events:
-            maker.add(column, (FIRST, column.name), f"first {column.name}")
-        for role in (NOW, NEXT):
-            for column in events:
-                if column is not dated:
-                    maker.add(column, (role, column.name), f"{role} {column.name}")
-        if dated is not None:
-            maker.distance(dated, GAP, f"{dated.name} to next")
-            maker.distance(dated, SINCE, f"{dated.name} since first")
-        maker.listed("place", PLACE, bins[1])
-        maker.listed("events left", LEFT, bins[2])
-        domain = Domain(columns=tuple(maker.columns), roles=maker.roles)
-        own = Codec(Domain(columns=tuple(columns)))
-        if dated is None:
-            return cls(own, domain, None, None, *bins)
-        return cls(own, domain, dated.name, waits_from, *bins)
 
     @cached_property
     def codec(self) -> Codec:
@@ -192,11 +150,11 @@ class Windows:
     @cached_property
     def by_role(self) -> dict[tuple[str, str], Block]:
         """The block of each role and source."""
-        return {role: self.codec.block(name) for name, role in self.domain.roles.items()}
+        return {role: self.codec.block(name) for name, role in self.roles.items()}
 
     def names(self, *roles: str) -> list[str]:
         """Columns of windows with one of these roles."""
-        return [name for name, (role, _) in self.domain.roles.items() if role in roles]
+        return [name for name, (role, _) in self.roles.items() if role in roles]
 
     @property
     def events(self) -> list[str]:
@@ -282,6 +240,33 @@ class Windows:
                 moved(codes, block, rows, self.source.block(source), every)
 
 
+def side_by_side(
+    parts: Sequence[tuple[Windows, Codes, Indices]], first: Codes
+) -> tuple[Codes, Indices]:
+    """Windows of several files as one row each: as many of a person as the longest history has.
+
+    Those of shorter ones come again, each as often as any other within one; which of them once more
+    is decided by what holds for the person alone.
+
+    Args:
+      parts: windows of a file, and where each person's begin, int64 [n + 1].
+      first: a row of each person.
+    """
+    counts = [np.diff(offsets) for _, _, offsets in parts]
+    most = np.maximum.reduce(counts)
+    offsets = np.concatenate([[0], np.cumsum(most)]).astype(np.int64)
+    who = np.repeat(np.arange(len(most)), most)
+    place = np.arange(len(who)) - offsets[who]
+    cells = pd.DataFrame(np.hstack([first.states, first.values]))
+    phase = pd.util.hash_pandas_object(cells, index=False).to_numpy() % 2**20 / 2**20
+    seen = parts[0][0].blank(len(who))
+    for (windows, codes, begin), own in zip(parts, counts, strict=True):
+        turn = np.floor((place + phase[who]) * own[who] / most[who]).astype(np.int64) % own[who]
+        for block in windows.by_role.values():
+            moved(codes, block, seen, block, begin[who] + turn)
+    return seen, offsets
+
+
 def moved(codes: Codes, block: Block, out: Codes, to: Block, rows: Indices) -> None:
     """Copy a column of some rows to another with the same values, missing where a row is NONE."""
     there = rows != NONE
@@ -296,13 +281,75 @@ def moved(codes: Codes, block: Block, out: Codes, to: Block, rows: Indices) -> N
         out.values[:, to.number] = np.where(there, value, 0.0)
 
 
+class FileOfEvents(NamedTuple):
+    """Events whose windows are made; `waits_from` as of `Windows`."""
+
+    columns: Collection[str]  # that belong to these events
+    order: str | None
+    waits_from: tuple[str, float] | None = None
+
+
+def windows_of_files(
+    columns: Sequence[DomainColumn],
+    constant: Collection[str],
+    files: Sequence[FileOfEvents],
+    *,
+    most: int,
+    empty: bool,
+    taken: Collection[str],
+) -> tuple[Windows, ...]:
+    """The windows of each file's events, in columns of one domain.
+
+    Args:
+      constant: columns that hold for the person.
+      most: events of a person in a file, ≥ 2.
+      empty: whether somebody may have no event.
+    """
+    maker = _Maker(set(taken), empty)
+    bins = CountBins.of(0 if empty else 1, most), CountBins.of(1, most), CountBins.of(0, most)
+    for column in columns:
+        if column.name in constant:
+            maker.add(column, (PERSON, column.name), column.name)
+    dated = [maker.file(file, columns, bins) for file in files]
+    domain = Domain(columns=tuple(maker.columns), roles=maker.roles)
+    own = Codec(Domain(columns=tuple(columns)))
+    made = []
+    for side, (file, order) in enumerate(zip(files, dated, strict=True)):
+        known = maker.roles.items()
+        roles = {name: (r, of) for name, (r, of, at) in known if r == PERSON or at == side}
+        made.append(Windows(own, domain, roles, order, file.waits_from if order else None, *bins))
+    return tuple(made)
+
+
 class _Maker:
     """Columns of windows, as they are added."""
 
     def __init__(self, taken: set[str], empty: bool):
         self._taken, self._empty = taken, empty
         self.columns: list[DomainColumn] = []
-        self.roles: dict[str, tuple[str, str]] = {}
+        self.roles: dict[str, tuple[str, str, int]] = {}
+        self._side = 0
+
+    def file(
+        self, file: FileOfEvents, columns: Sequence[DomainColumn], bins: Sequence[CountBins]
+    ) -> str | None:
+        """The windows of a file's events: which numeric column sorts them, if any."""
+        self.listed("number of events", NUMBER, bins[0], missing=False)
+        events = [column for column in columns if column.name in file.columns]
+        dated = next((c for c in events if c.name == file.order and c.kind.numeric), None)
+        for column in events:
+            self.add(column, (FIRST, column.name), f"first {column.name}")
+        for role in (NOW, NEXT):
+            for column in events:
+                if column is not dated:
+                    self.add(column, (role, column.name), f"{role} {column.name}")
+        if dated is not None:
+            self.distance(dated, GAP, f"{dated.name} to next")
+            self.distance(dated, SINCE, f"{dated.name} since first")
+        self.listed("place", PLACE, bins[1])
+        self.listed("events left", LEFT, bins[2])
+        self._side += 1
+        return None if dated is None else dated.name
 
     def add(self, column: DomainColumn, role: tuple[str, str], name: str) -> None:
         """A column with the values of another; of the person's, what was learned goes along."""
@@ -316,7 +363,7 @@ class _Maker:
             name = free_name(name, self._taken)
         self._taken.add(name)
         self.columns.append(column.model_copy(update={"name": name}))
-        self.roles[name] = role
+        self.roles[name] = (*role, self._side)
 
     def listed(self, name: str, role: str, bins: CountBins, *, missing: bool = True) -> None:
         """A column of numbers as labels."""

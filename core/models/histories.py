@@ -53,7 +53,7 @@ class Histories(NamedTuple):
 
     codes: Codes  # people after each other, events in order; one row for somebody without events
     who: Indices  # of each row, 0, 1, …
-    there: NDArray[np.bool_]  # False for that one row
+    file: Indices  # of which it is an event; -1 for that one row
 
 
 # what shares of drawn cells are multiplied by, in logs, by given and drawn column, [cells, cells];
@@ -71,31 +71,40 @@ class Step(NamedTuple):
 
 def drawn_histories(
     model: BaseSampler,
-    windows: Windows,
+    files: Sequence[Windows],
     tilt: Tilt,
     people: int,
     random: torch.Generator,
     *,
     trace: list[Step] | None = None,
 ) -> Histories:
-    """Histories of so many people; `trace` takes what their steps were drawn by."""
+    """Histories of so many people in each file; `trace` takes what their steps were drawn by."""
     persons = model.draw(people, random)
-    states = persons.states[:, windows.block(NUMBER).index]
-    counts = numbers_of(states, windows.numbers, random)
-    walk = _Walk(model.conditionals, windows, tilt, random, trace)
-    parts, start = [], 0
-    for size in chunks(people, PEOPLE_AT_ONCE):
-        stop = start + size
-        parts.append(walk.of(persons.slice(start, stop), counts[start:stop], start))
-        start = stop
+    parts = []
+    for file, windows in enumerate(files):
+        states = persons.states[:, windows.block(NUMBER).index]
+        counts = numbers_of(states, windows.numbers, random)
+        walk, start = _Walk(model.conditionals, windows, tilt, random, trace), 0
+        for size in chunks(people, PEOPLE_AT_ONCE):
+            stop = start + size
+            one = walk.of(persons.slice(start, stop), counts[start:stop], start)
+            parts.append(one._replace(file=np.where(one.file < 0, -1, file)))
+            start = stop
     who = np.concatenate([part.who for part in parts])
-    there = np.concatenate([part.there for part in parts])
-    return Histories(concat_codes([part.codes for part in parts]), who, there)
+    of = np.concatenate([part.file for part in parts])
+    rows = np.lexsort((of, who))  # somebody without any event keeps one row
+    lasts = np.append(who[rows][1:] != who[rows][:-1], True)
+    rows = rows[(of[rows] >= 0) | lasts]
+    return Histories(concat_codes([part.codes for part in parts]).take(rows), who[rows], of[rows])
+
+
+def calibrated(model: BaseSampler, files: Sequence[Windows]) -> Tilt:
+    """The tilt with which walks have the windows that the model has."""
+    return {pair: one for file in files for pair, one in _calibrated(model, file).items()}
 
 
 @torch.no_grad()
-def calibrated(model: BaseSampler, windows: Windows) -> Tilt:
-    """The tilt with which walks have the windows that the model has."""
+def _calibrated(model: BaseSampler, windows: Windows) -> Tilt:
     mixture, random = model.conditionals, torch.Generator().manual_seed(0)
     drawn, tilt = windows.names(NEXT, GAP), dict[tuple[str, str], Tensor]()
     given = windows.names(PERSON, NUMBER, NOW, PLACE, LEFT, SINCE)
@@ -107,7 +116,7 @@ def calibrated(model: BaseSampler, windows: Windows) -> Tilt:
     }
     for _ in range(ROUNDS):
         trace: list[Step] = []
-        drawn_histories(model, windows, tilt, CALIBRATED_ON, random, trace=trace)
+        drawn_histories(model, [windows], tilt, CALIBRATED_ON, random, trace=trace)
         least = SMOOTHED / sum(len(step.weight) for step in trace)
         steps = {}
         for (x, y), goal in goals.items():
@@ -241,7 +250,11 @@ class _Walk:
         ]
         who = np.concatenate([own for _, _, own, *_ in drawn])
         sort = np.argsort(who, kind="stable")
-        return Histories(concat_codes(parts).take(sort), who[sort] + start, (counts > 0)[who[sort]])
+        return Histories(
+            concat_codes(parts).take(sort),
+            who[sort] + start,
+            np.where(counts > 0, 0, -1)[who[sort]],
+        )
 
     def _block(self, role: str, source: str) -> Block:
         return self._windows.by_role[role, source]

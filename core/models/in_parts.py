@@ -64,7 +64,9 @@ class _Keys:
         ]
         self._rows = rows
         self._people = self._done = 0  # so far, and rows
-        self._event = person.event if person is not None and person.walked else None
+        self._events: list[str] = []
+        if person is not None and person.walked:
+            self._events = [file.event for file in person.files if file.event is not None]
         self._keys: list[str] = []
         self._of_person: set[str] = set()
         if person is not None and person.grouped and person.rows > 1:
@@ -89,6 +91,6 @@ class _Keys:
                 own[column.name] = surrogate(column, len(part), start=start, of=most)
         if who is not None:
             self._people += int(who.max()) + 1
-        if self._event is not None:  # the key of whose event it is
-            own[self._event] = own[self._keys[0]].where(part[self._event].notna())
+        for event in self._events:  # the key of whose event it is
+            own[event] = own[self._keys[0]].where(part[event].notna())
         return part.assign(**own)

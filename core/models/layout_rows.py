@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from core.encoding.layout.layout import Layout
-from core.encoding.windows import Windows
 from core.models.events import FitEvent, OnEvent, Preview, Signal
 from core.models.saved_model import LAYOUT, Fitted, Sampler, SavedModel
 from core.models.step import FitContext, FreeStep, State
@@ -53,7 +52,7 @@ class LayoutRows:
         Of histories, `rows` counts people, and all their events come.
         """
         if self.layout.windows is not None:
-            return self._histories(before, self.layout.windows, rows, seed)
+            return self._histories(before, rows, seed)
         drawn = before.sample(rows, seed)
         random = np.random.default_rng(seed)
         while more := self.layout.shortfall(drawn, rows):
@@ -61,18 +60,16 @@ class LayoutRows:
             drawn = pd.concat([drawn, before.sample(more, again)], ignore_index=True)
         return self.layout.from_model(drawn, seed, rows)
 
-    def _histories(
-        self, before: Sampler, windows: Windows, people: int, seed: int | None
-    ) -> pd.DataFrame:
+    def _histories(self, before: Sampler, people: int, seed: int | None) -> pd.DataFrame:
         import torch  # what knows of models must not wait for it
 
         from core.models.histories import drawn_histories
 
         random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
         with torch.no_grad():
-            drawn = drawn_histories(_base(before), windows, self.tilt, people, random)
-        rows = windows.source.decode_codes(drawn.codes)
-        return self.layout.from_events(rows, drawn.who, drawn.there, seed)
+            drawn = drawn_histories(_base(before), self.layout.files, self.tilt, people, random)
+        rows = self.layout.files[0].source.decode_codes(drawn.codes)
+        return self.layout.from_events(rows, drawn.who, drawn.file, seed)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """See `RowTransform`: the table's domain, which is public, and the tilt."""
@@ -112,7 +109,7 @@ def laid_out(model: SavedModel, layout: Layout) -> SavedModel:
         return model if layout.same else model.then(LayoutRows(layout))
     from core.models.histories import calibrated  # torch
 
-    return model.then(LayoutRows(layout, calibrated(_base(model), layout.windows)))
+    return model.then(LayoutRows(layout, calibrated(_base(model), layout.files)))
 
 
 def previewed(on_event: OnEvent, layout: Layout) -> OnEvent:

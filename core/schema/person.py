@@ -13,6 +13,18 @@ from core.schema.form import Delimiter
 MOST_ROWS, DEFAULT_ROWS = 1000, 10  # of one person, at most and where nobody says
 
 
+class MoreEvents(BaseModel):
+    """One more linked file of the same people; see `History`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    event: str | None
+    child: str
+    own_names: dict[str, str]
+    delimiter: Delimiter = ","
+    order: str | None = None
+
+
 class History(BaseModel):
     """That the rows of a person are events.
 
@@ -23,6 +35,7 @@ class History(BaseModel):
       parent, child: names of the two linked files, without their endings; "" for one table.
       own_names: names in the second file of its columns here, by name.
       delimiter: of the second file, where it is text.
+      more: further files with rows of the same people, each in an order of its own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,6 +46,7 @@ class History(BaseModel):
     child: str = ""
     own_names: dict[str, str] = Field(default_factory=dict)
     delimiter: Delimiter = ","
+    more: tuple[MoreEvents, ...] = ()
 
 
 class Person(BaseModel):
@@ -94,13 +108,25 @@ class Person(BaseModel):
     @property
     def named(self) -> tuple[str, ...]:
         """Every column with a role."""
-        more = (name for name in (self.order, self.counter, self.event) if name is not None)
-        return (*self.columns, *self.constant, *more)
+        more = [self.counter, *(name for one in self.files for name in (one.order, one.event))]
+        return (*self.columns, *self.constant, *(name for name in more if name is not None))
 
     @property
     def event(self) -> str | None:
         """See `History`."""
         return None if self.history is None else self.history.event
+
+    @property
+    def files(self) -> tuple[MoreEvents, ...]:
+        """Each file of events; one without a name where rows are of one table."""
+        history = History() if self.history is None else self.history
+        known = history.model_dump(include={"event", "child", "own_names", "delimiter"})
+        return (MoreEvents(**known, order=self.order), *history.more)
+
+    @property
+    def child_names(self) -> tuple[str, ...]:
+        """The names of the files of events."""
+        return tuple(file.child for file in self.files)
 
     @property
     def walked(self) -> bool:
@@ -130,7 +156,7 @@ class Person(BaseModel):
                 "per person, with one row of {parent} and at most {n} rows of {child}",
                 parent=self.history.parent,
                 n=self.rows,
-                child=self.history.child,
+                child=", ".join(self.child_names),
             )
         return plural(self.rows, "per person, at most {n} row", "per person, at most {n} rows")
 
@@ -143,7 +169,7 @@ class Person(BaseModel):
         return Message(
             "a row of {parent} and all rows of {child} with its {columns}",
             parent=self.history.parent,
-            child=self.history.child,
+            child=", ".join(self.child_names),
             columns=columns,
         )
 

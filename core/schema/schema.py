@@ -260,8 +260,8 @@ class Domain(BaseModel):
     and proposals, which depend on rows, stay behind.
 
     Attributes:
-      roles: of columns of windows, by name: what each is, and of which column of the table it is
-        made; see `core.encoding.windows`. Empty where records are no windows.
+      roles: of columns of windows, by name: what each is, of which column of the table it is made,
+        and of which file's events; see `core.encoding.windows`. Empty where records are no windows.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -271,7 +271,7 @@ class Domain(BaseModel):
     person: Person | None = None
     rules: tuple[Rule, ...] = ()
     sensitive: Groups = Field(default_factory=dict)
-    roles: dict[str, tuple[str, str]] = Field(default_factory=dict)
+    roles: dict[str, tuple[str, str, int]] = Field(default_factory=dict)
 
     @field_validator("columns", mode="before")
     @classmethod

@@ -29,7 +29,7 @@ from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
 from core.schema.column import Column
 from core.schema.schema import Domain, Schema
-from core.services.linking.files import file_columns, unlink
+from core.services.linking.files import file_columns, file_names, unlink
 from core.services.reviews import intervals, privacy_certificate
 from core.services.schema_grid import example
 from core.services.shaping import DrawnTable, asked_words, certificate_of, table_name
@@ -205,10 +205,11 @@ def _kept(domain: Domain, name: str) -> str:
         words.append("counts the rows of a person in their order: 1, 2, 3, …")
     else:
         kept = FOLLOWING if person.walked else VARYING
-        if name == person.event:
+        if name in (file.event for file in person.files):
             file, key = file_columns(person, person.columns)[person.columns[0]]
             kept = f"link: each value stands in the column {key} of {file}.csv"
-        ordered = "rows of a person are in ascending order of it; " if name == person.order else ""
+        orders = [file.order for file in person.files]
+        ordered = "rows of a person are in ascending order of it; " if name in orders else ""
         words.append(f"{ordered}{kept}")
     return "; ".join(words)
 
@@ -332,11 +333,12 @@ def sql_tables(
     last, person = SqlTable(certificate_table(name), pd.DataFrame(papers), ()), schema.person
     if person is None or person.event is None:
         return [SqlTable(name, rows, schema.columns), last]
-    key, own = person.columns[0], file_columns(person, [person.event])[person.event][1]
-    (parent, people), (child, events) = unlink(rows, schema).items()
-    link = (own, parent, key)
+    origins = file_columns(person, schema.names)
+    links = {f.child: (origins[f.event][1], file_names(schema)[0]) for f in person.files if f.event}
+    key = person.columns[0]
     return [
-        SqlTable(parent, people[0], people[1].columns, key=key),
-        SqlTable(child, events[0], events[1].columns, link=link),
-        last,
-    ]
+        SqlTable(title, table, own.columns, link=(*links[title], key))
+        if title in links
+        else SqlTable(title, table, own.columns, key=key)
+        for title, (table, own) in unlink(rows, schema).items()
+    ] + [last]

@@ -54,6 +54,14 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
                 "one another. Turn one of the two off on the Tables page."
             )
         )
+    if schema.person is not None and schema.person.files[1:] and not schema.walked:
+        raise ValueError(
+            Message(
+                "Several linked tables need a model that learns how a person's rows follow on one "
+                "another: {models}.",
+                models=", ".join(card.name for card in cards() if synthesizer(card.id).histories),
+            )
+        )
     wanted = open_domain(schema) if private else OpenDomain()
     refuse_tagged(schema, wanted.names)
     tried = planned_schema(schema, private=private)

@@ -63,20 +63,23 @@ def _linked_code(schema: Schema, options: Mapping[str, Any]) -> Code:
     """The same for two linked files; functions take their declarations from the rows."""
     person, names = schema.person, file_names(schema)
     assert person is not None and person.event is not None
-    origins = file_columns(person, schema.names)
-    key, out = origins[person.event][1], str(Path(OUT).with_suffix(".zip"))
+    origins, out = file_columns(person, schema.names), str(Path(OUT).with_suffix(".zip"))
+    files, orders = [f"{name}.csv" for name in names], [file.order for file in person.files]
+    keys = ",".join(origins[file.event][1] for file in person.files if file.event is not None)
+    sorts = ",".join("" if name is None else origins[name][1] for name in orders)
     linked = {
-        "key": f"{person.columns[0]}={key}",
-        "order": None if person.order is None else origins[person.order][1],
+        "key": f"{person.columns[0]}={keys}",
+        "order": sorts or None,
         "rows_per_person": person.rows,
     }
-    files = [f"{name}.csv" for name in names]
-    words = option_words({"linked": files[1], **linked, **options, "out": out})
+    words = option_words({"linked": files[1:], **linked, **options, "out": out})
     asked = {"names": names} | linked | {k: v for k, v in options.items() if k != "schema"}
-    read = "\n".join(f"{at} = read_table({file!r})" for at, file in zip("ab", files, strict=True))
+    at = "abcdefghijklmnopqrstuvwxyz"[: len(files)]
+    read = "\n".join(f"{one} = read_table({f!r})" for one, f in zip(at, files, strict=True))
+    tables = "".join(f"    {one},\n" for one in at)
     python = (
         f"from core.api import read_table, synthesize_linked\n\n{read}\n"
-        f"result = synthesize_linked(\n    a,\n    b,\n{_arguments(asked)})\n"
+        f"result = synthesize_linked(\n{tables}{_arguments(asked)})\n"
         f"result.write({out!r})"
     )
     return Code(command_text(["synth", files[0], *words]), python)

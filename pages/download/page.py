@@ -143,8 +143,8 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
     )
     format: Format = "csv"
     if linked:
-        one, two = (plain(name) for name in file_names(run.schema))
-        words = say("One ZIP with {one}.csv and {two}.csv, whose keys match.", one=one, two=two)
+        names = ", ".join(plain(f"{name}.csv") for name in file_names(run.schema))
+        words = say("One ZIP with {names}, whose keys match.", names=names)
         st.caption(f":material/folder_zip: {words}")
     else:
         formats = [f for f in FORMATS if f != "xlsx" or fits_excel(rows, len(run.schema.columns))]

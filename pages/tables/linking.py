@@ -81,7 +81,7 @@ def choose(table: TableRecord, bring_in: BringIn, link: Link | None = None) -> N
     with middle:
         words = say("Table with their rows")
         child, child_key = _side(words, by_id, first.child, first.child_key, f"{prefix}_child")
-    if parent.id == child.id:
+    if parent.id == child.id or child.schema.linked:
         st.caption(say("Choose two different tables."))
         return
     with right:
@@ -107,6 +107,10 @@ def choose(table: TableRecord, bring_in: BringIn, link: Link | None = None) -> N
 
 def _likely(table: TableRecord) -> Link:
     """Where nothing is proposed: this table's rows, and the newest other one that has keys."""
+    if table.schema.linked:
+        new = others(table)[0]
+        key, who = table.schema.key_columns[0], stored.key_columns(new, unique=False)
+        return Link(table.id, new.id, key, [*who, *new.columns][0], stored.first_date(new))
     keys = {one.id: stored.key_columns(one, unique=True) for one in others(table)}
     parent = next((own for own, names in keys.items() if names), next(iter(keys)))
     said_who = [*stored.key_columns(table, unique=False), *table.columns]
@@ -189,8 +193,12 @@ def unit(table: TableRecord) -> None:
         st.caption(f":material/person: {plain(say('ε holds {unit!t}.', unit=person.words))}")
 
 
-def settings(table: TableRecord) -> None:
-    """Of a linked table: what a person is, and what may be changed of it."""
+def settings(table: TableRecord, bring_in: BringIn) -> None:
+    """Of a linked table: what a person is, what may be changed of it, and what to link besides.
+
+    Args:
+      bring_in: see `propose`.
+    """
     person = table.schema.person
     assert person is not None and person.history is not None
     history = person.history
@@ -199,7 +207,7 @@ def settings(table: TableRecord) -> None:
             "**One person is one row of {parent} with their rows of {child}**, linked by {key}. "
             "ε protects all of it together.",
             parent=plain(history.parent),
-            child=plain(history.child),
+            child=plain(", ".join(person.child_names)),
             key=plain(person.columns[0]),
         )
     )
@@ -223,3 +231,6 @@ def settings(table: TableRecord) -> None:
     if new != person:
         with shared.change():
             declarations.change_person(store(), table, new)
+    if others(table) and not store().attested(table.id):
+        with st.expander(say("Link one more table with rows of the same people")):
+            choose(table, bring_in)

@@ -43,7 +43,7 @@ def render(table: TableRecord, bring_in: linking.BringIn) -> None:
     """
     st.session_state.pop(UNKEPT, None)
     if table.schema.linked:
-        linking.settings(table)
+        linking.settings(table, bring_in)
         return
     person, several = table.schema.person, bool(linking.others(table))
     now = "row" if person is None else "key" if person.grouped else "unknown"

@@ -106,6 +106,36 @@ def test_rules_hold_across_files_and_rows(files, tmp_path, capsys) -> None:
     assert "a row of patients and all rows of stays with its id belong to one person" in told
 
 
+def test_several_linked_files_keep_their_keys_and_orders(files, tmp_path) -> None:
+    people, events = pd.read_csv(files[0]), visits(PEOPLE, seed=4)
+    tests = events[events["key"].notna()][["who", "day", "kind"]].astype({"day": "int64"})
+    tests = tests.rename(columns={"who": "pid", "day": "taken", "kind": "test"})
+    tests.to_csv(tmp_path / "tests.csv", index=False)
+    address = f"sqlite:///{tmp_path / 'out.db'}"
+    more = ("--linked", str(tmp_path / "tests.csv"), "--key", "id=who,pid", "--order", "day,taken")
+    assert synth(files, tmp_path / "out.zip", *more, "--to", address) == 0
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        assert archive.namelist()[:3] == ["patients.csv", "stays.csv", "tests.csv"]
+        made, stays = read(archive, "patients.csv"), read(archive, "stays.csv", sep=";")
+        tested = read(archive, "tests.csv")
+        certificate = json.loads(archive.read("certificate.json"))
+    assert list(stays) == ["who", "day", "kind"] and list(tested) == ["pid", "taken", "test"]
+    assert len(made) == len(people) and made["id"].is_unique
+    for rows, key, order in ((stays, "who", "day"), (tested, "pid", "taken")):
+        assert rows[key].isin(made["id"]).all() and rows.notna().all().all()
+        assert rows[key].value_counts().max() == 4
+        assert (rows.groupby(key)[order].diff().dropna() >= 0).all()
+        assert 0.1 < 1.0 - rows[key].nunique() / PEOPLE < 0.3  # a fifth has no event
+        moves = pd.crosstab(rows.iloc[:, 2], rows.groupby(key).shift(-1).iloc[:, 1], normalize=0)
+        assert moves.loc["a", "b"] > 0.6  # always, in the real tables
+    assert "at most 4 rows of stays, tests" in json.dumps(certificate)
+    with closing(sqlite3.connect(tmp_path / "out.db")) as base:
+        for name, key in (("stays", "who"), ("tests", "pid")):
+            links = base.execute(f"PRAGMA foreign_key_list({name})").fetchall()
+            assert [link[2:5] for link in links] == [("patients", key, "id")]
+        assert base.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
 def test_a_counter_needs_an_order(files, tmp_path, capsys) -> None:
     alone = ["synth", str(files[1]), "--person", "who", "--model", "pearl", "--out", "x.csv"]
     alone += ["--epsilon", "1"]

@@ -20,6 +20,7 @@ from core.runs.request import RunRequest
 from core.services.recipe import run_code, sample_code
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
 from tests.histories import schema as histories_schema
+from tests.histories import two_files
 
 FRAME = sample_table(400)
 SCHEMA = infer_schema(FRAME).model_copy(update={"target": SAMPLE_TARGET})
@@ -121,8 +122,14 @@ def test_two_linked_files_are_named_in_the_code() -> None:
     schema = histories_schema()
     code = run_code("people + events", REQUESTS["plain"], account_id="p", schema=schema)
     typed = from_command(code.command)
-    assert (str(typed.table), str(typed.linked)) == ("people.csv", "events.csv")
+    assert (str(typed.table), *map(str, typed.linked)) == ("people.csv", "events.csv")
     assert (typed.key, typed.order, typed.rows_per_person) == ("who=key", "day", 4)
     assert typed.out.suffix == ".zip" and str(typed.schema) == "schema.json"
     assert "synthesize_linked(" in code.python and "names=('people', 'events')" in code.python
+    compile(code.python, "code", "exec")
+    code = run_code("all", REQUESTS["plain"], account_id="p", schema=two_files(9).schema)
+    typed = from_command(code.command)
+    assert [*map(str, typed.linked)] == ["visits.csv", "tests.csv"]
+    assert (typed.key, typed.order) == ("who=who,who", "day,when")
+    assert "    a,\n    b,\n    c,\n" in code.python
     compile(code.python, "code", "exec")

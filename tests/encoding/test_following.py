@@ -18,6 +18,7 @@ from core.schema.person import History, Person
 from core.schema.rules import following
 from core.schema.rules.rules import parse_rule
 from core.schema.schema import Schema
+from tests.histories import two_files
 
 pytestmark = pytest.mark.quick
 NEXT = "admitted[t+1] >= discharged[t]"
@@ -68,7 +69,7 @@ def made(frame: pd.DataFrame, who: np.ndarray, schema: Schema) -> pd.DataFrame:
     layout = Layout(schema.domain())
     own = Codec(layout.windows.source.domain)
     seen = own.decode_codes(own.encode(layout.to_model(frame)))
-    return layout.from_events(seen, who, np.ones(len(who), dtype=bool), 0)
+    return layout.from_events(seen, who, np.zeros(len(who), dtype=int), 0)
 
 
 def check(table: pd.DataFrame, schema: Schema) -> None:
@@ -161,3 +162,10 @@ def test_real_rows_suggest_rules_and_are_counted() -> None:
 def test_rules_that_cannot_be_kept_are_refused(rules, order, words) -> None:
     with pytest.raises(SchemaError, match=words):
         stays(*rules, order=order).domain()
+
+
+def test_rules_of_a_second_file_are_refused() -> None:
+    _, declared, _ = two_files(9)
+    rule = parse_rule("when[t] <= when[t+1]")
+    with pytest.raises(SchemaError, match="only in the first table that was linked"):
+        Layout(declared.model_copy(update={"rules": (rule,)}).domain())

@@ -12,7 +12,7 @@ from core.encoding import person_rows
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
 from core.encoding.windows import CountBins, in_order, moved
-from tests.histories import MOST, schema, visits
+from tests.histories import MOST, schema, two_files, visits
 
 pytestmark = pytest.mark.quick
 
@@ -127,3 +127,57 @@ def test_every_number_has_one_label(least, most):
     first, last = np.array(bins.bins)[bins.index(numbers)].T
     assert ((first <= numbers) & (numbers <= last)).all()
     assert len(bins.labels) == len(set(bins.labels))
+
+
+def both() -> tuple:
+    """Windows of two files, decoded: whose each is, and the tables they are of."""
+    rows, declared, _ = two_files(50)
+    layout = Layout(declared.domain())
+    codes, people = encoded_records(rows, layout, declared.person)
+    seen = layout.windows.codec.decode_codes(codes)
+    return rows, layout, people, seen, np.repeat(np.arange(people.n), people.counts)
+
+
+def test_two_files_stand_side_by_side_in_windows():
+    rows, layout, people, seen, who = both()
+    assert people.n == 50 and people.counts.max() == MOST - 1
+    assert np.bincount(who, people.weights) == pytest.approx(1.0, abs=1e-6)
+    for file, (now, after) in enumerate((("kind", "day"), ("test", "when"))):
+        own = layout.files[file]
+        names = own.names("now")
+        real = rows[rows[now].notna()]
+        real = real.sort_values(["who", after]).groupby("who").head(MOST)
+        pairs = {
+            (a, b)
+            for _, group in real.groupby("who")
+            for a, b in zip(group[now], group[now].iloc[1:], strict=False)
+        }
+        shown = seen[[names[0], own.names("next")[0]]].dropna()
+        assert set(map(tuple, shown.to_numpy())) == pairs
+        numbers = seen.groupby(who)[own.names("number")[0]].agg(["min", "max"])
+        assert (numbers["min"] == numbers["max"]).all()
+        counted = sorted(numbers["max"].astype(int))
+        wanted = real.groupby("who").size().reindex(range(50), fill_value=0)
+        assert counted == sorted(wanted)
+
+
+def test_each_window_of_a_shorter_file_comes_about_as_often():
+    _, layout, people, seen, who = both()
+    for own in layout.files:
+        place = seen[own.names("place")[0]]
+        for person in range(people.n):
+            times = place[who == person].value_counts()
+            assert times.empty or times.max() - times.min() <= 1
+            longest = seen[own.names("number")[0]][who == person].astype(int).max()
+            assert len(times) == max(0, longest - 1)
+
+
+def test_nobody_elses_rows_decide_windows_of_two_files():
+    rows, layout, people, _, _ = both()
+    declared = layout.output.person
+    codes, _ = encoded_records(rows, layout, declared)
+    for gone in range(0, 50, 7):
+        others, rest = encoded_records(rows[rows["who"] != gone], layout, declared)
+        kept = np.repeat(np.isin(people.hashes, rest.hashes), people.counts)
+        assert np.array_equal(others.states, codes.states[kept])
+        assert np.array_equal(others.values, codes.values[kept])

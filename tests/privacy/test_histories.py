@@ -14,7 +14,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
 from tests.contract.fits import QUICK
-from tests.histories import MOST, schema, visits
+from tests.histories import MOST, schema, two_files, visits
 from tests.models.tables import Watcher
 from tests.privacy.harness import Caught
 from tests.privacy.omission import leaving_out
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.slow
 PEOPLE = 60
 
 
-def omitting(folder, patch):
+def omitting(folder, patch, *, files=1):
     """Fit windows, and leave each person out of every access; the phases that were carried out."""
-    declared = schema()
+    rows, declared = (visits(PEOPLE), schema()) if files == 1 else two_files(PEOPLE)[:2]
     layout = Layout(declared.domain())
-    codes, people = encoded_records(visits(PEOPLE), layout, declared.person)
+    codes, people = encoded_records(rows, layout, declared.person)
     budget = Budget(epsilon=1.0, delta=1e-5)
     model = synthesizer("scan_focus")
     settings = QUICK["scan_focus"]
@@ -41,10 +41,20 @@ def omitting(folder, patch):
     return plan, table.phases, kind
 
 
-def test_person_left_out_moves_no_access_of_histories(tmp_path, monkeypatch):
-    plan, phases, _ = omitting(tmp_path, monkeypatch)
+@pytest.mark.parametrize("files", [1, 2])
+def test_person_left_out_moves_no_access_of_histories(tmp_path, monkeypatch, files):
+    plan, phases, _ = omitting(tmp_path, monkeypatch, files=files)
     planned = {phase.name for phase in plan.phases}
     assert phases | {"zeros"} == planned | {"zeros"}  # asked only where pairs suggest any
+
+
+def test_windows_of_files_that_weigh_one_in_each_are_caught(tmp_path, monkeypatch):
+    """Whoever counts a person's windows of each file apart lets them count twice."""
+    halved = PersonRows.weights.func
+    twice = property(lambda self: 2.0 * halved(self))
+    monkeypatch.setattr(PersonRows, "weights", twice)
+    with pytest.raises(Caught):
+        omitting(tmp_path, monkeypatch, files=2)
 
 
 def test_windows_that_weigh_one_each_are_caught(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ too, and one is added that says how many rows a person has. On the way back ever
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.encoding.layout.person_assembler import PersonAssembler
-from core.encoding.windows import Windows
+from core.encoding.windows import FileOfEvents, Windows, windows_of_files
+from core.schema.column import SchemaError
 from core.schema.labels import category_indices, from_labels, to_numbers
+from core.schema.person import Person
+from core.schema.rules.rules import Follows
 from core.schema.rules.steps import Steps, rewritten
 from core.schema.schema import Domain
 from core.schema.surrogates import surrogate
@@ -25,13 +29,15 @@ class Layout:
 
     Attributes:
       domain: what models see; `output` itself where there is neither rule nor person.
-      windows: of histories that are learned; None where there are none.
+      windows: of histories that are learned, of the first file's events; None where there are none.
+      files: the same of each file.
     """
 
     def __init__(self, output: Domain):
         self.output = self.domain = output
         self._person = output.person
         self.windows: Windows | None = None
+        self.files: tuple[Windows, ...] = ()
         if self.same:
             return
         person = output.person
@@ -51,15 +57,16 @@ class Layout:
         columns = list(self._steps.columns)
         names = {column.name for column in (*columns, *output.columns)}
         if person is not None and person.walked:
-            self.windows = Windows.of(
+            self._check_rules(person)
+            self.files = windows_of_files(
                 columns,
                 self._steps.constant,
-                order=self._steps.sorts_as(person.order),
-                waits_from=self._steps.waits_from(person.order),
+                self._files_of_events(person, [column.name for column in columns]),
                 most=person.rows,
                 empty=person.event is not None,
                 taken=names,
             )
+            self.windows = self.files[0]
             self.domain = self.windows.domain
             return
         if person is not None and person.grouped and person.rows > 1:
@@ -69,6 +76,28 @@ class Layout:
         self.domain = Domain(
             columns=tuple(columns), target=output.target, sensitive=output.sensitive
         )
+
+    def _check_rules(self, person: Person) -> None:
+        later = {name for file in person.files[1:] for name in file.own_names}
+        for rule in self.output.rules:
+            if isinstance(rule, Follows) and later.intersection(rule.columns):
+                raise SchemaError(
+                    "Rule '{rule}' speaks of a person's next row, which is kept only in the first "
+                    "table that was linked. Remove the rule.",
+                    rule=rule.text,
+                )
+
+    def _files_of_events(self, person: Person, names: Sequence[str]) -> list[FileOfEvents]:
+        """Which columns that models see are of which file's events, and what sorts them."""
+        steps, found = self._steps, []
+        events = [name for name in names if name not in steps.constant]
+        for file in person.files[1:]:
+            own = [name for name in events if steps.made_of(name) <= file.own_names.keys()]
+            events = [name for name in events if name not in own]
+            found.append(FileOfEvents(own, steps.sorts_as(file.order)))
+        order = person.order
+        first = FileOfEvents(events, steps.sorts_as(order), steps.waits_from(order))
+        return [first, *found]
 
     @property
     def same(self) -> bool:
@@ -80,17 +109,18 @@ class Layout:
         """Columns of real rows that `to_model` looks at."""
         if self.same:
             return tuple(column.name for column in self.output.modelled)
-        return self._steps.reads if self._event is None else (*self._steps.reads, self._event)
+        return (*self._steps.reads, *filter(None, self._events))
 
     @property
-    def _event(self) -> str | None:
-        return None if self.windows is None or self._person is None else self._person.event
+    def _events(self) -> list[str | None]:
+        """Of each file, the column that is missing where a row is not of it."""
+        person = self._person
+        return [] if self.windows is None or person is None else [f.event for f in person.files]
 
-    def has_event(self, frame: pd.DataFrame) -> NDArray[np.bool_]:
-        """Of rows of histories, which are events; the others say that somebody has none."""
-        if self._event is None:
-            return np.ones(len(frame), dtype=bool)
-        return frame[self._event].notna().to_numpy()
+    def of_file(self, frame: pd.DataFrame) -> list[NDArray[np.bool_]]:
+        """Which rows are events of each file; others say that somebody has none."""
+        every = np.ones(len(frame), dtype=bool)
+        return [every if n is None else frame[n].notna().to_numpy() for n in self._events]
 
     def to_model(
         self, frame: pd.DataFrame, rows_of_person: NDArray[np.integer[Any]] | None = None
@@ -134,23 +164,35 @@ class Layout:
         return self._counted(table, who[kept])
 
     def from_events(
-        self, frame: pd.DataFrame, who: NDArray[np.intp], there: NDArray[np.bool_], seed: int | None
+        self, frame: pd.DataFrame, who: NDArray[np.intp], file: NDArray[np.intp], seed: int | None
     ) -> pd.DataFrame:
         """Events as rows of the table, every rule kept.
 
         Args:
-          frame: columns that windows are made of, people and their events in order.
+          frame: columns that windows are made of, people and their events, a file after the other.
           who: whose each row is: 0, 1, …
-          there: False where a row only says that its person has no event.
+          file: of which each is; -1 where a row only says that its person has no event.
         """
-        table = self._sorted(self._table(frame, np.random.default_rng(seed), who), who)
-        table, kept = self._followed(table, who)
-        table, there = self._counted(table, who[kept]), there[kept]
-        if self._event is None or self._person is None:
-            return table
-        key = table[self._person.columns[0]]
-        gone = {n: table[n].where(there) for n in table.columns if n not in self._of_person}
-        return table.assign(**(gone | {self._event: key.where(there)}))
+        table = self._table(frame, np.random.default_rng(seed), who)
+        person = self._person
+        if person is not None and person.event is not None:
+            key = table[person.columns[0]]
+            for at, one in enumerate(person.files):
+                others = {
+                    n for f in (*person.files[:at], *person.files[at + 1 :]) for n in f.own_names
+                }
+                for name in table.columns.difference([*self._of_person, *others]):
+                    table[name] = table[name].where(file == at)
+                if one.event is not None:
+                    table[one.event] = key.where(file == at)
+        table = self._sorted(table, who, file)
+        together = np.unique(np.stack([who, file]), axis=1, return_inverse=True)[1].ravel()
+        table, kept = self._followed(table, together)
+        table, file = self._counted(table, together[kept]), file[kept]
+        for at, one in enumerate(() if person is None else person.files):
+            if person is not None and person.counter in one.own_names:
+                table[person.counter] = table[person.counter].where(file == at)
+        return table
 
     def _table(
         self, frame: pd.DataFrame, random: np.random.Generator, people: NDArray[np.intp] | None
@@ -203,17 +245,23 @@ class Layout:
         cells, kept = self._steps.following.settle(table, who)
         return table.assign(**cells)[kept].reset_index(drop=True), kept
 
-    def _sorted(self, table: pd.DataFrame, who: NDArray[np.intp]) -> pd.DataFrame:
-        name = None if self._person is None else self._person.order
-        column = next((one for one in self.output.modelled if one.name == name), None)
-        if column is None or (self._assembler is None and self.windows is None):
-            return table
-        if column.kind.numeric:
-            values = to_numbers(table[column.name], column)
-        else:
-            ranks = category_indices(table[column.name], column)
-            values = np.where(ranks < 0, np.nan, ranks)
-        order = np.lexsort((values, who))
+    def _sorted(
+        self, table: pd.DataFrame, who: NDArray[np.intp], file: NDArray[np.intp] | None = None
+    ) -> pd.DataFrame:
+        person, none = self._person, self._assembler is None and self.windows is None
+        names = [] if person is None or none else [one.order for one in person.files]
+        values = np.zeros(len(table))
+        for at, name in enumerate(names):
+            column = next((one for one in self.output.modelled if one.name == name), None)
+            if column is not None:
+                own = np.ones(len(table), dtype=bool) if file is None else file == at
+                if column.kind.numeric:
+                    x = to_numbers(table[column.name], column)
+                else:
+                    ranks = category_indices(table[column.name], column)
+                    x = np.where(ranks < 0, np.nan, ranks)
+                values = np.where(own, x, values)
+        order = np.lexsort((values, who) if file is None else (values, file, who))
         own = [one.name for one in self.output.columns if not one.modelled]
         moved = table.iloc[order].reset_index(drop=True)
         return moved.assign(**{name: table[name] for name in own})

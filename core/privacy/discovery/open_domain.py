@@ -132,7 +132,9 @@ def open_domain(schema: Schema) -> OpenDomain:
     ]
     whole = needed_as_they_are(schema)
     person = schema.person  # whether somebody has an event is learned with the number of events
-    counted = {person.event if person.walked else None, person.counter} if person else set()
+    counted = (
+        {person.counter, *(f.event for f in person.files if person.walked)} if person else set()
+    )
     return OpenDomain(
         numeric=tuple(column for column in open_columns if column.kind.numeric),
         listed=tuple(

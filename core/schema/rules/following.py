@@ -106,7 +106,7 @@ class Following:
 def next_rows(
     frame: pd.DataFrame, person: Person, column: Column, ties: Floats
 ) -> tuple[Indices, Indices]:
-    """Rows of the same person that follow on one another: the earlier and the later ones.
+    """Rows of a person that follow on one another at known times: the earlier and the later ones.
 
     Args:
       column: the one that sorts.
@@ -114,9 +114,12 @@ def next_rows(
     """
     keys, cells = list(person.columns), frame[column.name]
     who = frame.groupby(keys, sort=False, dropna=False, observed=True).ngroup().to_numpy()
-    times = to_numbers(cells, column) if column.kind.numeric else category_indices(cells, column)
+    if column.kind.numeric:
+        times = to_numbers(cells, column)
+    else:
+        times = np.where((ranks := category_indices(cells, column)) < 0, np.nan, ranks)
     rows = np.lexsort((np.nan_to_num(ties, nan=-np.inf), times, who))
-    same = who[rows[1:]] == who[rows[:-1]]
+    same = (who[rows[1:]] == who[rows[:-1]]) & ~np.isnan(times[rows[1:]])
     return rows[:-1][same], rows[1:][same]
 
 

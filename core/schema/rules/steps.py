@@ -126,6 +126,13 @@ class Steps:
                 return link.gap.column.name if link.entry in self.constant else None
         return name
 
+    def made_of(self, name: str) -> set[str]:
+        """The columns of the table that one which models see stands for."""
+        joined = {one.column.name: {c.name for c in one.columns} for one in self.joints}
+        links = [link for chain in self.chains for link in chain.links]
+        gaps = {one.gap.column.name: {one.modelled} for one in links if one.gap is not None}
+        return {**joined, **gaps}.get(name, {name})
+
     def waits_from(self, order: str | None) -> tuple[str, float] | None:
         """What lies between an event's time and the end from which a rule counts the next wait.
 

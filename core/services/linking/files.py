@@ -1,12 +1,14 @@
-"""Two linked files: people and their rows, as one table whose rows are events, and back.
+"""Linked files: people and their rows, as one table whose rows are events, and back.
 
 Every event stands beside what holds for its person; somebody without events has one row in which
-the second file's key is missing.
+the second file's key is missing. What is linked already may be linked with one more file of events:
+each row is an event of one file, and the columns of others are missing in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,8 +22,9 @@ from core.proposing.counting_columns import counting_columns
 from core.reading.raw_cells import is_written
 from core.schema.column import DomainColumn, Kind, Provenance, SchemaColumn, SchemaError
 from core.schema.labels import to_labels
-from core.schema.person import DEFAULT_ROWS, MOST_ROWS, History, Person
+from core.schema.person import DEFAULT_ROWS, MOST_ROWS, History, MoreEvents, Person
 from core.schema.rules.gaps import free_name
+from core.schema.rules.rules import Follows
 from core.schema.rules.steps import rewritten
 from core.schema.schema import Schema
 from core.services.synthesis.options import RefusedError
@@ -105,14 +108,36 @@ class Match(NamedTuple):
     facts: LinkFacts
 
 
-def keys_of(option: str) -> tuple[str, str]:
-    """The key in both files.
+def keys_of(option: str, files: int = 1) -> tuple[str, ...]:
+    """The key in the table and in each linked file.
 
-    >>> keys_of("patient"), keys_of("id=users_id")
-    (('patient', 'patient'), ('id', 'users_id'))
+    >>> keys_of("patient"), keys_of("id=users_id"), keys_of("id=who,patient", 2)
+    (('patient', 'patient'), ('id', 'users_id'), ('id', 'who', 'patient'))
     """
     first, _, second = (part.strip() for part in option.partition("="))
-    return first, second or first
+    others = [second or first]
+    if files > 1:
+        others = [name.strip() for name in others[0].split(",")]
+    return first, *(others * files if len(others) == 1 else others)[:files]
+
+
+def link_all(
+    files: Sequence[LinkedFile], *, order: str | None = None, most: int | None = None
+) -> LinkedTables:
+    """One table of the events in all files but the first, of the people in that.
+
+    Args:
+      order: the column of each file of events that sorts them, separated by commas.
+      most: see `link`.
+    """
+    parent, *children = files
+    orders = [order] if len(children) == 1 else [o.strip() for o in (order or "").split(",")]
+    made, notes = LinkedTables(parent.rows, parent.schema, ()), list[Message]()
+    for child, own in zip_longest(children, orders[: len(children)]):
+        person = LinkedFile(made.rows, made.schema, parent.name, parent.key)
+        made = link(person, child, order=own or None, most=most)
+        notes += made.notes
+    return made._replace(notes=tuple(notes))
 
 
 def link(
@@ -138,9 +163,11 @@ def link(
     schema = linked_schema(parent, child, order=order, most=most)
     try:
         match = matched(parent, child)
-        rows = _side_by_side(parent.rows, child.rows, match.person, match.event, schema)
+        parts = list(linked_batches(parent.rows, [child.rows], match, schema))
     except SchemaError as error:
         raise RefusedError(str(error)) from None
+    written = isinstance(parts[0], pa.Table)
+    rows = pa.concat_tables(parts) if written else pd.concat(parts, ignore_index=True)
     counting = _counting(rows, match, schema) if order is not None else []
     words = [Message(_COUNTS, column=name) for name in counting]
     return LinkedTables(rows, schema, (*match.facts.notes(most), *words))
@@ -150,8 +177,10 @@ def _counting(rows: Rows, match: Match, schema: Schema) -> list[str]:
     """Columns of events that count the rows of each person."""
     person, there = schema.person, match.event >= 0
     assert person is not None and person.history is not None, "two files are linked"
-    others = set(person.history.own_names) - {person.event, person.order}
-    cells = {name: pd.Series(rows[name].to_numpy()[there]) for name in others}
+    file = person.files[-1]
+    others = set(file.own_names) - {file.event, file.order}
+    last = slice(len(rows) - len(there), None)
+    cells = {name: pd.Series(rows[name].to_numpy()[last][there]) for name in others}
     return counting_columns(match.person[there], cells)
 
 
@@ -174,21 +203,26 @@ def linked_schema(parent: LinkedFile, child: LinkedFile, *, order: str | None, m
                 changes["missing"] = True  # in the row of somebody without events
             changed = column.model_copy(update=changes)
             columns.append(changed.as_proposed() if proposed else changed)
-    history = History(
-        event=names[child.key],
-        parent=parent.name,
-        child=free_name(child.name, {parent.name}),
-        own_names={new: old for old, new in names.items()},
-        delimiter=child.schema.delimiter,
-    )
-    person = Person(
-        columns=(parent.key,),
-        rows=most,
-        constant=tuple(name for name in parent.schema.names if name != parent.key),
-        order=None if order is None else names[order],
-        history=history,
-    )
+    person, linked = parent.schema.person, parent.schema.linked
+    title = free_name(child.name, {parent.name, *(() if person is None else person.child_names)})
+    own_names = {new: old for old, new in names.items()}
+    events: dict[str, Any] = {"event": names[child.key], "child": title, "own_names": own_names}
+    events |= {"delimiter": child.schema.delimiter}
+    sorts = None if order is None else names[order]
+    if linked and person is not None and person.history is not None:
+        more = (*person.history.more, MoreEvents.model_validate(events | {"order": sorts}))
+        history = person.history.model_copy(update={"more": more})
+        person = person.model_copy(update={"history": history, "rows": most})
+    else:
+        person = Person(
+            columns=(parent.key,),
+            rows=most,
+            constant=tuple(name for name in parent.schema.names if name != parent.key),
+            order=sorts,
+            history=History.model_validate(events | {"parent": parent.name}),
+        )
     rules = [r for r in child.schema.rules if all(names[name] == name for name in r.columns)]
+    rules = [r for r in rules if not (linked and isinstance(r, Follows))]
     return Schema.model_validate(
         parent.schema.model_dump()
         | {"columns": columns, "person": person.model_dump(), "target": None}
@@ -204,6 +238,9 @@ def matched(parent: LinkedFile, child: LinkedFile) -> Match:
     """
     people, events = _keys(parent), _keys(child)
     known = people.notna() & (people != "")
+    keyless = int((~known).sum())
+    if parent.schema.linked:
+        known &= ~people.duplicated()
     if people[known].duplicated().any():
         raise SchemaError(
             "'{key}' has the same value in several rows of {parent}. Choose a table with one row "
@@ -229,10 +266,12 @@ def matched(parent: LinkedFile, child: LinkedFile) -> Match:
         parent=parent.name,
         child=child.name,
         strangers=int((~there).sum()),
-        keyless=int((~known).sum()),
+        keyless=keyless,
         childless=len(without),
         people={int(n): int(k) for n, k in zip(rows, counted, strict=True) if n},
     )
+    if parent.schema.linked:
+        without = without[:0]  # they have a row already
     event = np.concatenate([np.flatnonzero(there), np.full(len(without), -1)])
     return Match(np.concatenate([person, without]), event.astype(np.int64), facts)
 
@@ -245,9 +284,9 @@ def _keys(file: LinkedFile) -> pd.Series[Any]:
 
 
 def _side_by_side(
-    parent: Rows, child: Rows, person: Indices, event: Indices, schema: Schema
+    parent: Rows, child: Rows, person: Indices, event: Indices, schema: Schema, gone: Sequence[str]
 ) -> Rows:
-    """The rows of a match; `schema` is that of both tables as one."""
+    """The rows of a match; `schema` is that of both tables as one, `gone` are empty in them."""
     if isinstance(parent, pa.Table) and isinstance(child, pa.Table):
         if is_written(parent.schema) != is_written(child.schema):
             raise SchemaError(
@@ -255,6 +294,10 @@ def _side_by_side(
                 "as text, or both as Parquet."
             )
         rows = parent.take(pa.array(person))
+        for name in gone:
+            at = rows.column_names.index(name)
+            field = rows.schema.field(at)
+            rows = rows.set_column(at, field, pa.nulls(len(person), field.type))
         events = child.take(pa.array(np.where(event < 0, 0, event), mask=event < 0))
         for name, column in zip(schema.names[parent.num_columns :], events.columns, strict=True):
             rows = rows.append_column(name, column)
@@ -263,76 +306,90 @@ def _side_by_side(
         raise RefusedError("both tables must be read alike")
     there = pd.Series(event >= 0)
     rows = parent.iloc[person].reset_index(drop=True)
+    rows = rows.assign(**{name: rows[name].where(~there) for name in gone})
     events = child.iloc[np.maximum(event, 0)].reset_index(drop=True)
     names = zip(child.columns, schema.names[len(parent.columns) :], strict=True)
     return rows.assign(**{new: events[name].where(there) for name, new in names})
 
 
 def linked_batches(
-    parent: pa.Table, batches: Iterator[pa.Table], match: Match, schema: Schema
-) -> Iterator[pa.Table]:
-    """The rows of a match, those of the second file some at a time.
+    parent: Rows, batches: Iterable[Rows], match: Match, schema: Schema
+) -> Iterator[Rows]:
+    """The rows of a match, those of the last file some at a time.
 
     Raises:
       SchemaError: only one of the files is text.
     """
-    start, known = 0, match.event[match.event >= 0]
+    start, known, gone = 0, match.event[match.event >= 0], earlier_columns(schema)
     for batch in batches:
-        first, last = np.searchsorted(known, (start, start + batch.num_rows))
+        if gone and not start:  # what was linked already stays
+            every = np.arange(len(parent))
+            yield _side_by_side(parent, batch, every, np.full(len(every), -1), schema, ())
+        first, last = np.searchsorted(known, (start, start + len(batch)))
         person, event = match.person[first:last], match.event[first:last] - start
-        start += batch.num_rows
-        yield _side_by_side(parent, batch, person, event, schema)
+        start += len(batch)
+        yield _side_by_side(parent, batch, person, event, schema, gone)
     without = match.person[len(known) :]
     if len(without):
-        yield _side_by_side(parent, batch, without, np.full(len(without), -1), schema)
+        yield _side_by_side(parent, batch, without, np.full(len(without), -1), schema, ())
+
+
+def earlier_columns(schema: Schema) -> tuple[str, ...]:
+    """Columns of all files of events but the last."""
+    files = () if schema.person is None else schema.person.files
+    return tuple(name for file in files[:-1] for name in file.own_names)
 
 
 def file_names(schema: Schema) -> tuple[str, ...]:
-    """Both files' names, without their endings; none of other tables."""
-    history = None if schema.person is None else schema.person.history
-    return () if history is None or history.event is None else (history.parent, history.child)
+    """All files' names, without their endings; none of other tables."""
+    person = schema.person
+    if person is None or person.history is None or person.event is None:
+        return ()
+    return (person.history.parent, *person.child_names)
 
 
 def file_columns(person: Person | None, columns: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """The file and the name there of each column of two linked files; empty for other tables."""
+    """The file and the name there of each column of linked files; empty for other tables."""
     if person is None or person.history is None or person.event is None:
         return {}
-    history = person.history
-    return {
-        name: (history.child, history.own_names[name])
-        if name in history.own_names
-        else (history.parent, name)
-        for name in columns
+    events = {
+        new: (file.child, old) for file in person.files for new, old in file.own_names.items()
     }
+    return {name: events.get(name, (person.history.parent, name)) for name in columns}
 
 
 def unlink(table: pd.DataFrame, schema: Schema) -> dict[str, tuple[pd.DataFrame, Schema]]:
-    """A table of events of people as the two files it was made of, by name.
+    """A table of events of people as the files it was made of, by name.
 
     Keys hold: each event's person is there, once.
 
     Args:
-      schema: with a person whose history names two files.
+      schema: with a person whose history names files.
     """
     person, known = schema.person, [c for c in schema.columns if c.name in table.columns]
     if person is None or person.history is None or person.event is None:
         raise ValueError("The table was not made of two linked files.")
-    history, key = person.history, person.columns[0]
-    origins = file_columns(person, table.columns)
-    of_person = [c for c in known if origins[c.name][0] == history.parent]
-    of_event = [c for c in known if origins[c.name][0] == history.child]
+    key, origins = person.columns[0], file_columns(person, table.columns)
+    parent, *_ = file_names(schema)
+    of_person = [c for c in known if origins[c.name][0] == parent]
     people = table[[c.name for c in of_person]].drop_duplicates(key, ignore_index=True)
-    there = table[person.event].notna()
-    events = table.loc[there, [c.name for c in of_event]].reset_index(drop=True)
-    for column in of_event:
-        if column.modelled:
-            events[column.name] = rewritten(events[column.name], DomainColumn.of(column))
-    events[person.event] = table.loc[there, key].to_numpy()
-    events.columns = pd.Index([origins[name][1] for name in events.columns])
-    named = [c.model_copy(update={"name": origins[c.name][1]}) for c in of_event]
-    written = [(people, of_person, schema.delimiter), (events, named, history.delimiter)]
-    tables = [
-        (frame, Schema(columns=tuple(columns), delimiter=delimiter, encoding=schema.encoding))
-        for frame, columns, delimiter in written
-    ]
-    return dict(zip((history.parent, history.child), tables, strict=True))
+    files = {parent: (people, of_person, schema.delimiter)}
+    for file in person.files:
+        assert file.event is not None, "files are linked by keys"
+        of_event = [c for c in known if origins[c.name][0] == file.child]
+        there = table[file.event].notna()
+        events = table.loc[there, [c.name for c in of_event]].reset_index(drop=True)
+        for column in of_event:
+            if column.modelled:
+                events[column.name] = rewritten(events[column.name], DomainColumn.of(column))
+        events[file.event] = table.loc[there, key].to_numpy()
+        events.columns = pd.Index([origins[name][1] for name in events.columns])
+        named = [c.model_copy(update={"name": origins[c.name][1]}) for c in of_event]
+        files[file.child] = (events, named, file.delimiter)
+    return {
+        name: (
+            frame,
+            Schema(columns=tuple(columns), delimiter=delimiter, encoding=schema.encoding),
+        )
+        for name, (frame, columns, delimiter) in files.items()
+    }

@@ -17,8 +17,9 @@ from core.schema.column import Kind
 from core.services import export, imports, planning, runs
 from core.services.estimates import forecast
 from core.services.linking import stored
+from core.services.linking.files import unlink
 from pages.download import page as download
-from tests.histories import visits
+from tests.histories import two_files, visits
 from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import button, buttons, press, whole, words
 
@@ -90,6 +91,37 @@ def test_what_a_linked_person_is_can_be_changed(store, linked, show):
     assert person.history.own_names == linked.schema.person.history.own_names
 
 
+def test_one_more_table_is_linked(store, linked, show, monkeypatch):
+    frame = visits(80, seed=5)
+    frame = frame[frame["key"].notna()].astype({"day": "int64"})
+    tests = frame.rename(columns={"who": "person_id", "day": "taken", "kind": "test"})
+    tests = tests[["person_id", "taken", "test"]]
+    imports.import_frame(store, tests, name="tests.csv", source="test")
+    at = whole(show("tables", table=linked.id))
+    order = [one for one in at.selectbox if "In which order" in one.label][-1]
+    at = whole(order.select("taken").run())
+    whole(press(at, LINK))
+    (table,) = (one for one in store.tables() if one.name == "people + stays + tests")
+    person = table.schema.person
+    assert person.child_names == ("stays", "tests") and person.columns == ("id",)
+    assert [file.order for file in person.files] == ["day", "taken"]
+    assert table.training_n == 80 and table.account_id == linked.account_id
+    at = whole(show("tables", table=table.id))
+    assert "with their rows of stays, tests" in words(at) and "Must decide" not in words(at)
+    store.attest(table.id)
+    at = whole(show("plan", table=table.id))
+    assert "at most 10 rows of stays, tests" in words(at)
+    with pytest.raises(ValueError, match="Several linked tables need a model"):
+        run_of(store, table, model="pearl")
+    run = run_of(store, table)
+    made = two_files(30).rows
+    columns = dict(zip(made.columns, table.columns, strict=True))
+    drawn = made.rename(columns=columns)[list(table.columns)]
+    parts = unlink(drawn, run.schema)
+    assert list(parts) == ["people", "stays", "tests"]
+    assert parts["tests"][0]["person_id"].isin(parts["people"][0]["id"]).all()
+
+
 def test_a_column_that_counts_rows_is_chosen_and_not_learned(store, linked, show):
     at = whole(show("tables", table=linked.id))
     box = next(one for one in at.selectbox if "counts the rows of a person" in one.label)
@@ -148,7 +180,7 @@ def test_both_files_come_out_of_download(store, linked, show, monkeypatch):
     assert store.set_state(run.id, State.DONE, "Done.")
     monkeypatch.setattr(download.exposure, "seen", lambda run: True)
     at = whole(show("download", run=run.id))
-    assert "One ZIP with people.csv and stays.csv, whose keys match" in words(at)
+    assert "One ZIP with people.csv, stays.csv, whose keys match" in words(at)
     assert any(one.label == "People" for one in at.number_input)
     path = export.reviewed_file(store, store.run(run.id), format="csv")
     with zipfile.ZipFile(path) as archive:

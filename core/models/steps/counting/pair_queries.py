@@ -86,6 +86,7 @@ def select_pairs(
         records than noise, class by class; None where every class is counted apart.
     """
     order = np.argsort(-seen.score, kind="stable")
+    order = order[seen.importance[order] > 0.0]
     if len(order) > ALL_PAIRS:
         significant = int((seen.score > PAIR_SNR_THRESHOLD).sum())
         order = order[: min(PAIRS_A_COLUMN * design.columns, max(FEWEST_PAIRS, significant))]

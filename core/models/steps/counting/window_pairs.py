@@ -19,7 +19,7 @@ from core.encoding.windows import (
 from core.models.steps.counting.scales import ColumnScale
 
 Floats = NDArray[np.float64]
-Role = tuple[str, str]
+Role = tuple[str, str, int]  # of which file's events, too
 
 OF_PERSON, DRAWN = {PERSON, NUMBER, FIRST}, {NEXT, GAP}
 FOLLOWS = 60.0  # a list with itself in the next event: the transition matrix
@@ -80,6 +80,8 @@ def _importance(one: Role, other: Role, *, listed: bool) -> float:
     kinds = {one[0], other[0]}
     if kinds <= OF_PERSON:
         return BEGINS if listed and len(kinds) > 1 and FIRST in kinds else 1.0
+    if one[2] != other[2] and PERSON not in kinds:
+        return 0.0  # windows of two files stand beside each other in no order
     if kinds <= DRAWN:
         return 1.0
     if FIRST in kinds or not kinds & DRAWN:
