@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes, concat_codes
+from core.encoding.heaping import heaped
 from core.models.saved_model import Fitted, preview_of
 from core.schema.schema import Domain
 
@@ -138,9 +139,10 @@ def sampled_by(
     """The records that `draw` makes of a generator seeded with `seed`; see `Fitted.sample`."""
     if rows < 1:
         raise ValueError(f"At least one row must be asked for, got {rows}.")
-    random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
+    seed = secrets.randbits(63) if seed is None else seed
+    random = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        return codec.decode_codes(draw(random))
+        return heaped(codec.decode_codes(draw(random)), codec, seed)
 
 
 def chunks(rows: int, size: int = ROWS_AT_ONCE) -> Iterator[int]:

@@ -267,10 +267,10 @@ class Learned(BaseModel):
       epsilon, epsilon_replace, delta: of all that was learned together.
       domain: digest of the column's domain as it was learned.
       known: how many of its labels were declared beforehand.
-      outside: estimated share of the records without a listed label or out of bounds, in [0, 1];
-        `error`, its standard error.
+      outside: estimated share of records that no label or bounds hold; `error`, its standard error.
       placeholders: how many made-up labels stand for those that were too rare; 0 for `other` alone.
       nearest: whether a number that is not in the list becomes the nearest that is.
+      heaps: steps with the share of numbers that are multiples of each and of no coarser one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -285,15 +285,15 @@ class Learned(BaseModel):
     error: float = 0.0
     placeholders: int = 0
     nearest: bool = False
+    heaps: tuple[tuple[float, float], ...] = ()
 
     @property
     def words(self) -> Message:
         """For the certificate and the pages."""
         if not self.entry:
             return Message("learned with noise in this run")
-        return Message(
-            "learned with noise in an earlier run (ledger entry {entry})", entry=self.entry
-        )
+        earlier = to_say("learned with noise in an earlier run (ledger entry {entry})")
+        return Message(earlier, entry=self.entry)
 
 
 class Reference(BaseModel):

@@ -34,6 +34,7 @@ MANY = 4.0  # … that all counts by step must exceed to be believed
 CAPPED = 1.1  # times a peak that the last range found may hold where values are cut off at it
 EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
 FEW_RECORDS = 0.02  # share of the records that years left out hold at most
+HEAPED = 3.0  # standard deviations of noise above which numbers of one step are believed
 UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 Counts = NDArray[np.float64]
@@ -126,6 +127,32 @@ def learned_step(column: Column, counts: Counts, levels: Levels) -> float:
     there = float(classes.sum() - MANY * noise[-1])
     sure = np.flatnonzero(finer + noise[:-1] <= UNEVEN * there)
     return max(column.step, STEPS[int(sure[-1])]) if len(sure) else column.step
+
+
+def learned_heaps(
+    column: Column, counts: Counts, levels: Levels
+) -> tuple[tuple[float, float], ...]:
+    """Steps with the share of numbers that are multiples of each and of no coarser one.
+
+    From the column's own step on, ascending; none where no coarser one holds clearly more than it
+    would among numbers that are not rounded.
+
+    Args:
+      counts: of `step_grid`, noisy.
+    """
+    finer = [i for i, step in enumerate(STEPS) if step <= column.step * (1.0 + 1e-9)]
+    if not finer or not np.isclose(STEPS[finer[-1]], column.step):
+        return ()
+    own = finer[-1]
+    steps, classes = STEPS[own:], counts[2 + own : step_grid().bins + 1]
+    clear = HEAPED * levels.std[BOUNDS] / BESIDE
+    shares = np.where(classes > clear, classes, 0.0)
+    whole = float(shares.sum())
+    coarser = np.array([*steps[1:], np.inf])
+    smooth = column.step / np.array(steps) * (1.0 - np.array(steps) / coarser)
+    if not whole or not (shares - smooth * whole > clear)[1:].any():
+        return ()
+    return tuple(zip(steps, (shares / whole).tolist(), strict=True))
 
 
 def _without_empty_years(

@@ -14,7 +14,14 @@ from core.privacy.discovery.list_release import FoundLists, release_lists
 from core.privacy.discovery.lists import ListCounts, made_up
 from core.privacy.discovery.open_domain import OpenDomain, needed_as_they_are
 from core.privacy.discovery.planning import BESIDE, BOUNDS, FINE, SINGLY, Levels
-from core.privacy.discovery.ranges import Counts, FirstLook, bounded, first_look, learned_step
+from core.privacy.discovery.ranges import (
+    Counts,
+    FirstLook,
+    bounded,
+    first_look,
+    learned_heaps,
+    learned_step,
+)
 from core.privacy.discovery.raw_rows import read_raw
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
@@ -129,10 +136,19 @@ def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> tuple[S
         for column, part in zip(columns, parts, strict=False)
     ]
     fine = _second_look(table, looks) if levels.std[FINE] else [None] * len(looks)
-    return tuple(
+    found = (
         bounded(column, look, again, levels, table.n)
         for column, look, again in zip(columns, looks, fine, strict=True)
     )
+    return tuple(_with_heaps(column, more[column.name][0], levels) for column in found)
+
+
+def _with_heaps(column: SchemaColumn, counts: Counts, levels: Levels) -> SchemaColumn:
+    """A number's column with how often it is rounded, by counts of its steps."""
+    if column.learned is None or column.kind is Kind.DATETIME:
+        return column
+    heaps = {"heaps": learned_heaps(column, counts, levels)}
+    return column.model_copy(update={"learned": column.learned.model_copy(update=heaps)})
 
 
 def _second_look(table: PrivateTable, looks: list[FirstLook]) -> list[Counts | None]:

@@ -1,0 +1,93 @@
+"""Drawn numbers are as round as a run learned that people write them, and stay where they lie."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.encoding.codec import Codec
+from core.encoding.heaping import WITHIN, heaped
+from core.schema.column import Column, DomainSource, Kind, Learned, SchemaColumn
+from core.schema.schema import Domain
+from tests.privacy.learned_tables import by_name, learn, schema_for
+
+N = 20_000
+
+
+def wages(seed: int = 0, n: int = N) -> pd.Series:
+    """Multiples of 100: half of them are rounded to 1,000, a fifth to 10,000."""
+    rng = np.random.default_rng(seed)
+    x = rng.gamma(4.0, 12_000.0, n)
+    step = rng.choice([100.0, 1000.0, 10_000.0], n, p=[0.3, 0.5, 0.2])
+    return pd.Series(np.maximum(np.round(x / step) * step, 100.0).astype(np.int64))
+
+
+def multiples(x: pd.Series, step: float) -> float:
+    return float((x % step == 0).mean())
+
+
+def column_of(heaps: tuple[tuple[float, float], ...], **more: object) -> SchemaColumn:
+    known = {"low": 0.0, "high": 200_000.0, "step": 100.0, "dtype": "int64", **more}
+    column = SchemaColumn(name="wage", kind=Kind.INTEGER, source=DomainSource.LEARNED, **known)
+    learned = Learned(domain=column.domain_digest, heaps=heaps)
+    return column.model_copy(update={"learned": learned})
+
+
+def blurred(seed: int = 1) -> pd.DataFrame:
+    """As models draw: heaps show in the histogram, spread over one part in 256 of the line."""
+    noise = np.random.default_rng(seed).integers(-4, 5, N) * 100
+    return pd.DataFrame({"wage": (wages(seed) + noise).clip(100, 200_000)})
+
+
+def test_a_run_learns_how_round_numbers_are() -> None:
+    frame = pd.DataFrame({"wage": wages(), "noise": np.arange(N) * 7 % 9973})
+    found = by_name(learn(frame, schema_for(frame), 1.0))
+    heaps = dict(found["wage"].learned.heaps)
+    assert found["wage"].step == 100.0 and found["noise"].learned.heaps == ()
+    real = frame["wage"]
+    for step, coarser in ((100.0, 500.0), (1000.0, 5000.0)):
+        share = multiples(real, step) - multiples(real, coarser)
+        assert heaps[step] == pytest.approx(share, abs=0.02)
+    assert sum(heaps.values()) == pytest.approx(1.0)
+
+
+def test_drawn_numbers_are_as_round_as_real_ones() -> None:
+    frame = pd.DataFrame({"wage": wages()})
+    heaps = by_name(learn(frame, schema_for(frame), 1.0))["wage"].learned.heaps
+    codec = Codec(Domain(columns=(column_of(heaps),)))
+    before = blurred()
+    after = heaped(before.copy(), codec, seed=3)["wage"]
+    assert multiples(before["wage"], 1000) < 0.25
+    for step in (500, 1000, 5000, 10_000):
+        assert multiples(after, step) == pytest.approx(multiples(frame["wage"], step), abs=0.06)
+    assert after.dtype == np.int64
+    line = codec.block("wage").line
+    moved = np.abs(
+        line.position(after.to_numpy(float)) - line.position(before["wage"].to_numpy(float))
+    )
+    assert moved.max() <= WITHIN / 2 + 100 / 200_000
+
+
+def test_numbers_of_no_column_that_learned_nothing_move() -> None:
+    plain = Column(name="wage", kind=Kind.INTEGER, low=0.0, high=200_000.0, dtype="int64")
+    before = blurred()
+    pd.testing.assert_frame_equal(
+        heaped(before.copy(), Codec(Domain(columns=(plain,))), seed=3), before
+    )
+
+
+def test_missing_cells_spikes_and_bounds_stay() -> None:
+    heaps = ((100.0, 0.1), (500.0, 0.0), (1000.0, 0.0), (5000.0, 0.0), (10_000.0, 0.9))
+    column = column_of(heaps, dtype="Int64", missing=True, spikes=(99_900.0,), high=99_900.0)
+    cells = pd.Series([None, 99_900, 100, 99_800, 50_100] * 50, dtype="Int64", name="wage")
+    after = heaped(cells.to_frame(), Codec(Domain(columns=(column,))), seed=0)["wage"]
+    assert after.isna().sum() == 50 and (after == 99_900).sum() >= 50
+    assert after.dtype == "Int64" and after.max() <= 99_900 and after.min() >= 100
+    assert ((after == 50_000).sum() > 25) and ((after == 0).sum() == 0)
+
+
+def test_rounding_follows_from_the_seed() -> None:
+    codec = Codec(Domain(columns=(column_of(((100.0, 0.5), (1000.0, 0.5))),)))
+    first, same, other = (heaped(blurred(), codec, seed)["wage"] for seed in (1, 1, 2))
+    assert first.equals(same) and not first.equals(other)
