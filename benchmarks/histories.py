@@ -1,7 +1,7 @@
 """Histories of people: what is kept of how events follow on one another, with ε per person.
 
     python benchmarks/histories.py [--tables generated cdnow] [--folder DIR] [--people 20000]
-        [--epsilon 1] [--seeds 3] [--ways histories people rows free] [--json]
+        [--epsilon 1] [--seeds 3] [--ways histories people rows free] [--json] [--page FILE]
 
 `generated` has people with three constants and up to 12 events of 8 kinds; which comes next depends
 on the one before, on a constant and on whether the kind "a" has been before. `cdnow` are 23,570
@@ -12,8 +12,10 @@ Distances are in total variation: of rows of the transition matrix, with END, we
 real events are in each state; of a state and the one after; of numbers of events; of waits (32
 equal shares of the real ones); of each constant with the first state, the largest. `people` is what
 per-person statistics give without histories, `rows` the same with events dealt out to people at
-random, `free` histories without noise. Nothing is declared: bounds and lists are learned, too. The
-floor is another table of the same law.
+random, `free` histories without noise. Nothing is declared: bounds and lists are learned, too.
+`floor` is how far two independent real tables of as many people lie apart: another one of the same
+law, and of CDNOW two halves of its people, over the root of two (the mean of ten splits). Less than
+that cannot be told from a real table. --page writes means and ranges over seeds.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -161,6 +164,21 @@ def cdnow(folder: Path) -> Tables:
     return people, bought[kept].reset_index(drop=True)
 
 
+def floor(real: Tables, name: str, seed: int, splits: int = 10) -> dict[str, float]:
+    """How far two independent real tables of as many people lie apart, by splits of one."""
+    random, found = np.random.default_rng(seed), []
+    for _ in range(splits):
+        half = random.permutation(real[0]["patient"])[: len(real[0]) // 2]
+        sides = [
+            tuple(
+                table[table["patient"].isin(half) == own].reset_index(drop=True) for table in real
+            )
+            for own in (True, False)
+        ]
+        found.append(judged(*sides, name))
+    return {key: float(np.mean([one[key] for one in found])) / math.sqrt(2.0) for key in found[0]}
+
+
 def judged(real: Tables, other: Tables, name: str) -> dict[str, float]:
     """`figures` of a table by its name."""
     if name == "generated":
@@ -215,6 +233,27 @@ def _go_on(_: FitEvent) -> Signal:
     return Signal.GO_ON
 
 
+def tables(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A Markdown table for each table that runs were made of: means, and ranges over seeds."""
+    for name in dict.fromkeys(one["table"] for one in results):
+        own = [one for one in results if one["table"] == name]
+        ways = [key for key in own[0] if key not in ("table", "seed")]
+        lines = [
+            f"| {name}, {len(own)} seeds | {' | '.join(ways)} |",
+            "|---" * (len(ways) + 1) + "|",
+        ]
+        for figure in own[0][ways[-1]]:
+            cells = []
+            for way in ways:
+                values = [one[way][figure] for one in own if figure in one[way]]
+                shown = "{:.0f}" if figure == "seconds" else "{:.3f}"
+                low, high = (shown.format(end(values, default=0.0)) for end in (min, max))
+                mean = shown.format(float(np.mean(values))) if values else ""
+                cells.append(mean if low == high or not values else f"{mean} ({low}–{high})")
+            lines.append(f"| {figure} | {' | '.join(cells)} |")
+        yield "\n".join(lines)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Make, judge, print. Exit code 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -225,7 +264,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--json", action="store_true", help="one JSON object a run")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--page", type=Path, help="a Markdown file of the tables")
+    options, results = parser.parse_args(arguments), list[dict[str, Any]]()
     with tempfile.TemporaryDirectory() as home:
         os.environ["FACSIMILE_HOME"] = home
         for name in options.tables:
@@ -233,7 +273,9 @@ def main(arguments: list[str] | None = None) -> int:
                 drawn = generated(options.people, seed) if name == "generated" else None
                 real = cdnow(options.folder) if drawn is None else drawn
                 found = {}
-                if drawn is not None:
+                if drawn is None:
+                    found["floor"] = floor(real, name, seed)
+                else:
                     found["floor"] = judged(real, generated(options.people, 100 + seed), name)
                 for way in options.ways:
                     began = time.monotonic()
@@ -242,8 +284,11 @@ def main(arguments: list[str] | None = None) -> int:
                 for way, row in found.items():
                     cells = ", ".join(f"{key} {value:.4f}" for key, value in row.items())
                     print(f"{name}, seed {seed}, {way}: {cells}", flush=True)
+                results.append({"table": name, "seed": seed, **found})
                 if options.json:
-                    print(json.dumps({"table": name, "seed": seed, **found}), flush=True)
+                    print(json.dumps(results[-1]), flush=True)
+    if options.page is not None:
+        options.page.write_text("\n\n".join(tables(results)) + "\n", encoding="utf-8")
     return 0
 
 

@@ -87,7 +87,8 @@ def choose(table: TableRecord, bring_in: BringIn, link: Link | None = None) -> N
     with right:
         numeric = [c.name for c in child.schema.columns if c.kind.numeric and c.name != child_key]
         order = order_of(numeric, stored.first_date(child), f"{prefix}_order_{child.id}")
-        most = most_of(DEFAULT_ROWS, f"{prefix}_most")
+        person = parent.schema.person if parent.schema.linked else None
+        most = most_of(DEFAULT_ROWS if person is None else person.rows, f"{prefix}_most")
     chosen = Link(parent.id, child.id, key, child_key, order)
     with shared.plain_errors():
         _notes(_facts(parent, child, chosen), most)
