@@ -31,8 +31,9 @@ if __package__ in (None, ""):
 
 from benchmarks.coverage_shapes import SHAPES, Shape, answers
 from core.encoding.codec import Codec
+from core.inference.estimates import Estimates, Scale
+from core.inference.intervals import interval_ends
 from core.inference.refitting import Refitting
-from core.inference.replicas import half_width
 from core.models.events import FitEvent, Signal
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
@@ -45,6 +46,8 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 DELTA = 1e-6
 LEVELS = (0.9, 0.95)
+OF = ("table", "population")
+SCALES: dict[str, Scale] = {"share": "share", "pair cell": "share", "pair of ranges": "share"}
 FEWEST_RUNS = 5  # from which an oracle knows how far values lie from the truth
 TEST = "two-group test"  # whether a difference that is not there is found, at 5 %
 # A smaller model than the product's own, so that many runs are possible.
@@ -67,7 +70,7 @@ class Measured:
 
     Attributes:
       real, published: [questions, 2], estimates and naive standard errors.
-      sources, drawn: [replicas, questions], estimates of each replica's two tables.
+      sources, drawn: [replicas, questions, 2], of each replica's two tables.
     """
 
     real: Floats
@@ -79,10 +82,16 @@ class Measured:
         """What intervals should hold, [questions]."""
         return self.real[:, 0] if of == "table" else population
 
-    def half_width(self, of: str, level: float) -> Floats:
-        """Of the intervals for the table or the population, [questions]."""
-        truths = self.sources if of == "table" else self.sources.mean(axis=0)
-        return half_width(self.drawn - truths, level)
+    def ends(self, scales: tuple[Scale, ...], level: float) -> dict[str, Floats]:
+        """Low and high of the intervals for the table and the population, [2, questions] each."""
+        names = tuple((str(i),) for i in range(len(scales)))
+
+        def one(answered: Floats) -> Estimates:
+            return Estimates(names, *answered.T, scales, rows=1, most=1)
+
+        sides = ([one(table) for table in side] for side in (self.sources, self.drawn))
+        found = interval_ends(one(self.published), *sides, level=level)
+        return dict(zip(OF, found, strict=True))
 
 
 def measure(shape: Shape, epsilon: float, seed: int, options: argparse.Namespace) -> Measured:
@@ -99,7 +108,7 @@ def measure(shape: Shape, epsilon: float, seed: int, options: argparse.Namespace
     both: list[tuple[Floats, Floats]] = []
     for number in range(options.replicas):
         one = made.replica(1000 * seed + number, _go_on)
-        both.append((answers(shape, one.source)[:, 0], answers(shape, one.drawn)[:, 0]))
+        both.append((answers(shape, one.source), answers(shape, one.drawn)))
     sources, drawn = (np.stack(side) for side in zip(*both, strict=True))
     published = answers(shape, fitted.sample(shape.rows, seed))
     return Measured(answers(shape, table), published, sources, drawn)
@@ -113,15 +122,19 @@ def campaign(options: argparse.Namespace) -> Iterator[tuple[Shape, float, list[M
     """All runs of each shape and ε; those that are kept are not made again."""
     options.keep.mkdir(parents=True, exist_ok=True)
     shapes = list(SHAPES.values())[: options.shapes]
-    for seed in range(options.runs):
+    for seed in _seeds(options):
         for shape, epsilon in ((s, e) for e in options.epsilon for s in shapes):
             file = _file(options.keep, shape, epsilon, seed)
             if not options.gather and not file.exists():
                 np.savez(file, **vars(measure(shape, epsilon, seed, options)))
                 print(f"{shape.name}, ε = {epsilon:g}, run {seed}", file=sys.stderr, flush=True)
     for shape, epsilon in ((s, e) for s in shapes for e in options.epsilon):
-        files = [_file(options.keep, shape, epsilon, seed) for seed in range(options.runs)]
+        files = [_file(options.keep, shape, epsilon, seed) for seed in _seeds(options)]
         yield shape, epsilon, [_read(file) for file in files if file.exists()]
+
+
+def _seeds(options: argparse.Namespace) -> range:
+    return range(options.first, options.first + options.runs)
 
 
 def _file(folder: Path, shape: Shape, epsilon: float, seed: int) -> Path:
@@ -142,14 +155,17 @@ def judged(
     """
     statistics = [question.statistic for question in shape.questions]
     null = np.array([question.null for question in shape.questions])
-    for of in ("table", "population"):
+    scales = tuple(SCALES.get(one, "number") for one in statistics)
+    for of in OF:
         errors = [run.published[:, 0] - run.truth(of, population) for run in runs]
         typical = np.sqrt(np.nanmean(np.square(errors), axis=0))
         typical = typical if len(runs) >= FEWEST_RUNS else np.full_like(typical, np.nan)
         for level in LEVELS:
             z = norm.ppf(0.5 + level / 2.0)
             for run, error in zip(runs, errors, strict=True):
-                half, naive = run.half_width(of, level), z * run.published[:, 1]
+                low, high = run.ends(scales, level)[of]
+                half, naive = (high - low) / 2, z * run.published[:, 1]
+                truth = run.truth(of, population)
                 rows = pd.DataFrame(
                     {
                         "statistic": statistics,
@@ -157,7 +173,7 @@ def judged(
                         "of": of,
                         "level": level,
                         "shape": shape.name,
-                        "coverage": np.abs(error) <= half,
+                        "coverage": (low <= truth) & (truth <= high),
                         "naive": np.abs(error) <= naive,
                         "width": half / (z * np.maximum(typical, 1e-12)),
                     }
@@ -258,6 +274,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The options of a campaign."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=50, help="of each shape and ε")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first run")
     parser.add_argument("--epsilon", default=".3,1,4", help="values, with commas")
     parser.add_argument("--shapes", type=int, default=len(SHAPES), help="the first so many")
     parser.add_argument("--model", choices=sorted(SETTINGS), default="scan_focus")

@@ -1,8 +1,9 @@
 """Intervals: how far a figure of the synthetic table may be off, from the replicas of its run.
 
 In each replica the truth is known. The error of statistic s to *this table* is
-s(drawn) - s(source), to *the population* it is s(drawn) less the mean of s(source) over replicas.
-The interval is s(published) ± t · √(mean of squared errors), see `half_width`. Shares and counts
+s(drawn) - s(source). To *the population* it has the variance of a sample of the source's size more:
+sources differ by what the releases leave possible too, so their mean is nobody's truth. The
+interval is s(published) ± t · √(mean of squared errors), see `half_width`. Shares and counts
 are computed as arcsin √share, whose spread hardly depends on the share, so that intervals stay
 within [0, 1]; all others on their own scale.
 
@@ -158,14 +159,14 @@ def interval_ends(
       own: the published table's.
       source, drawn: those of the replicas.
     """
-    known, found = (np.array([_scaled(one) for one in side]) for side in (source, drawn))
-    truths = known, np.broadcast_to(known.mean(axis=0), known.shape)
-    return np.array([_ends(own, found - truth, level) for truth in truths])
+    known, found = (np.array([_scaled(one.values, one) for one in side]) for side in (source, drawn))
+    chance = np.mean([np.square(_scaled_errors(one)) for one in source], axis=0)
+    return np.array([_ends(own, half_width(found - known, level, c)) for c in (0.0, chance)])
 
 
-def _scaled(one: Estimates) -> Floats:
+def _scaled(values: Floats, one: Estimates) -> Floats:
     """Values [k] on the scale that errors are taken on."""
-    out = one.values.copy()
+    out = values.copy()
     for at, scale in enumerate(one.scales):
         if scale != "number":
             share = out[at] / one.most if scale == "count" else out[at]
@@ -173,9 +174,15 @@ def _scaled(one: Estimates) -> Floats:
     return out
 
 
-def _ends(own: Estimates, errors: Floats, level: float) -> Floats:
-    """Low and high [2, k] for errors [replicas, k] on that scale."""
-    middle, half = _scaled(own), half_width(errors, level)
+def _scaled_errors(one: Estimates) -> Floats:
+    """Naive standard errors [k] on that scale."""
+    low, high = (_scaled(one.values + sign * one.errors, one) for sign in (-1, 1))
+    return (high - low) / 2
+
+
+def _ends(own: Estimates, half: Floats) -> Floats:
+    """Low and high [2, k] for half widths [k] on that scale."""
+    middle = _scaled(own.values, own)
     ends = np.array([middle - half, middle + half])
     for at, scale in enumerate(own.scales):
         if scale != "number":

@@ -97,7 +97,9 @@ def replicas_of(files: Files, columns: Sequence[str] | None = None) -> tuple[Rep
     return tuple(_read(folder, number, columns) for number in numbers_kept(files))
 
 
-def half_width(errors: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+def half_width(
+    errors: NDArray[np.float64], level: float, chance: NDArray[np.float64] | float = 0.0
+) -> NDArray[np.float64]:
     """How far published values may be off, either way: t · √(mean of squared errors).
 
     The mean error is not taken off the value. What noise hides is shrunk, and replicas of what was
@@ -107,9 +109,10 @@ def half_width(errors: NDArray[np.float64], level: float) -> NDArray[np.float64]
     Args:
       errors: float64 [replicas, values], of each replica beside its truth.
       level: of the interval, in (0, 1).
+      chance: variance beside that of the errors; of what their truths were drawn from.
     """
     quantile = stdtrit(len(errors), 0.5 + level / 2.0)
-    return np.asarray(quantile * np.sqrt(np.square(errors).mean(axis=0)))
+    return np.asarray(quantile * np.sqrt(np.square(errors).mean(axis=0) + chance))
 
 
 def _read(folder: Files, number: int, columns: Sequence[str] | None) -> Replica:

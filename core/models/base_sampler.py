@@ -20,7 +20,7 @@ from core.encoding.heaping import heaped
 from core.models.saved_model import Fitted, preview_of
 from core.schema.schema import Domain
 
-ROWS_AT_ONCE = 8192
+ROWS_AT_ONCE, MOST_ROWS_AT_ONCE = 8192, 2**20
 
 
 class BaseSampler(ABC):
@@ -108,9 +108,9 @@ class FittedGenerator(BaseSampler):
         return concat_codes([self._draw_chunk(b, random) for b in chunks(rows, self._rows_at_once)])
 
     def population(self) -> FittedGenerator:
-        """See `Fitted.population`."""
+        """See `Fitted.population`; all rows are drawn at once, since each draw has its own."""
         plain = copy.copy(self)
-        plain._draw_chunk = self._draw_population
+        plain._draw_chunk, plain._rows_at_once = self._draw_population, MOST_ROWS_AT_ONCE
         return plain
 
     def save(self, folder: Path) -> None:

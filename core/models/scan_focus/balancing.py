@@ -57,6 +57,38 @@ def balanced(
     return gaps.cells
 
 
+def even_totals(
+    cells: Tensor, component: Tensor, weights: Tensor, parts: Sequence[Tensor],
+    random: torch.Generator,
+) -> Tensor:  # fmt: skip
+    """The same rows with as many in each cell of a column as the mixture says, to one row.
+
+    Draws that are even within components are hardly so in all where these have few rows each. Rows
+    move from cells with too many to those with too few, with odds as their components have between
+    the two: given the totals, rows are distributed as before.
+
+    Args:
+      cells, component, weights: see `balanced`.
+      parts: [components, cells] of each column.
+    """
+    moved, rows, share = cells.clone(), cells.shape[1], weights.double() / weights.double().sum()
+    for own, part in zip(moved, parts, strict=True):
+        expected = rows * (share @ part.double()) / (share @ part.double()).sum()
+        ends = (expected.cumsum(0) + torch.rand(1, generator=random).double()).floor().long()
+        ends[-1] = rows
+        surplus = torch.bincount(own, minlength=len(ends)) - ends.diff(prepend=ends.new_zeros(1))
+        few = [cell for cell, gap in enumerate(surplus.tolist()) for _ in range(-gap)]
+        for cell in (surplus > 0).nonzero()[:, 0].tolist():
+            taken, few = few[: surplus[cell]], few[surplus[cell] :]
+            for goal in dict.fromkeys(taken):
+                here = (own == cell).nonzero()[:, 0]
+                odds = part[component[here], goal] / part[component[here], cell]
+                count = min(taken.count(goal), int((odds > 0).sum()))
+                if count:
+                    own[here[torch.multinomial(odds, count, generator=random)]] = goal
+    return moved
+
+
 class _Gaps:
     """How far counts of pairs within each group lie from what is expected of them.
 

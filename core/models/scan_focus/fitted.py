@@ -13,11 +13,12 @@ from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
 from core.models.base_sampler import FittedGenerator
-from core.models.scan_focus.balancing import balanced
+from core.models.scan_focus.balancing import balanced, even_totals
 from core.models.scan_focus.conditionals import MixtureConditionals
 from core.models.scan_focus.mending import mended, stored_zeros
 from core.models.scan_focus.plan import ScanFocus, ScanFocusSettings
 from core.models.scan_focus.population import draw_population
+from core.models.scan_focus.unseen import unseen
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relations import determined
@@ -50,7 +51,8 @@ def fitted_mixture(
     }
     found = () if known.codec.domain.roles else known.zeros  # walks know what windows cannot hold
     zeros = stored_zeros(found, [scale.size for scale in scales])
-    weights = {**mixed, "zeros": zeros, **placing.tensors}
+    hidden = unseen(known, counted, (mixed["weights"], mixed["shares"]))
+    weights = {**mixed, "zeros": zeros, **placing.tensors, **hidden}
     return fitted_of(known.codec, settings.model_dump(), weights, constants)
 
 
@@ -92,7 +94,7 @@ def _cells(
     """Cells of every column, int64 [rows], in random order.
 
     Draws are stratified, so that each component and each of its cells comes up as evenly as can be,
-    and balanced: that changes no record's distribution and takes most of the sampling error off
+    and balanced: that hardly changes a record's distribution and takes the sampling error off
     counts of columns, and some off those of pairs.
     """
     share = weights["weights"].double()
@@ -101,6 +103,7 @@ def _cells(
     component = component.clamp_max(len(share) - 1)[torch.randperm(rows, generator=random)]
     parts = torch.split(weights["shares"], sizes, dim=1)
     drawn = torch.stack([_stratified(part, component, random) for part in parts])
+    drawn = even_totals(drawn, component, weights["weights"], parts, random)
     drawn = balanced(drawn, component, weights["weights"], parts, group, random)
     return list(mended(drawn, component, parts, weights["zeros"], random).numpy())
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import Field
 
@@ -41,6 +41,7 @@ from core.privacy.plan import Plan
 from core.schema.schema import Domain
 
 if TYPE_CHECKING:
+    from core.models.base_sampler import FittedGenerator
     from core.privacy.guarded import PrivateTable
 
 FILE = "scan_focus.pt"  # checkpoint of counts and training
@@ -57,6 +58,7 @@ class ScanFocusSettings(Frozen):
       trainings: how often, at most, `steps` are taken: again for as long as the mixture lies
         farther from the counts than their noise; 0 is six times if steps are automatic.
       preliminary_steps: of the training in between, whose errors say what is counted last.
+      copies: how often each component stands in the model, see `ScanFocus.replica_settings`.
       latent: width of what the network starts from.
     """
 
@@ -80,6 +82,7 @@ class ScanFocusSettings(Frozen):
         ge=0,
         le=64,
     )
+    copies: int = Field(default=1, ge=1, le=64)
     components: int = tunable(
         200,
         "Mixture components",
@@ -192,13 +195,15 @@ class ScanFocus(Synthesizer[ScanFocusSettings]):
     def replica_settings(self, settings: ScanFocusSettings, fitted: Fitted) -> ScanFocusSettings:
         """See `Synthesizer`: one mixture, whose error no others average out.
 
-        It takes two thirds of the steps that the run's mixtures took.
+        It takes two thirds of the steps that the run's mixtures took. Its components stand in the
+        model as often as there were mixtures, so that rows are drawn as coarsely.
         """
-        taken = getattr(fitted, "settings", {}).get("steps", settings.steps)
+        taken = cast("FittedGenerator", fitted).settings["steps"]
         steps, preliminary = 2 * taken // 3, settings.preliminary_steps // 2
         fewer = {"steps": steps, "preliminary_steps": preliminary}
         enough = {name: max(LEAST_STEPS, count) for name, count in fewer.items()}
-        return settings.model_copy(update={"members": 1, "trainings": 1, **enough})
+        one = {"members": 1, "trainings": 1, "copies": settings.members}
+        return settings.model_copy(update={**one, **enough})
 
     def finish(self, domain: Domain, plan: Plan, settings: ScanFocusSettings) -> ScanFocusSettings:
         """See `Synthesizer.finish`.

@@ -4,7 +4,8 @@ Synthetic tables are drawn evenly, and as smoothly as the mixture says. A truth 
 that has nothing a mechanism could lose, so replicas of it would err too little. Here each row is
 drawn by itself. Inside a cell, where the mixture takes columns to be independent, a component's
 density goes on from cell to cell, and each column's is one of those that its noisy histogram leaves
-possible. Shares of cells, of columns and of sets, stay those of the mixture.
+possible. Columns depend on each other as far as noise may have hidden it (`unseen.py`). Shares of a
+column's cells stay those of the mixture.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
 from core.models.scan_focus.mending import mended
+from core.models.scan_focus.unseen import with_unseen
 from core.models.steps.counting.placing import Placing
 from core.models.steps.training.column_bins import one_of_each
 
@@ -41,6 +43,7 @@ def draw_population(
     component = torch.multinomial(share, rows, replacement=True, generator=random)
     parts = torch.split(weights["shares"], sizes, dim=1)
     drawn = torch.stack([one_of_each(part[component], random) for part in parts])
+    drawn = with_unseen(drawn, component, parts, weights, random)
     cells = mended(drawn, component, parts, weights["zeros"], random)
     whole = [share @ part for part in parts]
     slopes = {

@@ -95,7 +95,9 @@ def _fitted(
     focus: Focus, settings: ScanFocusSettings, ensemble: MixtureEnsemble
 ) -> FittedGenerator:
     taken = settings.model_copy(update={"steps": ensemble.done})
-    return fitted_mixture(focus.known, focus.targets.counted, taken, ensemble.mixture())
+    weights, shares = ensemble.mixture()
+    repeated = weights.repeat(settings.copies) / settings.copies, shares.repeat(settings.copies, 1)
+    return fitted_mixture(focus.known, focus.targets.counted, taken, repeated)
 
 
 def load(folder: Path) -> FittedGenerator:

@@ -33,7 +33,8 @@ ROUNDS = 4  # of finding shared values, each of which shows others
 def densities(counts: Floats, noise: float, ends: tuple[int, int], draws: int) -> Floats:
     """Float64 [1 + draws, fine cells], ≥ 0: records that each cell is expected to hold.
 
-    All rows but the first are drawn from what the counts leave possible (the posterior).
+    All rows but the first are drawn from what the counts leave possible (the posterior), tails that
+    are too thin to be seen among it.
 
     Args:
       counts: of fine cells, as released and made to agree with coarse ones.
@@ -56,10 +57,18 @@ def densities(counts: Floats, noise: float, ends: tuple[int, int], draws: int) -
     own = left * np.maximum(0.0, 1.0 - (UNCERTAIN / np.maximum(np.abs(left), 1e-9)) ** 2)
     own = np.where(shared, np.maximum(left, 0.0), own)
     sure = np.maximum(0.0, 1.0 - (spread / np.maximum(smooth, 1e-9)) ** 2)  # nothing is made up
-    each = smooth + np.vstack([np.zeros(len(counts)), _drawn(factor, draws, counts)])
-    records = np.maximum(0.0, np.maximum(each, 0.0) * sure + own)  # where there may be none
-    records[:, : ends[0]] = records[:, ends[1] :] = 0.0
-    return np.asarray(noise * records)
+    expected = np.maximum(0.0, np.maximum(smooth, 0.0) * sure + own)  # where there may be none
+    expected[: ends[0]] = expected[ends[1] :] = 0.0
+    possible = np.maximum(0.0, np.maximum(smooth + _drawn(factor, draws, counts), 0.0) + own)
+    return np.asarray(noise * np.vstack([expected, possible * _taper(len(counts), ends)]))
+
+
+def _taper(cells: int, ends: tuple[int, int]) -> Floats:
+    """What is left of a possible density beyond both ends: tails fall towards the bounds."""
+    at = np.arange(cells)
+    low = np.maximum(0, ends[0] - at) / max(1, ends[0])
+    high = np.maximum(0, at - ends[1] + 1) / max(1, cells - ends[1])
+    return np.asarray(np.exp(-TAPER * (low + high)))
 
 
 def _drawn(factor: Floats, draws: int, counts: Floats) -> Floats:
