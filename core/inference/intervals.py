@@ -159,7 +159,9 @@ def interval_ends(
       own: the published table's.
       source, drawn: those of the replicas.
     """
-    known, found = (np.array([_scaled(one.values, one) for one in side]) for side in (source, drawn))
+    known, found = (
+        np.array([_scaled(one.values, one) for one in side]) for side in (source, drawn)
+    )
     chance = np.mean([np.square(_scaled_errors(one)) for one in source], axis=0)
     return np.array([_ends(own, half_width(found - known, level, c)) for c in (0.0, chance)])
 

@@ -36,9 +36,10 @@ def unseen(
 ) -> dict[str, Tensor]:
     """Tensors that `with_unseen` reads; none without noise, or where there are no pairs.
 
-    A pair's coefficients are normal with one variance, the least that explains what lies beyond
-    noise, and one standard deviation more of what chance alone would show. What is stored are mean
-    and deviation of each coefficient given its released value.
+    A label's coefficients with another column are normal with one variance: what lies beyond noise,
+    and one standard deviation more of what chance alone would show. (Pairs are denoised label by
+    label, see `denoising.py`, so that is how much may be hidden.) What is stored are mean and
+    deviation of each coefficient given its released value.
 
     Args:
       mixture: weights [components] and shares [components, cells].
@@ -53,12 +54,13 @@ def unseen(
         _scores(one, scale.line, most, known.table.n)
         for one, scale in zip(whole, known.scales, strict=True)
     ]
+    filters = [np.linalg.pinv(one * s[:, None]) for one, s in zip(each, whole, strict=True)]
     ends = np.cumsum([0, *(scores.shape[1] for scores in each)])
     mean, deviation = np.zeros((2, ends[-1], ends[-1]), dtype=np.float32)
     for (a, b), released, noise in _released(known, counted):
         learnt = ((parts[a] * share[:, None]).T @ parts[b]).numpy()
-        own = each[a].T @ (released - learnt) @ each[b]
-        squares = np.outer(np.square(each[a]).sum(axis=0), np.square(each[b]).sum(axis=0))
+        own = filters[a] @ (released - learnt) @ filters[b].T
+        squares = np.outer(*(np.square(filters[c]).sum(axis=1) for c in (a, b)))
         block = np.s_[ends[a] : ends[a + 1], ends[b] : ends[b + 1]]
         mean[block], deviation[block] = _left_possible(own, noise**2 * squares)
     scores = {f"unseen.{i}": torch.from_numpy(one).float() for i, one in enumerate(each)}
@@ -83,12 +85,17 @@ def _columns_left_possible(known: Releases, whole: Sequence[Floats]) -> Floats:
 
 
 def _left_possible(found: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Mean and deviation of coefficients that were found with noise of known variances."""
+    """Mean and deviation of coefficients that were found with noise of known variances.
+
+    Those in a line along the shorter axis have one variance.
+    """
     if not found.size:
         return found, found
-    variances = np.maximum(variances, LEAST_VARIANCE)
-    beyond = (np.square(found) / variances).sum() - found.size + math.sqrt(2.0 * found.size)
-    between = max(0.0, float(beyond)) / (1.0 / variances).sum()
+    axis = int(np.argmin(found.shape))
+    variances, count = np.maximum(variances, LEAST_VARIANCE), found.shape[axis]
+    lies = (np.square(found) / variances).sum(axis=axis, keepdims=True)
+    beyond = np.maximum(0.0, lies - count + math.sqrt(2.0 * count))
+    between = beyond / (1.0 / variances).sum(axis=axis, keepdims=True)
     kept = between / (between + variances)
     return kept * found, np.sqrt(kept * variances)
 
