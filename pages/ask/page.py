@@ -14,10 +14,11 @@ from core.schema.column import SchemaError
 from core.services import limits
 from core.services.inference import answer_code, asking, replicas
 from pages.ask import error_bars, question_form
-from pages.review import report_scores, report_view
 from pages.server import guard
+from pages.shared import visible
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
+from pages.shared.number_table import number_table
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
@@ -42,8 +43,8 @@ def render() -> None:
     if not store().has_result(run.id):
         st.info(say("This run has no synthetic table."))
         return
-    if not run.private and not report_view.may_look_inside(run.table_id):
-        st.error(said(report_view.NO_OUTSIDE), icon=":material/block:")
+    if not run.private and not visible.may_look_inside(run.table_id):
+        st.error(said(visible.NO_OUTSIDE), icon=":material/block:")
         return
     domain, hidden = run.schema.domain(), limits.hidden_columns(run)
     left, right = st.columns([2, 3], gap="large")
@@ -87,7 +88,7 @@ def _show(answer: Answer) -> None:
             {name: said(row[key]) if key in ("of", "note") else row[key] for name, key in HEADS}
             for row in rows(answer)
         ]
-        report_scores.numbers(shown, [name for name, _ in HEADS[1:-1]], "%.4g")
+        number_table(shown, [name for name, _ in HEADS[1:-1]], "%.4g")
 
 
 def _picture(answer: Answer) -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 from core.inference.questions import MODELS, MOST_LABELS, VALUES, Question, Statistic
 from core.schema.column import DomainColumn, Kind
 from core.schema.schema import Domain
-from pages.download import shaped_rows
+from pages.shared import conditions
 from pages.shared.language import keyed, said, say, to_say
 from pages.shared.plain import plain
 
@@ -67,7 +67,7 @@ def choose(domain: Domain, *, key: str, hidden: Collection[str] = ()) -> Questio
         listed = [name for name in others if name in lists]
         if by := _box(said(OTHERS[statistic]), listed, f"{field}_by"):
             asked |= {"by": (by,)} | _of_other(statistic, columns[by], f"{field}_{by}")
-    return Question.model_validate(asked | {"where": shaped_rows.where(columns, key=key)})
+    return Question.model_validate(asked | {"where": conditions.where(columns, key=key)})
 
 
 def _box(label: str, options: list[Any], key: str, titles: Any = None, index: int = 0) -> Any:
@@ -82,7 +82,7 @@ def _value(column: DomainColumn, key: str) -> str:
     labels = list(column.categories or ())
     if column.kind.listed:  # of no and yes, mostly the second is meant
         return str(_box(say("Value"), labels, key, index=min(1, len(labels) - 1)))
-    texts = shaped_rows.condition(column, key=key)
+    texts = conditions.condition(column, key=key)
     return texts[0].removeprefix(f"{column.name}=") if texts else ""
 
 

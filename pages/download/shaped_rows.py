@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
 
 import streamlit as st
 
 from core.models.shaped_output import Shape
 from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.records import RunRecord
-from core.schema.column import DomainColumn, Kind
+from core.schema.column import DomainColumn
 from core.services import export, reviews, shaping
-from pages.shared import downloads
+from pages.shared import conditions, downloads
 from pages.shared import widgets as shared
 from pages.shared.language import said, say
 from pages.shared.plain import plain
@@ -33,7 +32,7 @@ def choose(run: RunRecord) -> tuple[Shape, tuple[int, ...]]:
             )
         )
         columns = {column.name: column for column in run.schema.domain().modelled}
-        kept = where(columns, key=run.id)
+        kept = conditions.where(columns, key=run.id)
         share = _share(run, columns)
         fill = st.toggle(
             say("No missing values"),
@@ -55,64 +54,6 @@ def choose(run: RunRecord) -> tuple[Shape, tuple[int, ...]]:
             )
         )
     return Shape(where=kept, share=share, fill_missing=fill), seeds
-
-
-def where(columns: dict[str, DomainColumn], *, key: str) -> tuple[str, ...]:
-    """Conditions on columns that somebody picks, as they are written.
-
-    Args:
-      columns: by name.
-      key: of the fields, which others on the page must not have.
-    """
-    picked = st.multiselect(
-        say("Only rows with …"), list(columns), key=f"where_{key}", placeholder=say("Choose")
-    )
-    found = (condition(columns[name], key=f"where_{key}_{name}") for name in picked)
-    return tuple(text for texts in found for text in texts)
-
-
-def condition(column: DomainColumn, *, key: str) -> list[str]:
-    """The condition on one column, once something is chosen of it; `key` as in `where`."""
-    name = column.name
-    if column.kind.listed:
-        labels = st.multiselect(
-            plain(name), list(column.categories or ()), key=key, placeholder=say("Choose")
-        )
-        return [f"{name}={'|'.join(labels)}"] if labels else []
-    left, right = st.columns(2)
-    bounds = (
-        (left, "from", say("{column} from", column=plain(name))),
-        (right, "to", say("{column} to", column=plain(name))),
-    )
-    if column.kind is Kind.DATETIME:
-        days = [_day(end) for end in (column.low, column.high)]
-        ends: list[object] = [
-            field.date_input(
-                label,
-                value=None,
-                min_value=days[0],
-                max_value=days[1],
-                key=f"{key}_{word}",
-            )
-            for field, word, label in bounds
-        ]
-    else:
-        ends = [
-            field.number_input(label, value=None, key=f"{key}_{word}")
-            for field, word, label in bounds
-        ]
-    if ends == [None, None]:
-        return []
-    low, high = ("" if end is None else _written(end) for end in ends)
-    return [f"{name}={low}..{high}"]
-
-
-def _written(end: object) -> str:
-    return f"{end:.15g}" if isinstance(end, float) else str(end)
-
-
-def _day(seconds: float | None) -> date:
-    return datetime.fromtimestamp(seconds or 0.0, UTC).date()
 
 
 def _share(run: RunRecord, columns: dict[str, DomainColumn]) -> str | None:

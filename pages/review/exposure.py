@@ -18,11 +18,12 @@ from core.runs.records import RunRecord
 from core.services import discussion as notes
 from core.services import reviews
 from core.services.evidence.documents import best_attack_words, last_audit, of_run
-from pages.review import discussion, report_scores
+from pages.review import discussion
 from pages.server import guard, routes
 from pages.shared import glossary
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
+from pages.shared.number_table import number_table
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
@@ -70,7 +71,7 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
         }
         for attack in sorted(tried, key=lambda attack: attack["p"])
     ]
-    report_scores.numbers(rows, ("Training rows", "Baseline", "Lead needed", "p"), "%.3f")
+    number_table(rows, ("Training rows", "Baseline", "Lead needed", "p"), "%.3f")
     with st.expander(
         say("What the attacks do, and how to read this table"), icon=":material/help:"
     ):

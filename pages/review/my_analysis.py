@@ -13,10 +13,11 @@ from core.schema.schema import Domain
 from core.services import limits
 from core.services.inference import agreement
 from pages.ask import error_bars, question_form
-from pages.review import discussion, report_scores
+from pages.review import discussion
 from pages.server import guard
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
+from pages.shared.number_table import number_table
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
@@ -53,7 +54,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> None:
         }
         for row in rows
     ]
-    report_scores.numbers(shown, ("Real", "Synthetic", "±"), "%.4g")
+    number_table(shown, ("Real", "Synthetic", "±"), "%.4g")
     if rows:
         st.caption(
             say(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
@@ -15,10 +14,10 @@ from core.schema.schema import Schema
 from pages.shared import glossary
 from pages.shared import widgets as shared
 from pages.shared.language import number, said, say, to_say
+from pages.shared.number_table import number_table
 from pages.shared.plain import plain
 
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
-WHOLE = 12  # rows of a table that does not scroll
 CARDS = {
     "kept": (":material/check_circle:", "green", to_say("Preserved")),
     "lost": (":material/error:", "orange", to_say("Lost")),
@@ -66,7 +65,7 @@ def scores(report: dict[str, Any]) -> None:
         selected = score.get("before") is not None and score["value"] is not None
         row[to_say("Before selection")] = score.get("before")
         row[to_say("Effect")] = said(boosting_words(score)) if selected else ""
-    numbers(rows, ("Value", "±", "Real data", "Before selection"), "%.4g")
+    number_table(rows, ("Value", "±", "Real data", "Before selection"), "%.4g")
     st.caption(
         say(
             "Real data: the same score for another sample of real rows, the best that is "
@@ -79,40 +78,12 @@ def fates(schema: Schema) -> None:
     """Columns that did not come through whole, in one table to sort."""
     heads = to_say("Column"), to_say("What became of it"), to_say("Share of rows"), "±"
     rows = [(name, said(fate), *share) for name, fate, *share in fates_of(schema)]
-    numbers([dict(zip(heads, row, strict=True)) for row in rows], heads[2:], "percent")
+    number_table([dict(zip(heads, row, strict=True)) for row in rows], heads[2:], "percent")
 
 
 def closer(goal: str) -> str:
     """Which way a score is better, "higher" or "lower", in words."""
     return say("higher is closer") if goal == "higher" else say("lower is closer")
-
-
-def numbers(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
-    """Rows as a table, some columns of it in one number format; its headings are said."""
-    rows = [  # without what is said of no row
-        {name: one[name] for name in one if any(row[name] not in (None, "") for row in rows)}
-        for one in rows
-    ]
-    long = [name for name in (rows[0] if rows else ()) if any(len(str(r[name])) > 90 for r in rows)]
-    config = {
-        name: st.column_config.NumberColumn(
-            said(name), format=format, width=90 if len(name) < 3 else None
-        )
-        if name in numeric
-        else st.column_config.Column(said(name), width="large" if name in long else None)
-        for name in (rows[0] if rows else ())
-    }
-    tall = 92 if long else None  # sentences break into lines and are not cut
-    if rows:
-        high: Literal["content", "auto"] = "content" if len(rows) <= WHOLE else "auto"
-        st.dataframe(
-            rows,
-            hide_index=True,
-            column_config=config,
-            placeholder="—",
-            row_height=tall,
-            height=high,
-        )
 
 
 def utility(report: dict[str, Any]) -> None:
@@ -136,7 +107,7 @@ def utility(report: dict[str, Any]) -> None:
         }
         for row in report["utility"]
     ]
-    numbers(rows, ("Trained on real", "Trained on synthetic", "Guessing"), "%.3f")
+    number_table(rows, ("Trained on real", "Trained on synthetic", "Guessing"), "%.3f")
 
 
 def yardstick(report: dict[str, Any]) -> None:
@@ -184,7 +155,7 @@ def groups(report: dict[str, Any]) -> None:
     if (drawn := groups_figure(chosen)) is not None:
         shared.picture(drawn, key="groups", alt=words)
     rows = [{h: said(cell) for h, cell in row.items()} for row in group_table(chosen)]
-    numbers(rows, (), "")
+    number_table(rows, (), "")
     if chosen["unseen"]:
         n = chosen["unseen"]
         st.caption(say("Groups not shown, too small or beyond the largest: {n}.", n=n))
@@ -210,7 +181,7 @@ def histories(report: dict[str, Any]) -> None:
         for s in report["scores"]
         if s.get("dealt") is not None
     ]
-    numbers(rows, list(rows[0])[1:] if rows else (), "%.3f")
+    number_table(rows, list(rows[0])[1:] if rows else (), "%.3f")
 
 
 def column(report: dict[str, Any], name: str, *, key: str) -> None:

@@ -15,18 +15,13 @@ from core.services import discussion as notes
 from core.services import export, limits, reviews
 from core.services.inference import agreement
 from pages.review import discussion
-from pages.server import guard
-from pages.shared import downloads
+from pages.shared import downloads, visible
 from pages.shared import widgets as shared
 from pages.shared.language import keyed, said, say, spoken, to_say
 from pages.shared.plain import plain
 from pages.shared.widgets import Badge
 from pages.shared.workspace_store import store
 
-NO_OUTSIDE = to_say(
-    "This run has no differential privacy, so it has no outside view and nothing was shown. Ask "
-    "the steward for a private run."
-)
 WORDS: dict[View, str] = {
     "inside": to_say("Inside: with real data"),
     "outside": to_say("Outside: safe to share"),
@@ -52,21 +47,16 @@ STAMPS: dict[View, Badge] = {
 }
 
 
-def may_look_inside(table_id: str) -> bool:
-    """Whether this person may see real data without noise."""
-    return guard.steward() or notes.rule(store(), table_id).inside
-
-
 def choose(run: RunRecord) -> View:
     """The view in the address, as far as this person may have it; stops where there is none.
 
     What was made without differential privacy may quote anyone, so it has no outside.
     """
-    inside = may_look_inside(run.table_id)
+    inside = visible.may_look_inside(run.table_id)
     if not run.private:
         if inside:
             return "inside"
-        st.error(said(NO_OUTSIDE), icon=":material/block:")
+        st.error(said(visible.NO_OUTSIDE), icon=":material/block:")
         st.stop()
     return switch([run], parameter="view") if inside else "outside"
 

@@ -40,7 +40,7 @@ def render(run: RunRecord) -> None:
     """Compare runs of the table that `run` was made from."""
     runs = [r for r in visible.runs(run.table_id) if r.state is State.DONE]
     view: View = "outside"
-    if report_view.may_look_inside(run.table_id):
+    if visible.may_look_inside(run.table_id):
         view = report_view.switch(runs, parameter="views")
     report_view.STAMPS[view].show()
     by_id = {r.id: r for r in runs}
@@ -56,7 +56,7 @@ def render(run: RunRecord) -> None:
     st.query_params["runs"] = ",".join(chosen)
     allowed = [i for i in chosen if view == "inside" or by_id[i].private]
     if len(allowed) < len(chosen):
-        st.caption(f":material/block: {said(report_view.NO_OUTSIDE)}")
+        st.caption(f":material/block: {said(visible.NO_OUTSIDE)}")
     opened = [(by_id[i], report_view.opened(by_id[i], view)) for i in allowed]
     reports = [(run, report) for run, report in opened if report is not None]
     if len(reports) < 2:

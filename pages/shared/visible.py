@@ -12,10 +12,15 @@ import streamlit as st
 
 from core.runs.errors import NotFoundError
 from core.runs.records import RunRecord, TableRecord
-from core.services import access
+from core.services import access, discussion
 from pages.server import guard
+from pages.shared.language import to_say
 from pages.shared.workspace_store import store
 
+NO_OUTSIDE = to_say(
+    "This run has no differential privacy, so it has no outside view and nothing was shown. Ask "
+    "the steward for a private run."
+)
 OFFICE = ("steward", "reviewer")  # the roles that see tables
 
 
@@ -75,3 +80,8 @@ def still(run_id: str, *any_of: guard.Role) -> RunRecord:
             if run.table_id not in hidden(guard.address()):
                 return run
     st.rerun(scope="app")
+
+
+def may_look_inside(table_id: str) -> bool:
+    """Whether this person may see real data without noise."""
+    return guard.steward() or discussion.rule(store(), table_id).inside

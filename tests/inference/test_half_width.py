@@ -25,6 +25,14 @@ def test_one_error_of_all_replicas_is_allowed_for() -> None:
     assert half_width(np.full((20, 1), 3.0), 0.95) == pytest.approx(3.0 * student.ppf(0.975, 20))
 
 
+def test_chance_beside_the_errors_is_allowed_for() -> None:
+    random = np.random.default_rng(0)
+    own = random.normal(size=20_000) + 2.0 * random.normal(size=20_000)
+    errors = random.normal(size=(12, 20_000))
+    assert (np.abs(own) <= half_width(errors, 0.95, 4.0)).mean() == pytest.approx(0.96, abs=0.015)
+    assert (np.abs(own) <= half_width(errors, 0.95)).mean() < 0.75
+
+
 def test_every_question_has_an_answer() -> None:
     for shape in SHAPES.values():
         table = shape.table(1)
@@ -47,9 +55,10 @@ def test_intervals_that_hold_are_counted() -> None:
     shape = SHAPES["independent lists"]
     truth = answers(shape, shape.table(0))
     errors = np.random.default_rng(0).normal(0.0, 0.01, (12, len(truth)))
-    sources = np.tile(truth[:, 0], (12, 1))
-    right = Measured(truth, truth, sources, sources + errors)
-    wrong = Measured(truth, truth + 1.0, sources, sources + errors)
-    for run, share in ((right, 1.0), (wrong, 0.0)):
+    sources = np.tile(truth, (12, 1, 1))
+    drawn = sources + errors[:, :, None] * [1.0, 0.0]
+    away = np.where(truth[:, 0] < 0.5, 0.9, 0.1)  # of what are shares
+    for published, share in ((truth[:, 0], 1.0), (away, 0.0)):
+        run = Measured(truth, np.column_stack([published, truth[:, 1]]), sources, drawn)
         rows = list(judged(shape, 1.0, [run], truth[:, 0]))
         assert all((part["coverage"] == share).all() for part in rows)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from core.models.scan_focus import balancing
-from core.models.scan_focus.balancing import balanced
+from core.models.scan_focus.balancing import balanced, even_totals
 
 SIZES, ROWS, COMPONENTS = (3, 4, 5, 6), 4_000, 30
 
@@ -95,3 +95,26 @@ def test_one_column_and_two_with_a_group_have_hardly_a_pair():
     assert torch.equal(alone, cells[:1])
     two = balanced(cells[:2], component, weights, shares[:2], 0, random)
     assert two.shape == (2, ROWS) and not torch.equal(two, cells[:2])
+
+
+def test_columns_have_the_totals_of_the_mixture():
+    """With two rows a component, draws that are even within each are hardly so in all."""
+    cells, component, weights, shares, random = drawn(6)
+    even = even_totals(cells, component, weights, shares, random)
+    for before, after, share in zip(cells, even, shares, strict=True):
+        expected = ROWS * weights @ share
+        gaps = [torch.bincount(one, minlength=len(expected)) - expected for one in (before, after)]
+        assert float(gaps[1].abs().max()) < 1.1 < float(gaps[0].abs().max())
+
+
+def test_rows_move_where_their_component_allows_it():
+    """Even totals leave to each component its own shares, and nothing where those are zero."""
+    first = torch.tensor([[0.5, 0.5, 0.0], [0.2, 0.0, 0.8]])
+    weights, rounds, seen = torch.tensor([0.5, 0.5]), 200, torch.zeros((2, 3))
+    for seed in range(rounds):
+        random = torch.Generator().manual_seed(seed)
+        component = torch.multinomial(weights, 100, True, generator=random)
+        cells = torch.multinomial(first[component], 1, generator=random)[:, 0]
+        (even,) = even_totals(cells[None], component, weights, [first], random)
+        seen += torch.bincount(component * 3 + even, minlength=6).reshape(2, 3) / rounds / 50
+    torch.testing.assert_close(seen, first, atol=0.02, rtol=0)

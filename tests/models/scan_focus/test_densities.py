@@ -75,3 +75,15 @@ def test_keys_rise_within_each_cell_and_fill_it():
     cells = np.array([0, 0, 0, 1, 1, 2])
     places = keys(np.array([1.0, 0.0, 3.0, 0.0, 0.0, 5.0]), cells)
     assert places.tolist() == [0.25, 0.25, 1.0, 1.5, 2.0, 3.0]
+
+
+def test_possible_densities_have_tails_that_noise_hides():
+    """Of 40 records beyond the last cell that stands clear, the density drawn from has none."""
+    true = 100.0 * np.exp(-0.05 * np.arange(200.0))
+    counts = released(true, 3, 30.0)
+    end = 90
+    found = densities(counts, 30.0, (0, end), 8)
+    assert found[0, end:].sum() == 0.0 and (found >= 0.0).all()
+    tails = found[1:, end:].sum(axis=1)
+    assert (tails > 0.0).all() and tails.mean() < 10 * true[end:].sum()
+    assert found[1:, -10:].mean() < 0.3 * found[1:, end : end + 10].mean()
