@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from core.figures.elements import (
     BLUE,
@@ -48,7 +48,7 @@ def interactions_figure(report: Dumped) -> Figure | None:
     layout: Trace = {"height": max(220, whole + 130), "showlegend": False}
     if names:
         ticks = name_ticks(names, 18)
-        data.append(_matrix(pairs, names))
+        data.append(_matrix(pairs, names, _associations(report)))
         layout["xaxis"] = axis("", showgrid=False, tickangle=-45, side="top", **ticks)
         layout["yaxis"] = axis("", showgrid=False, autorange="reversed", **ticks)
         layout["yaxis"]["domain"] = [min(1.0, split + 0.08) if larger else 0.0, 1.0]
@@ -67,7 +67,26 @@ def interactions_figure(report: Dumped) -> Figure | None:
     return figure(data, layout)
 
 
-def _matrix(pairs: Sequence[Dumped], names: Sequence[str]) -> Trace:
+def _associations(report: Dumped) -> dict[frozenset[str], Message]:
+    """How strongly the synthetic table ties pairs of columns, and how far that may be off."""
+    table, halves = report.get("associations"), (report.get("intervals") or {}).get("associations")
+    if not table or not halves:
+        return {}
+    names = table["columns"]
+    return {
+        frozenset((names[i], names[j])): Message(
+            "association {x:.2f} (real table: ± {half:.2f})",
+            x=table["synthetic"][i][j],
+            half=halves[i][j],
+        )
+        for i in range(len(names))
+        for j in range(i)
+    }
+
+
+def _matrix(
+    pairs: Sequence[Dumped], names: Sequence[str], tied: Mapping[frozenset[str], Message]
+) -> Trace:
     """Pairs of the named columns; those that are not significant have no colour."""
     index = {name: i for i, name in enumerate(names)}
     grid: list[list[float | None]] = [[None] * len(names) for _ in names]
@@ -78,7 +97,8 @@ def _matrix(pairs: Sequence[Dumped], names: Sequence[str]) -> Trace:
         i, j = (index[name] for name in one["columns"])
         for a, b in ((i, j), (j, i)):
             grid[a][b] = math.log10(max(one["score"], 1.0))
-            hover[a][b] = _hover(one)
+            about = tied.get(frozenset(one["columns"]))
+            hover[a][b] = _hover(one) if about is None else lines(_hover(one), about)
     top = max(1.0, *(value for row in grid for value in row if value is not None))
     powers = list(range(math.ceil(top) + 1))
     bar = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.figures.elements import (
+    LINE,
     REAL,
     SYNTHETIC,
     Dumped,
@@ -18,30 +19,49 @@ from core.figures.elements import (
     square,
 )
 from core.figures.report_figure import ReportFigure
-from core.message import Message
+from core.message import Message, joined
 from core.quality.report.types import MISSING
+
+AXES = {REAL: Message("share of real rows"), SYNTHETIC: Message("share of synthetic rows")}
 
 
 def probability_figure(report: Dumped) -> Figure | None:
-    """Share of rows of every label: real across, synthetic up."""
-    labels = report["dimension_probability"]
+    """Share of rows of every label: real across, synthetic up, which may be off as far as told.
+
+    Outside, synthetic shares stand across, and up where real ones may lie.
+    """
+    labels, halves = report["dimension_probability"], _halves(report)
+    first, second = REAL, SYNTHETIC
+    if report["view"] == "outside":
+        first, second = SYNTHETIC, REAL
+        labels = [
+            {"column": column, "label": label, "real": value, "synthetic": value}
+            for (column, label), (value, _) in halves.items()
+        ]
     if not labels:
         return None
     names = [f"{label['column']}: {label['label']}" for label in labels]
     real, synthetic = ([label[key] for label in labels] for key in ("real", "synthetic"))
+    off = [halves.get((one["column"], one["label"]), (0.0, 0.0))[1] for one in labels]
     hover = [
         lines(
             bold(name),
-            Message("{name}: {share} of rows", name=REAL, share=share(a)),
-            Message("{name}: {share} of rows", name=SYNTHETIC, share=share(b)),
+            Message("{name}: {share} of rows", name=first, share=share(a)),
+            joined(
+                [
+                    Message("{name}: {share} of rows", name=second, share=share(b)),
+                    *([Message("(± {half})", half=share(half))] if half else []),
+                ]
+            ),
         )
-        for name, a, b in zip(names, real, synthetic, strict=True)
+        for name, a, b, half in zip(names, real, synthetic, off, strict=True)
     ]
     trace = points(Message("labels"), real, synthetic, hover=hover, symbol="circle-open")
+    if any(off):
+        trace["error_y"] = {"array": off, "color": LINE, "thickness": 1, "width": 0}
     end = min(1.03, 1.06 * max(*real, *synthetic) + 0.01)
     layout = square(
-        Message("share of real rows"),
-        Message("share of synthetic rows"),
+        *(AXES[name] for name in (first, second)),
         low=-0.02 * end,
         high=end,
     )
@@ -51,9 +71,28 @@ def probability_figure(report: Dumped) -> Figure | None:
     return figure([diagonal(0.0, end), trace], layout)
 
 
+def _halves(report: Dumped) -> dict[tuple[str, str], tuple[float, float]]:
+    """By column and label the synthetic share and how far it may be off, once that is known."""
+    columns = (report.get("intervals") or {}).get("columns", {})
+    return {
+        (name, label): (value, half)
+        for name, known in columns.items()
+        for label, value, half, scale in known["figures"]
+        if scale == "share"
+    }
+
+
 def describe_probability(report: Dumped) -> Message:
     """The figure in a sentence."""
     labels = report["dimension_probability"]
+    if report["view"] == "outside":
+        widest = max(half for _, half in _halves(report).values())
+        return Message(
+            "Shares of {n} labels in synthetic rows. Each lies at most {half} above or below the "
+            "real one (95 %).",
+            n=len(_halves(report)),
+            half=share(widest),
+        )
     worst = farthest(labels)
     if worst["label"] == MISSING:
         at = Message("missing values of {column}", column=worst["column"])
@@ -75,6 +114,7 @@ FIGURE = ReportFigure(
     title=Message("How often each value occurs"),
     name=Message("how often values occur"),
     tab="plane",
+    views=("inside", "outside"),
     draw=probability_figure,
     describe=describe_probability,
     compared=False,

@@ -45,12 +45,12 @@ def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any
     Args:
       view: "inside" shows real data without noise; "outside" shows none, or what was paid for.
 
-    Beside what was measured, "significant_sets" holds what the fit found in its scan and, outside,
+    Beside what was measured, "significant_sets" holds what the fit found in its scan and
     "intervals" how far figures may be off; see `core.inference.report_intervals`.
     """
     made = _read_json(store, run_id, INSIDE_REPORT if view == "inside" else OUTSIDE_REPORT)
     told = significant_sets(store, run_id)
-    if made is not None and view == "outside":
+    if made is not None:
         made |= {"intervals": intervals(store, run_id)}
     return made | {"significant_sets": told} if made is not None and told else made
 

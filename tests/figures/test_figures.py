@@ -11,6 +11,7 @@ from core.figures.column_profile import profile_figure
 from core.figures.elements import edge_ticks, name_points, share, spans
 from core.figures.pca import pca_figure
 from core.figures.prediction import prediction_figure
+from core.figures.probability import describe_probability, probability_figure
 from core.figures.prospects import prospects_figure
 from core.figures.report_figure import report_figures
 from core.language.catalogue import ENGLISH, language
@@ -223,6 +224,21 @@ def test_figures_declare_themselves_once(report):
     for figure in figures:
         assert figure.title[0].isupper() and figure.name[0].islower()
         assert figure.describe(report).endswith(".")
+
+
+def test_shares_show_how_far_they_may_be_off(report):
+    """Inside beside the real shares; outside alone, where real ones may lie."""
+    assert "error_y" not in probability_figure(report)["data"][1]
+    point = report["dimension_probability"][0]
+    figures = [[point["label"], point["synthetic"], 0.04, "share"], ["mean", 3.0, 1.0, "number"]]
+    known = report | {"intervals": {"columns": {point["column"]: {"figures": figures}}}}
+    inside = probability_figure(known)["data"][1]
+    assert inside["error_y"]["array"][0] == 0.04 and inside["x"][0] == point["real"]
+    outside = probability_figure(known | {"view": "outside"})
+    assert outside["data"][1]["x"] == [point["synthetic"]] == outside["data"][1]["y"]
+    assert outside["layout"]["xaxis"]["title"]["text"] == "share of synthetic rows"
+    assert "± 4%" in outside["data"][1]["hovertext"][0].replace(".0%", "%")
+    assert "at most 4" in describe_probability(known | {"view": "outside"})
 
 
 def test_what_is_for_inside_only_is_never_drawn_outside(report):

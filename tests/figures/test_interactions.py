@@ -64,3 +64,13 @@ def test_the_sentence_names_the_target_only_where_it_matters():
 def test_both_views_may_show_it():
     for view in ("inside", "outside"):
         assert FIGURE.drawn(report(one("a", "b")) | {"view": view}) is not None
+
+
+def test_pairs_tell_how_far_their_association_may_be_off():
+    told = report(one("a", "b"), one("b", "c")) | {
+        "associations": {"columns": ["a", "b"], "real": [], "synthetic": [[1.0, 0.4], [0.4, 1.0]]},
+        "intervals": {"associations": [[0.0, 0.1], [0.1, 0.0]]},
+    }
+    (trace,) = interactions_figure(told)["data"]
+    hover = [text for row in trace["hovertext"] for text in row if "association" in text]
+    assert len(hover) == 2 and all("0.40 (real table: ± 0.10)" in text for text in hover)

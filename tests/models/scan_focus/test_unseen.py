@@ -46,7 +46,9 @@ def drawn(weights: dict[str, torch.Tensor], seed: int) -> torch.Tensor:
     random = torch.Generator().manual_seed(seed)
     share, parts = learnt()[0], torch.split(learnt()[1], [4, 2], dim=1)
     component = torch.zeros(ROWS, dtype=torch.int64)
-    cells = torch.stack([torch.multinomial(part[0], ROWS, True, generator=random) for part in parts])
+    cells = torch.stack(
+        [torch.multinomial(part[0], ROWS, True, generator=random) for part in parts]
+    )
     return with_unseen(cells, component, parts, {**weights, "weights": share}, random)
 
 
