@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from dataclasses import asdict
@@ -24,6 +25,7 @@ from core.cli.shared_options import files
 from core.message import from_json
 from core.models.events import FitEvent, Signal
 from core.privacy.plan import Plan
+from core.proposing.rule_suggestions import sequence_rules
 from core.quality.metrics.noisy import NoisyScore
 from core.runs.accounts.spending import promised_claim
 from core.runs.execution.pipeline import Outcome
@@ -111,7 +113,10 @@ def read_with_schema(
     for note in linked.notes:
         print(f"note: {note}", file=sys.stderr)
     own = asked.model_copy(update={"order": None, "rows_per_person": None})
-    return with_schema(own, linked.rows, declared or linked.schema)
+    frame, schema = with_schema(own, linked.rows, declared or linked.schema)
+    for rule in sequence_rules(schema, frame):
+        print(f"suggestion: --rule {shlex.quote(rule.text)} (holds in the rows)", file=sys.stderr)
+    return frame, schema
 
 
 def path_name(path: Path | Url) -> str:

@@ -16,6 +16,15 @@ MOST = 32
 MOST_ROWS = 50_000  # that are looked at
 
 
+def sequence_rules(schema: Schema, frame: pd.DataFrame) -> list[AnyRule]:
+    """Rules from one row of a person to the next that no typed row breaks."""
+    if schema.person is None or schema.person.order is None:
+        return []
+    columns = [c for c in schema.columns if c.modelled and c.name in frame.columns]
+    found = invariants_of_sequence(frame.iloc[:MOST_ROWS], columns, schema.person)
+    return [rule for rule in found if rule not in schema.rules]
+
+
 def suggest_rules(schema: Schema, frame: pd.DataFrame) -> tuple[AnyRule, ...]:
     """Rules that no typed row breaks and a steward may know to be true, the strongest first."""
     columns = [c for c in schema.columns if c.modelled and c.name in frame.columns]
@@ -23,8 +32,7 @@ def suggest_rules(schema: Schema, frame: pd.DataFrame) -> tuple[AnyRule, ...]:
     frame = frame.iloc[:MOST_ROWS]
     found: list[AnyRule] = [one.rule for one in invariants(frame, columns)]
     given = {rule.result for rule in found if isinstance(rule, Determines)}
-    if schema.person is not None and schema.person.order is not None:
-        found += invariants_of_sequence(frame, columns, schema.person)
+    found += sequence_rules(schema, frame)
     found += conditional_facts(frame, [c for c in columns if c.name not in given][:MOST_COLUMNS])
     own, chosen = list(schema.rules), list[AnyRule]()
     for rule in found:

@@ -89,7 +89,9 @@ def test_rules_hold_across_files_and_rows(files, tmp_path, capsys) -> None:
     for rule in ("born <= day", "day <= left", "day[t+1] >= left[t]"):
         more += ["--rule", rule]
     assert synth(files, tmp_path / "out.zip", *more) == 0
-    assert "visit counts the rows of each person: --counter visit" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "visit counts the rows of each person: --counter visit" in said
+    assert "suggestion: --rule 'left[t+1] >= left[t]' (holds in the rows)" in said
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         people, events = read(archive, "patients.csv"), read(archive, "stays.csv", sep=";")
         words = read(archive, "dictionary.csv").set_index("column")["kept"]
