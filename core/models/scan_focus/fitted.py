@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,6 @@ from core.models.scan_focus.conditionals import MixtureConditionals
 from core.models.scan_focus.mending import mended, stored_zeros
 from core.models.scan_focus.plan import ScanFocus, ScanFocusSettings
 from core.models.scan_focus.population import draw_population
-from core.models.scan_focus.unseen import unseen
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relations import determined
@@ -33,11 +32,13 @@ def fitted_mixture(
     counted: Sequence[PairTarget],
     settings: ScanFocusSettings,
     mixture: tuple[Tensor, Tensor],
+    hidden: Mapping[str, Tensor],
 ) -> FittedGenerator:
     """The model of a trained mixture.
 
     Args:
       mixture: weights [components] and shares [components, cells].
+      hidden: see `unseen`; empty of a preview.
     """
     scales = known.scales
     follows = determined(counted, scales, known.shares, known.design.condition)
@@ -51,7 +52,6 @@ def fitted_mixture(
     }
     found = () if known.codec.domain.roles else known.zeros  # walks know what windows cannot hold
     zeros = stored_zeros(found, [scale.size for scale in scales])
-    hidden = unseen(known, counted, (mixed["weights"], mixed["shares"]))
     weights = {**mixed, "zeros": zeros, **placing.tensors, **hidden}
     return fitted_of(known.codec, settings.model_dump(), weights, constants)
 

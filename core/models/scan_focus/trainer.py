@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import FitEvent, PhaseStarted, Progress, Signal
@@ -17,6 +19,7 @@ from core.models.scan_focus.matching import MixtureMatcher
 from core.models.scan_focus.mixture import LatentMixture, anchors
 from core.models.scan_focus.plan import ScanFocusSettings
 from core.models.scan_focus.releases import Focus, targets_of, unlearned_columns
+from core.models.scan_focus.unseen import unseen
 from core.models.step import FitContext
 from core.models.steps.counting.releases import Releases
 from core.models.steps.training.adversarial import seeded
@@ -57,7 +60,8 @@ def train_mixture(
         ensemble.begin(further)
         state[IN_ALL] = ensemble.done + further
         _train(phase, ensemble, ensemble.done + further, focus, settings, context)
-    return _fitted(focus, settings, ensemble)
+    hidden = unseen(focus.known, targets.counted, ensemble.mixture())
+    return _fitted(focus, settings, ensemble, hidden)
 
 
 def _train(
@@ -92,12 +96,15 @@ def _train(
 
 
 def _fitted(
-    focus: Focus, settings: ScanFocusSettings, ensemble: MixtureEnsemble
+    focus: Focus,
+    settings: ScanFocusSettings,
+    ensemble: MixtureEnsemble,
+    hidden: Mapping[str, Tensor] | None = None,
 ) -> FittedGenerator:
     taken = settings.model_copy(update={"steps": ensemble.done})
     weights, shares = ensemble.mixture()
     repeated = weights.repeat(settings.copies) / settings.copies, shares.repeat(settings.copies, 1)
-    return fitted_mixture(focus.known, focus.targets.counted, taken, repeated)
+    return fitted_mixture(focus.known, focus.targets.counted, taken, repeated, hidden or {})
 
 
 def load(folder: Path) -> FittedGenerator:

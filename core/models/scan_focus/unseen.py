@@ -34,7 +34,7 @@ LEAST_VARIANCE = 1e-18
 def unseen(
     known: Releases, counted: Sequence[PairTarget], mixture: tuple[Tensor, Tensor]
 ) -> dict[str, Tensor]:
-    """Tensors that `with_unseen` reads; none without noise, or where there are no pairs.
+    """Tensors that `with_unseen` reads; none without noise, of windows or of too many columns.
 
     A label's coefficients with another column are normal with one variance: what lies beyond noise,
     and one standard deviation more of what chance alone would show. (Pairs are denoised label by
@@ -44,12 +44,14 @@ def unseen(
     Args:
       mixture: weights [components] and shares [components, cells].
     """
-    if not known.plan.budget.private or known.scanned is None:
+    share, shares = (one.cpu().double() for one in mixture)
+    sizes = [scale.size for scale in known.scales]
+    most = min(LABELS, MOST_SCORES // len(sizes))
+    silent = not known.plan.budget.private or known.scanned is None
+    if silent or not most or known.codec.domain.roles:
         return {}
-    share, sizes = mixture[0].double(), [scale.size for scale in known.scales]
-    parts = torch.split(mixture[1].double(), sizes, dim=1)
+    parts = torch.split(shares, sizes, dim=1)
     whole = [(share @ part).numpy() for part in parts]
-    most = max(1, min(LABELS, MOST_SCORES // len(sizes)))
     each = [
         _scores(one, scale.line, most, known.table.n)
         for one, scale in zip(whole, known.scales, strict=True)
@@ -105,13 +107,13 @@ def _scores(share: Floats, line: int, most: int, n: int) -> Floats:
 
     Args:
       line: how many of its cells lie on the line.
-      most: labels that have a score, the most frequent ones.
+      most: labels that have a score, the most frequent ones; and waves.
       n: records; rarer cells count as if they had one.
     """
     root = np.sqrt(np.maximum(share, 1.0 / n))
     mass = root[:line] ** 2
     ranks = (np.cumsum(mass) - mass / 2.0) / max(float(mass.sum()), 1.0 / n)
-    waves = np.zeros((len(root), max(0, min(WAVES, line - 1))))
+    waves = np.zeros((len(root), max(0, min(WAVES, most, line - 1))))
     waves[:line] = np.cos(np.pi * np.outer(ranks, np.arange(1, waves.shape[1] + 1)))
     labels = line + np.argsort(-share[line:], kind="stable")
     labels = labels[: most + 1] if line else labels[1 : most + 1]

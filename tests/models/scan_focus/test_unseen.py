@@ -34,6 +34,7 @@ def known(noise: float) -> Any:
         scales=scales, table=SimpleNamespace(n=ROWS), within={}, column_counts=counts,
         column_noise=[np.full(len(share), noise * ROWS) for share in SHARES],
         design=SimpleNamespace(condition=None),
+        codec=SimpleNamespace(domain=SimpleNamespace(roles={})),
     )  # fmt: skip
 
 
