@@ -215,15 +215,16 @@ def markdown(rows: list[dict[str, Any]], options: argparse.Namespace) -> str:
         "# How often intervals hold the truth",
         "",
         "    python -m benchmarks.coverage --runs "
-        f"{options.runs} --epsilon {','.join(f'{e:g}' for e in options.epsilon)} "
-        f"--shapes {options.shapes}",
+        f"{options.runs} --first {options.first} --epsilon "
+        f"{','.join(f'{e:g}' for e in options.epsilon)} --shapes {options.shapes} "
+        f"--model {options.model}",
         "",
         f"{len(shapes)} shapes of 3,000 to 4,000 rows ({', '.join(shapes)}); {options.replicas} "
         "replicas a run; a smaller model than the product's own: "
         + ", ".join(f"{name} {value}" for name, value in SETTINGS[options.model].items())
         + ". Runs of all shapes together: "
         + ", ".join(f"{count} at ε = {e}" for e, count in runs_kept(options).items())
-        + ".",
+        + ". Intervals were developed on runs 0 to 3 and 100 to 103 of the same shapes.",
         "",
         "Intervals at 95 %. *Naive*: as if synthetic rows were records. *Width*: beside an "
         "oracle's, which knows how far published values lie from the truth in all runs; "
@@ -302,9 +303,12 @@ def main(arguments: list[str] | None = None) -> int:
         "settings": SETTINGS[options.model],
     }
     if options.out is not None:
-        (options.out / "coverage.md").write_text(markdown(rows, options), encoding="utf-8")
-        (options.out / "coverage.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
-        picture(rows, options.out / "coverage.html")
+        file = options.out / (
+            "coverage" if options.model == "scan_focus" else f"coverage_{options.model}"
+        )
+        file.with_suffix(".md").write_text(markdown(rows, options), encoding="utf-8")
+        file.with_suffix(".json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+        picture(rows, file.with_suffix(".html"))
     print(json.dumps(told) if options.json else markdown(rows, options))
     return 0
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -44,6 +45,10 @@ BEYOND = Message(
 GUESSED = Message(
     "The model did not measure these columns together. How they go together follows from pairs, "
     "and the interval does not cover what pairs cannot show."
+)
+UNCOUNTED = Message(
+    "The table has so many columns that only clearly related pairs were measured, and these "
+    "columns were not. Noise may hide a weaker relationship, which the interval does not cover."
 )
 
 
@@ -111,6 +116,7 @@ def answer(
     *,
     level: float = 0.95,
     measured: Collection[frozenset[str]] = (),
+    all_pairs: bool = True,
 ) -> Answer:
     """The published table's answer, with how far it may be off.
 
@@ -118,7 +124,8 @@ def answer(
       question: see `check`.
       published: the synthetic table.
       replicas: of its run; none for the value alone.
-      measured: sets of columns that the model measured together, beside pairs.
+      measured: sets of columns that the model measured together.
+      all_pairs: whether it measured all pairs beside these.
     """
     missing = beyond(question, domain, measured)
     if missing > 1:
@@ -130,7 +137,9 @@ def answer(
         both = [[estimate(question, table, domain) for table in side] for side in sides]
         ends = interval_ends(own, *both, level=level)
     figures, reason = _figures(own, ends, level), "" if enough else NO_REPLICAS
-    caution = GUESSED if missing else ""
+    pairs = combinations(question.columns(domain), 2)
+    known = all_pairs or all(any(one >= {*pair} for one in measured) for pair in pairs)
+    caution = GUESSED if missing else "" if known else UNCOUNTED
     return Answer(question, figures, own.rows, level, len(replicas), reason, caution)
 
 

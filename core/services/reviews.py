@@ -51,7 +51,11 @@ def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any
     made = _read_json(store, run_id, INSIDE_REPORT if view == "inside" else OUTSIDE_REPORT)
     told = significant_sets(store, run_id)
     if made is not None:
-        made |= {"intervals": intervals(store, run_id)}
+        known = intervals(store, run_id)
+        if known and view == "inside":  # whose pictures have other bins
+            columns = known["columns"].items()
+            known = {"columns": {name: {"figures": one["figures"]} for name, one in columns}}
+        made |= {"intervals": known}
     return made | {"significant_sets": told} if made is not None and told else made
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.inference.estimates import estimate
-from core.inference.intervals import BELOW_NOISE, BEYOND, GUESSED, NO_REPLICAS, answer
+from core.inference.intervals import BELOW_NOISE, BEYOND, GUESSED, NO_REPLICAS, UNCOUNTED, answer
 from core.inference.questions import Question, Statistic
 from core.inference.replicas import Replica
 from tests.inference.people import EFFECT, ILL, domain, people, run
@@ -69,6 +69,15 @@ def test_refusals_say_why():
     assert answer(four, made, replicas, DOMAIN).reason == BEYOND
     nobody = Question(statistic=Statistic.COUNT, where=("ward=c",))
     assert answer(nobody, made, replicas, DOMAIN).figures[0].reason == BELOW_NOISE
+
+
+def test_pairs_that_were_not_counted_are_named():
+    _, made, replicas = run(150, 6, 8)
+    for measured, caution in (((), UNCOUNTED), ([frozenset({"age", "ill"})], "")):
+        known = {"measured": measured, "all_pairs": False}
+        assert answer(GAP, made, replicas, DOMAIN, **known).caution == caution
+        assert answer(SHARE, made, replicas, DOMAIN, **known).caution == ""
+    assert answer(GAP, made, replicas, DOMAIN).caution == ""
 
 
 def test_a_higher_level_is_wider():

@@ -6,7 +6,8 @@
 
 The estimate is that of synthetic.csv. The replicas are tables that the same method made of rows of
 its own model, so figures vary between them as they vary by sampling, noise and model together. With
-k replicas the interval is s ± t(k - 1) · sd · sqrt(1 + 1/k). It covers no bias of the method.
+k replicas the interval is s ± t(k - 1) · sd · sqrt(1 + 1/k). It covers no bias of the method:
+see README.txt.
 """
 
 from __future__ import annotations

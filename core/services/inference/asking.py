@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from core.inference.intervals import Answer, answer
 from core.inference.questions import Question, QuestionError, check, read_question
 from core.message import Message
+from core.models.steps.counting.design import ALL_PAIRS, PAIRS
 from core.runs.errors import NotFoundError
 from core.runs.records import RunRecord
 from core.runs.storage.artefacts import SYNTHETIC_TABLE
@@ -42,7 +44,17 @@ def ask(store: RunStore, run: RunRecord, question: Question, *, level: float = 0
     except pa.ArrowInvalid:
         raise QuestionError("Choose different columns.") from None
     known = replicas.read(store, run.id, columns)
-    return answer(question, published, known, domain, level=level, measured=measured)
+    others = sum(column.name != run.schema.target for column in domain.modelled)
+    counts = any(phase.name == PAIRS for phase in run.plan.phases)
+    return answer(
+        question,
+        published,
+        known,
+        domain,
+        level=level,
+        measured=measured,
+        all_pairs=not counts or math.comb(others, 2) <= ALL_PAIRS,
+    )
 
 
 def ask_run(run: str | Path, statistic: str, of: str = "", **asked: Any) -> Answer:

@@ -11,7 +11,7 @@ import pytest
 
 from core.schema.column import Kind, SchemaColumn
 from core.schema.schema import Schema
-from core.services import export
+from core.services import export, reviews
 from core.services.linking.files import LinkedFile, linked_schema
 
 pytestmark = pytest.mark.slow
@@ -23,6 +23,14 @@ def test_the_dictionary_says_how_far_shares_may_be_off(store, replicated):
     with store.artefacts(replicated.id).replacing("intervals.json") as file:
         file.write(json.dumps(about).encode())
     assert "yes 18.2% ± 1.1%" in export.dictionary_text(store, replicated)
+
+
+def test_inside_tells_figures_alone_as_its_bins_are_others(store, replicated):
+    about = {"shares": [0.01], "missing": 0.0, "figures": [["yes", 0.182, 0.011, "share"]]}
+    with store.artefacts(replicated.id).replacing("intervals.json") as file:
+        file.write(json.dumps({"columns": {"readmitted": about}, "associations": []}).encode())
+    inside = reviews.report(store, replicated.id)
+    assert inside["intervals"] == {"columns": {"readmitted": {"figures": about["figures"]}}}
 
 
 def test_columns_of_two_files_that_share_a_name_keep_their_own(store, replicated):
