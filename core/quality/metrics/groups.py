@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any
@@ -111,13 +112,14 @@ def _grouping(
     single, pairs = (_distances(binned, groups, others, k) for k in (1, 2))
     outcome = None if models.task is None or models.task.target in columns else models.outcome
     z = NormalDist().inv_cdf(1.0 - 0.025 / max(1, len(kept)))
+    values = [] if outcome is None else [models.values(side) for side in sides[:2]]
     figures = [
         GroupFigures(
             name=coded.names[at],
             share=_two(float((codes == i).mean()) for codes in groups[:2]),
             single=_two(single[i].tolist()),
             pairs=_two(pairs[i].tolist()),
-            **({} if outcome is None else models.figures(sides, [g == i for g in groups], z)),
+            **({} if outcome is None else models.figures(values, [g == i for g in groups], z)),
         )
         for i, at in enumerate(kept.tolist())
     ]
@@ -210,18 +212,27 @@ class _Models:
             return column
         return np.where(column < 0, np.nan, column == self.label)
 
-    def figures(
-        self, sides: Sequence[AlignedTable], rows: Sequence[Mask], z: float
-    ) -> dict[str, Any]:
-        """Of one group: rates on both sides, and how good models are on its test rows."""
-        mine = [self.values(side)[at] for side, at in zip(sides[:2], rows, strict=False)]
+    @cached_property
+    def truth(self) -> Floats:
+        """`values` of the test rows."""
+        return self.values(self.test)
+
+    @cached_property
+    def hits(self) -> list[Mask]:
+        """The test rows that each model tells to be cases: as many as there are, bool [n]."""
+        every = int(self.truth.sum())
+        return [np.argsort(np.argsort(-x, kind="stable")) < every for x in self.said]
+
+    def figures(self, sides: Sequence[Floats], rows: Sequence[Mask], z: float) -> dict[str, Any]:
+        """Of one group: rates on both sides, by `values`, and how good models are on test rows."""
+        mine = [side[at] for side, at in zip(sides, rows, strict=False)]
         real, synthetic = (x[~np.isnan(x)] for x in mine)
         found: dict[str, Any] = {}
         if len(real) and len(synthetic):
             spread = float(np.concatenate([real, synthetic]).std())
             found["rate"] = _two((real.mean(), synthetic.mean()))
             found["chance"] = z * spread * math.sqrt(1.0 / len(real) + 1.0 / len(synthetic))
-        truth, tested = self.values(self.test), rows[3]
+        truth, tested = self.truth, rows[3]
         if len(self.said) < 2:
             return found
         if self.label is None:
@@ -234,10 +245,8 @@ class _Models:
         if min(n, others) >= LEAST_CASES:
             found["score"] = _two(roc_auc_score(truth[tested], x[tested]) for x in self.said)
         if n >= LEAST_CASES:
-            every = int(truth.sum())  # as many are told to be cases
-            hits = [np.argsort(np.argsort(-x, kind="stable")) < every for x in self.said]
-            found["found"] = _two(hit[cases].mean() for hit in hits)
-            differ = int((hits[0][cases] != hits[1][cases]).sum())
+            found["found"] = _two(hit[cases].mean() for hit in self.hits)
+            differ = int((self.hits[0][cases] != self.hits[1][cases]).sum())
             found["found_chance"] = z * math.sqrt(differ + 1) / n
         return found
 
