@@ -114,14 +114,22 @@ class Refitting:
     def _counted_again(
         self, codec: Codec, codes: Codes, n: int, seed: int
     ) -> dict[str, ListCounts]:
-        """Counts of learned lists' states among rows of the model, with as much noise as before."""
+        """Counts of learned lists and ranges among rows of the model, with noise as before."""
         random, counted = np.random.default_rng(seed), {}
         for block in codec.blocks:
             kept = self.list_counts.get(block.column.name)
             if kept is None:
                 continue
-            counts = np.bincount(codes.states[:, block.index], minlength=len(kept.counts))
+            states = codes.states[:, block.index]
+            if kept.edges is None:
+                counts = np.bincount(states, minlength=len(kept.counts))
+            elif block.number is None:
+                continue  # laid out otherwise
+            else:
+                numbers = block.numbers(states, codes.values[:, block.number].astype(np.float64))
+                counts = np.histogram(numbers[states == 0], kept.edges)[0]
             std = kept.std * (n / self.plan.n)
             noise = random.standard_normal(len(std)) * std
-            counted[block.column.name] = ListCounts(counts * (n / len(codes)) + noise, std)
+            released = counts * (n / len(codes)) + noise
+            counted[block.column.name] = ListCounts(released, std, kept.edges)
         return counted

@@ -25,15 +25,18 @@ Beginnings = tuple[int, Keys, Counts]  # of codes, all of one length
 
 @dataclass(frozen=True)
 class ListCounts:
-    """Noisy counts of a listed column's states, which the model needs too.
+    """Noisy counts of a column's states or ranges, which the model needs too.
 
     Attributes:
-      counts: float64 [states]: of each label, then of missing cells where there may be any.
-      std: float64 [states], standard deviations of the counts.
+      counts: float64 [states]: of each label, then of missing cells where there may be any; or
+        [ranges] of a number.
+      std: float64, standard deviations of the counts.
+      edges: float64 [ranges + 1], ascending, the left one of each inside it; None of a list.
     """
 
     counts: Counts
     std: Counts
+    edges: Counts | None = None
 
 
 def listed(

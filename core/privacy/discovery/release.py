@@ -46,7 +46,7 @@ class Released:
     Attributes:
       columns: with their domains, numeric ones first.
       rules: with their mappings or combinations.
-      counts: of the states of listed columns, by name.
+      counts: of the states of listed columns and of ranges of numbers, by name.
     """
 
     columns: tuple[SchemaColumn, ...]
@@ -95,9 +95,11 @@ def release_domain(
         raw, Domain(columns=()), plan, people=people, meter=meter, noise_source=noise_source
     )
     levels = Levels.of(plan, wanted)
-    numeric = _numeric(table, wanted, levels) if wanted.numeric else ()
+    numeric, ranges = _numeric(table, wanted, levels) if wanted.numeric else ((), {})
     lists = release_lists(table, wanted, keys, levels) if keys else FoundLists((), (), {})
-    return Released(columns=(*numeric, *lists.columns), rules=lists.rules, counts=lists.counts)
+    return Released(
+        columns=(*numeric, *lists.columns), rules=lists.rules, counts={**ranges, **lists.counts}
+    )
 
 
 def _put_together(
@@ -115,7 +117,9 @@ def _counts(table: PrivateTable, phase: str, mechanism: Mechanism) -> Counts:
     return np.asarray(table.release(phase, mechanism).numpy(), dtype=np.float64)
 
 
-def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> tuple[SchemaColumn, ...]:
+def _numeric(
+    table: PrivateTable, wanted: OpenDomain, levels: Levels
+) -> tuple[tuple[SchemaColumn, ...], dict[str, ListCounts]]:
     beside = [grids.year_grid()] * len(wanted.dated) + [grids.step_grid()] * len(wanted.stepped)
     single = [grids.value_grid()] * len(wanted.single)
     scales = (*[1.0] * len(wanted.numeric), *[BESIDE] * len(beside), *[SINGLY] * len(single))
@@ -136,11 +140,46 @@ def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> tuple[S
         for column, part in zip(columns, parts, strict=False)
     ]
     fine = _second_look(table, looks) if levels.std[FINE] else [None] * len(looks)
-    found = (
+    found = tuple(
         bounded(column, look, again, levels, table.n)
         for column, look, again in zip(columns, looks, fine, strict=True)
     )
-    return tuple(_with_heaps(column, more[column.name][0], levels) for column in found)
+    found = tuple(_with_heaps(column, more[column.name][0], levels) for column in found)
+    ranges = {
+        column.name: _counts_of_ranges(column, part, more[column.name][-1], levels)
+        for column, part in zip(found, parts, strict=False)
+        if column.kind is not Kind.DATETIME
+    }
+    return found, ranges
+
+
+def _counts_of_ranges(
+    column: SchemaColumn, counts: Counts, singles: Counts, levels: Levels
+) -> ListCounts:
+    """What the public grid counted on the line of a number, which its spikes are not on.
+
+    Args:
+      counts: of the grid, noisy; `singles`, of single values, or of something else.
+    """
+    grid, std = grids.grid_of(column), levels.std[BOUNDS]
+    edges, bins = np.array(grid.edges), counts[1 : grid.bins + 1]
+    inside = np.flatnonzero((edges[:-1] >= column.low) & (edges[1:] <= column.high))
+    own, variance = bins[inside].copy(), np.full(len(inside), std**2)
+    points = [
+        (atom, count, std)
+        for atom, count in zip(grid.atoms, counts[grid.bins + 2 : -1].tolist(), strict=True)
+        if atom not in column.spikes
+    ]
+    if len(singles) == grids.value_grid().size:
+        apart = [x for x in column.spikes if x not in grid.atoms and x in grids.SINGLE]
+        cells = np.searchsorted(grids.SINGLE, apart) + 1
+        points += [(x, -float(singles[i]), std / SINGLY) for x, i in zip(apart, cells, strict=True)]
+    for value, count, noise in points:
+        here = (edges[:-1][inside] <= value) & (value < edges[1:][inside])
+        own[here] += count
+        variance[here] += noise**2
+    ends = np.append(edges[inside], edges[inside[-1:] + 1])
+    return ListCounts(own, np.sqrt(variance), ends)
 
 
 def _with_heaps(column: SchemaColumn, counts: Counts, levels: Levels) -> SchemaColumn:

@@ -29,20 +29,20 @@ class LearnedDomain(BaseModel):
 
     Attributes:
       domain: the schema with all that was learned.
-      counts: of the states of listed columns, and their standard deviations, by name.
+      counts: of the states of listed columns and of ranges of numbers, their standard deviations,
+        and the edges of ranges, by name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     domain: Schema
-    counts: dict[str, tuple[list[float], list[float]]]
+    counts: dict[str, tuple[list[float], ...]]
 
     @property
     def list_counts(self) -> dict[str, ListCounts]:
         """As models take them."""
         return {
-            name: ListCounts(np.array(counts), np.array(std))
-            for name, (counts, std) in self.counts.items()
+            name: ListCounts(*map(np.array, released)) for name, released in self.counts.items()
         }
 
 
@@ -86,7 +86,8 @@ def discover(job: Job, rows: TrainingRows, meter: Meter, on_event: OnEvent) -> L
     found = LearnedDomain(
         domain=_with_cost(released.schema(job.schema), job.plan, meter),
         counts={
-            name: (one.counts.tolist(), one.std.tolist()) for name, one in released.counts.items()
+            name: tuple(x.tolist() for x in (one.counts, one.std, one.edges) if x is not None)
+            for name, one in released.counts.items()
         },
     )
     save_json(job.artefacts, LEARNED_DOMAIN, found)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,55 @@ SMOOTHNESS = np.exp(np.arange(-8.0, 19.0, 1.5))  # weights of these, from none t
 FEWEST = 6  # fine cells that have a shape
 SHARED = 4.0  # standard deviations that a value stands above its neighbourhood, if many share it
 UNCERTAIN = 3.0  # of the noise, by which what a single cell shows beyond the rest is shrunk
+SEEN = 1.0  # standard deviations above none, from which on shrinking leaves records in a range
 EMPTY = 0.125  # of the density beside it, below which a run of fine cells at a bound is empty
 TAPER = 3.0  # a density that falls exponentially has 95 % within three times its mean length
 ROUNDS = 4  # of finding shared values, each of which shows others
 
 
-def densities(counts: Floats, noise: float, ends: tuple[int, int], draws: int) -> Floats:
+@dataclass(frozen=True)
+class RangeCount:
+    """A count of records over several fine cells that was released beside them.
+
+    Attributes:
+      cells: float64 [fine cells], the part of each that lies in the range.
+    """
+
+    cells: Floats
+    count: float
+    std: float
+
+
+def agreeing(
+    counts: Floats, noise: float, ranges: Sequence[RangeCount]
+) -> tuple[Floats, Floats | None]:
+    """Counts of fine cells that agree with those of ranges, and their precision if there are any.
+
+    Least squares, by the variances of all: far out, where a fine cell drowns in noise, ranges tell
+    how many records there are.
+
+    Args:
+      noise: standard deviation of a fine or coarse count; the precision is in units of it.
+    """
+    if not ranges or noise <= 1e-6:
+        return counts, None
+    precision = _precision(len(counts))
+    information = precision @ counts
+    for one in ranges:
+        weight = (noise / one.std) ** 2
+        precision += weight * np.outer(one.cells, one.cells)
+        information += weight * one.count * one.cells
+    return np.asarray(np.linalg.solve(precision, information)), precision
+
+
+def densities(
+    counts: Floats,
+    noise: float,
+    ends: tuple[int, int],
+    draws: int,
+    ranges: Sequence[RangeCount] = (),
+    precision: Floats | None = None,
+) -> Floats:
     """Float64 [1 + draws, fine cells], ≥ 0: records that each cell is expected to hold.
 
     All rows but the first are drawn from what the counts leave possible (the posterior), tails that
@@ -40,10 +84,11 @@ def densities(counts: Floats, noise: float, ends: tuple[int, int], draws: int) -
       counts: of fine cells, as released and made to agree with coarse ones.
       noise: standard deviation of a fine or coarse count.
       ends: first and behind the last cell that may hold records, see `seen`.
+      ranges, precision: where the counts agree with those of ranges too, see `agreeing`.
     """
     if len(counts) < FEWEST or noise <= 1e-6:
         return np.tile(np.maximum(counts, 0.0), (1 + draws, 1))
-    precision = _precision(len(counts))
+    precision = _precision(len(counts)) if precision is None else precision
     seen_by_counts = precision @ (counts / noise)
     shared = np.zeros(len(counts), dtype=bool)
     for _ in range(ROUNDS):
@@ -59,8 +104,24 @@ def densities(counts: Floats, noise: float, ends: tuple[int, int], draws: int) -
     sure = np.maximum(0.0, 1.0 - (spread / np.maximum(smooth, 1e-9)) ** 2)  # nothing is made up
     expected = np.maximum(0.0, np.maximum(smooth, 0.0) * sure + own)  # where there may be none
     expected[: ends[0]] = expected[ends[1] :] = 0.0
+    for one in ranges:
+        expected = _keep_range(expected, one, smooth + own, factor)
     possible = np.maximum(0.0, np.maximum(smooth + _drawn(factor, draws, counts), 0.0) + own)
     return np.asarray(noise * np.vstack([expected, possible * _taper(len(counts), ends)]))
+
+
+def _keep_range(records: Floats, one: RangeCount, before: Floats, factor: Floats) -> Floats:
+    """Records with as many in a range as all counts say, however little each of its cells shows.
+
+    Args:
+      before: float64 [fine cells], the same before anything was shrunk; `factor` of its precision,
+        see `_smoothed`.
+    """
+    inside, total = float(records @ one.cells), max(0.0, float(before @ one.cells))
+    spread = float(one.cells @ cho_solve_banded((factor, True), one.cells))
+    wanted = total * max(0.0, 1.0 - spread / max(total**2, 1e-9))
+    scale = wanted / inside if inside > 0.0 else 1.0
+    return np.asarray(records * (1.0 + (scale - 1.0) * one.cells))
 
 
 def _taper(cells: int, ends: tuple[int, int]) -> Floats:
@@ -69,6 +130,20 @@ def _taper(cells: int, ends: tuple[int, int]) -> Floats:
     low = np.maximum(0, ends[0] - at) / max(1, ends[0])
     high = np.maximum(0, at - ends[1] + 1) / max(1, cells - ends[1])
     return np.asarray(np.exp(-TAPER * (low + high)))
+
+
+def _keep_range(records: Floats, one: RangeCount, expected: Floats, factor: Floats) -> None:
+    """Give a range the records that all counts say it has, however little each of its cells shows.
+
+    Args:
+      records: float64 [draws, fine cells], changed.
+      expected: the same before anything was shrunk; `factor` of its precision, see `_smoothed`.
+    """
+    inside, total = records @ one.cells, expected @ one.cells
+    spread = float(one.cells @ cho_solve_banded((factor, True), one.cells))
+    wanted = np.maximum(total, 0.0) * np.maximum(0.0, 1.0 - spread / np.maximum(total**2, 1e-9))
+    scale = np.where(inside > 0.0, wanted / np.maximum(inside, 1e-9), 1.0)
+    records *= 1.0 + (scale[:, None] - 1.0) * one.cells
 
 
 def _drawn(factor: Floats, draws: int, counts: Floats) -> Floats:
@@ -109,7 +184,8 @@ def _smoothed(precision: Floats, information: Floats) -> tuple[Floats, Floats, F
     cells = len(information)
     differences = np.diff(np.eye(cells), DIFFERENCES, axis=0)
     rough = differences.T @ differences
-    band = min(cells, COARSE if cells >= 4 * COARSE else DIFFERENCES + 1)
+    band = 1 + int(np.abs(np.subtract(*np.nonzero(precision))).max())
+    band = max(min(cells, DIFFERENCES + 1), band)
     known, penalty = _banded(precision, band), _banded(rough, band)
     best = -math.inf
     for weight in SMOOTHNESS:
@@ -129,14 +205,27 @@ def _banded(matrix: Floats, band: int) -> Floats:
     return np.array(rows)
 
 
-def seen(counts: Floats, cells: NDArray[np.int64], noise: float) -> tuple[int, int]:
+def seen(
+    counts: Floats,
+    cells: NDArray[np.int64],
+    noise: float,
+    ranges: Sequence[RangeCount] = (),
+) -> tuple[int, int]:
     """The fine cells first … end - 1 without those at the bounds that seem to hold nothing.
 
     Bounds are round, and where they reach too far the table has no values: none are made up there.
 
     Args:
       cells: int64 [fine cells], ascending: runs of like mass that stand above the noise.
+      ranges: that hold records where they are counted `SEEN` standard deviations above none.
     """
+    first, end = _seen_by_cells(counts, cells, noise)
+    held = [np.flatnonzero(one.cells) for one in ranges if one.count > SEEN * one.std]
+    reached = [(int(one[0]), int(one[-1]) + 1) for one in held if len(one)]
+    return min([first, *(a for a, _ in reached)]), max([end, *(b for _, b in reached)])
+
+
+def _seen_by_cells(counts: Floats, cells: NDArray[np.int64], noise: float) -> tuple[int, int]:
     size = np.bincount(cells)
     if len(size) < 2:
         return 0, len(counts)

@@ -47,6 +47,7 @@ from core.models.steps.counting.scales import (
     FineHistograms,
     fine_grids,
     most_cells,
+    ranges_within,
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
@@ -62,8 +63,7 @@ Floats = NDArray[np.float64]
 LEAST_MULTIPLIER, LEAST_ENERGY = 1e-3, 1e-9  # where there is no noise
 JOINS = "joins_classes"  # name in a checkpoint
 MOST_REPORTED = 300  # sets that are shown to people
-# of the pairs' noise; with more, every class is counted apart: noise costs little then
-LOW_NOISE_RECORDS_PER_UNIT = 10_000.0
+LOW_NOISE_RECORDS_PER_UNIT = 10_000.0  # of the pairs' noise; with more, classes are counted apart
 # of tables of independent columns, those in which a set is reported
 FALSE_POSITIVE_RATE = 0.01
 
@@ -123,10 +123,11 @@ class Releases:
             self._fine_noise = [noise * mechanism.sensitivity / w for w in self._weights]
             released = mechanism.split(self.release(SCALES, mechanism))
             counts |= dict(zip(counted, released, strict=True))
-        pairs = min(len(self.design.pairs), ALL_PAIRS)
-        noise = self.noise_multiplier(PAIRS) * math.sqrt(pairs) if pairs else 0.0
-        most = most_cells(self.table.n, noise)
-        self.scales = scales_of(grids, [counts[i] for i in sorted(counts)], self._fine_noise, most)
+        pairs = math.sqrt(min(len(self.design.pairs), ALL_PAIRS))
+        most = most_cells(self.table.n, pairs and self.noise_multiplier(PAIRS) * pairs)
+        each = [counts[i] for i in sorted(counts)]
+        ranges = [ranges_within(g, self._list_counts.get(g.block.column.name)) for g in grids]
+        self.scales = scales_of(grids, each, self._fine_noise, most, ranges)
 
     def _count_columns(self) -> None:
         others = [i for i in range(self.design.columns) if i not in self.design.learned]

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.models.steps.counting.densities import COARSE, densities, keys, seen
+from core.models.steps.counting.densities import COARSE, RangeCount, agreeing, densities, keys, seen
 from core.models.steps.counting.design import CELLS
 from core.models.steps.training.column_bins import ColumnBins
+from core.privacy.discovery.lists import ListCounts
 from core.privacy.mechanisms.additive import Mechanism
 
 Floats = NDArray[np.float64]
@@ -150,15 +151,23 @@ class ColumnScale:
     other_keys: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @classmethod
-    def of(cls, grid: ColumnBins, counts: Floats, noise: float, most: int) -> ColumnScale:
+    def of(
+        cls,
+        grid: ColumnBins,
+        counts: Floats,
+        noise: float,
+        most: int,
+        ranges: Sequence[RangeCount] = (),
+    ) -> ColumnScale:
         """Merge fine cells.
 
         Args:
-          counts: float64 [fine cells + atoms], released.
+          counts: float64 [fine cells + atoms], released; `ranges`, others of the same column.
         """
-        fine, cuts = counts[: grid.cells], grid.cut_cells
+        fine, precision = agreeing(counts[: grid.cells], noise, ranges)
+        counts, cuts = np.append(fine, counts[grid.cells :]), grid.cut_cells
         runs = _merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts)
-        ends = seen(fine, runs, noise)
+        ends = seen(fine, runs, noise, ranges)
         if not grid.width and grid.cells <= KEPT_GRID:  # each cell is a value
             on_line = np.arange(grid.cells)
             counts = counts.copy()
@@ -171,7 +180,9 @@ class ColumnScale:
         cell_of = np.concatenate([on_line, line + np.arange(grid.atoms)])
         variance = np.bincount(cell_of).astype(np.float64)
         sums = np.bincount(cell_of, counts).astype(np.float64)
-        own, *others = (keys(one, on_line) for one in densities(fine, noise, ends, DRAWS))
+        own, *others = (
+            keys(one, on_line) for one in densities(fine, noise, ends, DRAWS, ranges, precision)
+        )
         return cls(grid, cell_of, line, variance, sums, own, np.array(others))
 
     @property
@@ -206,6 +217,7 @@ def scales_of(
     counts: Sequence[Floats],
     noise: float | Sequence[float],
     most: int = CELLS,
+    ranges: Sequence[Sequence[RangeCount]] | None = None,
 ) -> tuple[ColumnScale, ...]:
     """The scale of every column from its fine histogram; post-processing.
 
@@ -213,13 +225,33 @@ def scales_of(
       counts: of each grid's cells and atoms, released.
       noise: standard deviation of a count of a cell, of all columns or of each.
       most: cells of a line, but for values that many records share and short grids.
+      ranges: further counts of each column.
     """
     most = min(most, CELLS if len(grids) <= WIDE else CELLS_WIDE)
     each = [noise] * len(grids) if isinstance(noise, float) else noise
     return tuple(
-        ColumnScale.of(grid, count, std, most)
-        for grid, count, std in zip(grids, counts, each, strict=True)
+        ColumnScale.of(grid, count, std, most, further)
+        for grid, count, std, further in zip(
+            grids, counts, each, ranges or [()] * len(grids), strict=True
+        )
     )
+
+
+def ranges_within(grid: ColumnBins, known: ListCounts | None) -> list[RangeCount]:
+    """Counts of a number's ranges as counts over its fine cells; of those that span two or more."""
+    if known is None or known.edges is None or not grid.cells:
+        return []
+    at, cells = grid.block.line.position(known.edges), np.arange(grid.cells)
+    if grid.width:
+        ends = at / grid.width
+        parts = np.clip(
+            np.minimum(cells + 1, ends[1:, None]) - np.maximum(cells, ends[:-1, None]), 0.0, 1.0
+        )
+    else:
+        below = grid.centres < at[:, None] - 1e-9
+        parts = (below[1:] & ~below[:-1]).astype(np.float64)
+    each = zip(parts, known.counts.tolist(), known.std.tolist(), strict=True)
+    return [RangeCount(part, count, std) for part, count, std in each if part.sum() >= 2.0]
 
 
 def _merged(
