@@ -132,20 +132,6 @@ def _taper(cells: int, ends: tuple[int, int]) -> Floats:
     return np.asarray(np.exp(-TAPER * (low + high)))
 
 
-def _keep_range(records: Floats, one: RangeCount, expected: Floats, factor: Floats) -> None:
-    """Give a range the records that all counts say it has, however little each of its cells shows.
-
-    Args:
-      records: float64 [draws, fine cells], changed.
-      expected: the same before anything was shrunk; `factor` of its precision, see `_smoothed`.
-    """
-    inside, total = records @ one.cells, expected @ one.cells
-    spread = float(one.cells @ cho_solve_banded((factor, True), one.cells))
-    wanted = np.maximum(total, 0.0) * np.maximum(0.0, 1.0 - spread / np.maximum(total**2, 1e-9))
-    scale = np.where(inside > 0.0, wanted / np.maximum(inside, 1e-9), 1.0)
-    records *= 1.0 + (scale[:, None] - 1.0) * one.cells
-
-
 def _drawn(factor: Floats, draws: int, counts: Floats) -> Floats:
     """Deviations with the covariance whose inverse was factorised: [draws, cells]."""
     random = np.random.default_rng(zlib.crc32(counts.tobytes()))  # other columns, other draws
