@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
-from itertools import chain, count
 from pathlib import Path
 from typing import BinaryIO, Required, TypedDict, Unpack
 
@@ -31,6 +30,7 @@ from core.runs.storage.artefacts import ROWS
 from core.runs.storage.store import RunStore
 from core.runs.storage.workspace_secrets import people_key
 from core.schema.form import FileForm
+from core.schema.rules.gaps import free_name
 
 __all__ = ["FORM", "Progress", "import_address", "import_file", "import_frame", "keep_table"]
 
@@ -145,7 +145,9 @@ def _described(
     """What is said of a table, with the ledger account of the people whose rows these are."""
     account_id, owner = about.get("account_id"), about.get("owner", "")
     shut = {key for key, access in accesses(store).items() if access.owner != owner.lower()}
-    name = _free_name(about["name"], {one.name for one in store.tables() if one.id not in shut})
+    ending = Path(about["name"]).suffix
+    seen = {one.name.removesuffix(ending) for one in store.tables() if one.id not in shut}
+    name = free_name(about["name"].removesuffix(ending), seen) + ending
     chosen = choose_account(
         store, rows, title=name, table_id=table_id, account_id=account_id, owner=owner
     )
@@ -155,14 +157,3 @@ def _described(
         "account_id": chosen.account_id,
         "owner": owner,
     }
-
-
-def _free_name(name: str, taken: Collection[str]) -> str:
-    """The name, numbered where it is taken.
-
-    >>> _free_name("visits.csv", {"visits.csv", "visits (2).csv"}), _free_name("a", {})
-    ('visits (3).csv', 'a')
-    """
-    stem, dot, ending = name.rpartition(".") if "." in name else (name, "", "")
-    numbered = (f"{stem} ({number}){dot}{ending}" for number in count(2))
-    return next(one for one in chain([name], numbered) if one not in taken)

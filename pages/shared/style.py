@@ -35,7 +35,7 @@ h3 {font-size: 1.3rem !important;}
 .st-key-language button {padding: 0 0.7rem; min-height: 2rem;}
 :is(button[kind^="primary"]:not(:disabled), [data-tag], [data-tag] *)
  {color: light-dark(#FFFFFF, #10181D) !important;}
-:is(a, button, summary, [tabindex="0"], .dvn-scroller):focus-visible,
+:is(a, button, summary, textarea, [tabindex="0"], .dvn-scroller):focus-visible,
 label:has(:is([type="radio"], [type="checkbox"]):focus-visible)
  {outline: 3px solid light-dark(#0B6E8A, #7CC8DD) !important; outline-offset: 2px;}
 label:has([type="radio"]:focus-visible) {outline-offset: 0;}

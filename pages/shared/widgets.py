@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, count
 from math import ceil
 from typing import Any, Literal, NoReturn, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -28,6 +27,7 @@ from core.runs.execution.launching.launcher import Launcher
 from core.runs.execution.launching.launchers import configured_launcher
 from core.runs.records import RunRecord, TableRecord
 from core.schema.rounding_up import round_up
+from core.schema.rules.gaps import free_name
 from core.services.inference import replicas
 from pages.server import routes
 from pages.server.faults import plain_errors as plain_errors
@@ -195,13 +195,11 @@ def unique_labels(labels: dict[str, str]) -> dict[str, str]:
     """The labels by id, equal ones numbered: a list cannot tell two options of one label apart.
 
     >>> unique_labels({"a": "visits", "b": "visits", "c": "other"})
-    {'a': 'visits', 'b': 'visits (2)', 'c': 'other'}
+    {'a': 'visits', 'b': 'visits 2', 'c': 'other'}
     """
     unique: dict[str, str] = {}
     for key, label in labels.items():
-        numbered = (f"{label} ({number})" for number in count(2))
-        taken = set(unique.values())
-        unique[key] = next(name for name in chain([label], numbered) if name not in taken)
+        unique[key] = free_name(label, unique.values())
     return unique
 
 

@@ -255,7 +255,8 @@ def _ending(run: RunRecord) -> None:
     if run.state is State.QUEUED:
         st.info(_queued(run), icon=":material/schedule:")
     elif run.state is State.DONE:
-        took = shared.duration(sum(run.seconds.values()))
+        own = [took for name, took in run.seconds.items() if name != runs.REPLICAS]
+        took = shared.duration(sum(own))
         ready = say("The synthetic table is ready. It took {time}.", time=took)
         st.success(ready, icon=":material/check:")
         report_view.disputed(run)

@@ -237,7 +237,7 @@ def test_people_are_recognised_in_a_file_of_another_kind(store: RunStore) -> Non
 
 def test_a_second_table_of_one_name_is_numbered(store: RunStore) -> None:
     names = [bring(store, rows(30), name=name).name for name in ("v.csv", "v.csv", "w", "w")]
-    assert names == ["v.csv", "v (2).csv", "w", "w (2)"]
+    assert names == ["v.csv", "v 2.csv", "w", "w 2"]
 
 
 @pytest.mark.usefixtures("never_whole")

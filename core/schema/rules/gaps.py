@@ -16,7 +16,7 @@ FEW = 20  # gaps of fewer steps need no atom of their own
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, with a number behind it where a column has it already.
+    """The name, with a number behind it where it is taken.
 
     >>> free_name("rows", ["rows", "rows 2"])
     'rows 3'
