@@ -1,7 +1,8 @@
 """How often attacks on a table accuse it wrongly, and how small a leak they see.
 
     python benchmarks/attacks.py [--runs 200] [--leaking 50] [--rows 5000] [--workers 1]
-        [--models pearl scan_focus …] [--fits 10] [--epsilon 1] [--only WORDS] [--seed 0] [--json]
+        [--models pearl scan_focus …] [--fits 10] [--epsilon 1] [--refit SECONDS] [--only WORDS]
+        [--seed 0] [--json]
 
 Each run draws a population, trains on nine tenths of `--rows` of it and keeps a tenth out, as the
 product does. *Clean* tables are other rows of the same population, so that nothing leaks. *Leaking*
@@ -53,7 +54,7 @@ from core.models.registry import synthesizer  # noqa: E402
 from core.models.saved_model import SavedModel  # noqa: E402
 from core.models.step import FitContext  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
-from core.privacy.plan import Budget, default_delta  # noqa: E402
+from core.privacy.plan import Budget, Plan, default_delta  # noqa: E402
 from core.proposing.propose import infer_schema  # noqa: E402
 from core.quality.aligned_tables import AlignedTable, Features  # noqa: E402
 from core.quality.metrics.attacks.disclosure import (  # noqa: E402
@@ -62,9 +63,9 @@ from core.quality.metrics.attacks.disclosure import (  # noqa: E402
     LOOKED_UP,
     ROWS,
     attacks,
-    encoded,
-    nearest,
 )
+from core.quality.metrics.attacks.refitted import Refits  # noqa: E402
+from core.quality.metrics.attacks.trained import encoded, nearest  # noqa: E402
 from core.schema.schema import Schema  # noqa: E402
 from core.services.sample_tables import SAMPLE_TARGET, sample_table  # noqa: E402
 
@@ -82,18 +83,25 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Trial:
-    """Tables of one population: learnt from, kept out, released."""
+    """Tables of one population: learnt from, kept out, released.
+
+    Attributes:
+      release: rows of a model that is fitted to some real rows; by itself a model that copies.
+    """
 
     train: pd.DataFrame
     holdout: pd.DataFrame
     synthetic: pd.DataFrame
     schema: Schema
     target: str
+    release: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows.sample(len(rows))
 
-    def judged(self) -> dict[str, Any]:
-        """Alarms by both rules, and every attack's lead."""
+    def judged(self, seconds: float = 0.0) -> dict[str, Any]:
+        """Alarms by both rules, and every attack's lead; refits for so many seconds."""
         _, tables = Features.fit(self.schema, self.train, self.holdout, self.synthetic)
-        found = attacks(*tables, target=self.target)
+        rows = pd.concat([self.train, self.holdout], ignore_index=True)
+        refits = Refits(lambda index: self.release(rows.iloc[index]), seconds) if seconds else None
+        found = attacks(*tables, target=self.target, refits=refits)
         return {
             "itself": sorted(unmatched_alarms(*tables, target=self.target)),
             "together": sorted(attack.key for attack in found if attack.exposed),
@@ -145,13 +153,25 @@ def fitted_trial(
     layout, n = Layout(trial.schema.domain()), len(trial.train)
     budget = Budget(epsilon=epsilon, delta=default_delta(n))
     plan = plan_fit(synthesizer(model), layout.domain, n, budget)
-    codes = Codec(layout.domain).encode(layout.to_model(trial.train))
-    table = PrivateTable(codes, layout.domain, altered(plan, noise=noise))
-    with tempfile.TemporaryDirectory() as folder:
-        context = FitContext(on_event=_go_on, folder=Path(folder), seed=seed)
-        fitted = synthesizer(model).fit(table, altered(plan, noise=noise), context)
-    synthetic = laid_out(SavedModel.of(fitted), layout).sample(n, seed=seed)
-    return Trial(trial.train, trial.holdout, synthetic, trial.schema, trial.target)
+    own = altered(plan, noise=noise)
+
+    def drawn(rows: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, SavedModel]:
+        codes = Codec(layout.domain).encode(layout.to_model(rows))
+        table = PrivateTable(codes, layout.domain, plan)
+        with tempfile.TemporaryDirectory() as folder:
+            context = FitContext(on_event=_go_on, folder=Path(folder), seed=seed)
+            fitted = SavedModel.of(synthesizer(model).fit(table, plan, context))
+        return laid_out(fitted, layout).sample(n, seed=seed), fitted
+
+    synthetic, fitted = drawn(trial.train, own)
+    usual = synthesizer(model).configure(plan.settings, private=True)
+    quick = synthesizer(model).replica_settings(usual, fitted.base).model_dump()
+
+    def release(rows: pd.DataFrame) -> pd.DataFrame:
+        smaller = own.model_copy(update={"n": len(rows), "settings": quick})
+        return drawn(rows.reset_index(drop=True), smaller)[0]
+
+    return Trial(trial.train, trial.holdout, synthetic, trial.schema, trial.target, release)
 
 
 def _go_on(_: FitEvent) -> Signal:
@@ -271,9 +291,9 @@ def interval(count: int, of: int) -> tuple[float, float]:
     return low, high
 
 
-def measured(draw: Callable[[int], Trial], seed: int) -> dict[str, Any]:
+def measured(draw: Callable[[int], Trial], seconds: float, seed: int) -> dict[str, Any]:
     """One run."""
-    return draw(seed).judged()
+    return draw(seed).judged(seconds)
 
 
 def trials(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[int], Trial], int]]:
@@ -301,7 +321,7 @@ def row_of(name: str, found: list[dict[str, Any]]) -> str:
         low, high = interval(count, len(found))
         cells.append(f"{count} ({low:.1%}–{high:.1%})")
     cells.append(str(sum(one["edge"] and not one["together"] for one in found)))
-    for key in ("attribute", "membership"):
+    for key in ("attribute", "membership", "counts", "refitted"):
         leads = np.array([one["lead"].get(key, np.nan) for one in found])
         error = leads.std(ddof=1) / math.sqrt(len(leads)) if len(leads) > 1 else math.nan
         cells.append(f"{leads.mean():+.4f} ± {error:.4f}")
@@ -317,6 +337,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--models", nargs="+", default=[])
     parser.add_argument("--fits", type=int, default=10, help="of each model and noise")
     parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--refit", type=float, default=0.0, help="seconds of the refitting attack")
     parser.add_argument("--only", default="", help="tables whose name holds this")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--seed", type=int, default=0, help="of the first run; the next one's + 1")
@@ -324,14 +345,15 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     every = {}
     heads = ("tables", "runs", "alarms, each by itself", "alarms, together", "at the edge",
-             "lead of guessing the target", "AUROC of membership less ½")  # fmt: skip
+             "lead of guessing the target", "AUROC of membership less ½", "by counts",
+             "by refitting")  # fmt: skip
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|", flush=True)
     with ProcessPoolExecutor(options.workers) as pool:
         for name, draw, runs in trials(options):
             if not runs or options.only not in name:
                 continue
             seeds = range(options.seed, options.seed + runs)
-            every[name] = list(pool.map(partial(measured, draw), seeds))
+            every[name] = list(pool.map(partial(measured, draw, options.refit), seeds))
             print(row_of(name, every[name]), flush=True)
     if options.json:
         print(json.dumps(every))

@@ -65,10 +65,17 @@ class Refitting:
         Raises:
           FitCancelled, FitPaused: the observer's signal was followed.
         """
-        seeds = np.random.SeedSequence(seed).generate_state(3, np.uint64) >> np.uint64(2)
-        draw, fit, again = (int(one) for one in seeds)
-        plan = self._smaller()
-        source = self._source(plan.n, draw)
+        n = min(self.plan.n, MOST_ROWS)
+        source = self._source(n, seed)
+        plan = self.plan_for(n, n / self.plan.n)
+        return Replica(source, self.released(source, plan, seed, on_event))
+
+    def released(
+        self, source: pd.DataFrame, plan: Plan, seed: int, on_event: OnEvent
+    ) -> pd.DataFrame:
+        """Rows of a model that is fitted to these, in a plan for as many records."""
+        seeds = np.random.SeedSequence(seed).generate_state(2, np.uint64) >> np.uint64(2)
+        fit, again = (int(one) for one in seeds)
         layout = Layout(self.schema.domain())
         codes, people = encoded_records(source, layout, self.schema.person)
         table = PrivateTable(codes, layout.domain, plan, people=people, noise_source=self.noise)
@@ -81,8 +88,7 @@ class Refitting:
                 list_counts=self._counted_again(Codec(layout.domain), codes, plan.n, fit),
             )
             fitted = SavedModel.of(self.model.fit(table, plan, context))
-        drawn = laid_out(fitted, layout).sample(min(self.rows, MOST_ROWS), again)
-        return Replica(source, drawn)
+        return laid_out(fitted, layout).sample(min(self.rows, MOST_ROWS), again)
 
     def _source(self, n: int, seed: int) -> pd.DataFrame:
         """Rows of n records of the model: rows, histories, or people with their rows."""
@@ -96,15 +102,13 @@ class Refitting:
             number = number_people(source[list(person.columns)])[0]
         return source[number < n].reset_index(drop=True)
 
-    def _smaller(self) -> Plan:
-        """The plan of one replica: as much noise for each record, and the model's cheaper settings.
+    def plan_for(self, n: int, part: float = 1.0) -> Plan:
+        """The run's plan for n records, with a part of its noise and the model's cheaper settings.
 
         With fewer records than the run had, sampling errors are larger than its own, never smaller.
         """
-        n = min(self.plan.n, MOST_ROWS)
         settings = self.model.configure(self.plan.settings, private=self.plan.budget.private)
         cheaper = self.model.replica_settings(settings, self.fitted.base).model_dump()
-        part = n / self.plan.n
         phases = tuple(
             phase.model_copy(update={"noise_multiplier": phase.noise_multiplier * part})
             for phase in self.plan.phases

@@ -188,6 +188,18 @@ class Features:
         features, tables = cls(items), zip(frames, values, strict=True)
         return features, [AlignedTable(features, len(frame), by_name) for frame, by_name in tables]
 
+    def read(self, frame: pd.DataFrame) -> AlignedTable:
+        """One more table read alike; labels that none of the others holds count as missing."""
+        values: dict[str, NDArray[np.generic]] = {}
+        for item in self.items:
+            if item.numeric:
+                values[item.name] = to_numbers(frame[item.name], item.column)
+            else:
+                labels = listed_labels(frame[item.name], item.column)
+                codes = pd.Categorical(labels, categories=list(item.labels)).codes
+                values[item.name] = codes.astype(np.int64)
+        return AlignedTable(self, len(frame), values)
+
     def __len__(self) -> int:
         return len(self.items)
 

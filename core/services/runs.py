@@ -27,7 +27,7 @@ from core.runs.execution.noisy_scores import ScoreCounts
 from core.runs.execution.paid_release import ReviewHistograms
 from core.runs.records import RunRecord, TableRecord
 from core.runs.request import RunRequest
-from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL, REPLICAS_WANTED
+from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL, REFITS_WANTED
 from core.runs.storage.storages import forget_logs
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
@@ -172,7 +172,7 @@ def compare_again(store: RunStore, launcher: Launcher, run_id: str) -> RunRecord
     """
     if not store.has_result(run_id):
         raise NotFoundError(Message("This run has no synthetic table to compare."))
-    store.artefacts(run_id).delete(REPLICAS_WANTED)
+    store.artefacts(run_id).delete(REFITS_WANTED)
     message = Message("Waiting for a free slot, to finish the comparison.")
     if not store.set_state(run_id, State.QUEUED, message, expect=(State.DONE,)):
         raise RunStoreError(Message("This run is at work already."))
@@ -205,8 +205,8 @@ def cancel(store: RunStore, run_id: str, launcher: Launcher | None = None) -> Ru
     """
     run = store.run(run_id)
     waiting = (State.QUEUED, State.PAUSED, State.LOST, State.FAILED)
-    if store.artefacts(run_id).exists(REPLICAS_WANTED):
-        ended, message = State.DONE, Message("Done. Working out error bars was stopped.")
+    if store.artefacts(run_id).exists(REFITS_WANTED):
+        ended, message = State.DONE, Message("Done. Fitting the model again was stopped.")
     elif store.has_result(run_id):  # only its comparison waited
         ended, message = State.DONE, Message("Done. Its comparison was stopped.")
     else:

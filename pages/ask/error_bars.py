@@ -18,10 +18,10 @@ from pages.shared.workspace_store import store
 
 def show(run: RunRecord) -> None:
     """How far the error bars are, and the button that has them made; nothing once all are there."""
-    if replicas.complete(store(), run.id):
-        return
     if replicas.under_way(store(), run.id):
-        _progress(run.id)
+        progress(run.id)
+        return
+    if replicas.complete(store(), run.id):
         return
     if (reason := no_replicas(run.plan)) is not None:
         st.info(plain(said(reason)), icon=":material/info:")
@@ -40,12 +40,12 @@ def show(run: RunRecord) -> None:
 
 @st.fragment(run_every=1.5)
 @shared.plain_errors()
-def _progress(run_id: str) -> None:
-    """How far the replicas are; the page is drawn again once they are there."""
+def progress(run_id: str) -> None:
+    """How far fitting the model again is; the page is drawn again once it is done."""
     visible.still(run_id, "steward", "reviewer")
     shared.launcher().pump()
     if not replicas.under_way(store(), run_id):
         st.rerun()
     now = runs.progress(store(), run_id)
-    text = say("Working out error bars{time_left}", time_left=shared.time_left(now.eta_seconds))
-    st.progress(now.fraction, text)
+    title = said(now.title) if now.title else say("Starting")
+    st.progress(now.fraction, f"{title}{shared.time_left(now.eta_seconds)}")

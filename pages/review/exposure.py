@@ -13,11 +13,14 @@ import streamlit as st
 from core.export.attack_sentences import STANDINGS, Grade, exposure, standing
 from core.export.guides import filled, guides
 from core.figures.attack_bound import attack_figure
+from core.inference.replicas import no_replicas
 from core.message import Message
 from core.runs.records import RunRecord
 from core.services import discussion as notes
 from core.services import reviews
 from core.services.evidence.documents import best_attack_words, last_audit, of_run
+from core.services.inference import replicas
+from pages.ask import error_bars
 from pages.review import discussion
 from pages.server import guard, routes
 from pages.shared import glossary
@@ -72,6 +75,7 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
         for attack in sorted(tried, key=lambda attack: attack["p"])
     ]
     number_table(rows, ("Training rows", "Baseline", "Lead needed", "p"), "%.3f")
+    _refits(run, tried)
     with st.expander(
         say("What the attacks do, and how to read this table"), icon=":material/help:"
     ):
@@ -86,6 +90,30 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
         )
         for attack in tried:
             st.markdown(f"**{plain(said(attack['title']))}**: {plain(said(attack['meaning']))}")
+
+
+def _refits(run: RunRecord, tried: Attacks) -> None:
+    """The attack that fits the model again: how far it is, or the button that starts it."""
+    if replicas.under_way(store(), run.id):
+        error_bars.progress(run.id)
+        return
+    again = any(attack["key"] == "refitted" for attack in tried)
+    person = run.schema.person
+    possible = no_replicas(run.plan) is None and (person is None or not person.grouped)
+    if again or not possible or not guard.steward():
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        minutes = st.number_input(
+            say("Minutes for an attack that trains the model again"),
+            1,
+            240,
+            10,
+            width=320,
+            help=say("At least four trainings are needed. Nothing is released or spent."),
+        )
+        if st.button(say("Attack by refitting"), icon=":material/person_search:"):
+            with shared.change():
+                replicas.start(store(), shared.launcher(), run.id, attack=float(minutes))
 
 
 def _bound(run: RunRecord, tried: Attacks) -> None:

@@ -129,7 +129,7 @@ def test_a_replica_of_many_rows_is_smaller_with_the_same_noise(
     made: Refitting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refitting, "MOST_ROWS", ROWS // 4)
-    smaller = made._smaller()
+    smaller = made.plan_for(ROWS // 4, 1 / 4)
     assert smaller.n == ROWS // 4
     for before, after in zip(made.plan.phases, smaller.phases, strict=True):
         assert after.noise_multiplier == pytest.approx(before.noise_multiplier / 4)

@@ -18,12 +18,13 @@ from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import State
 from core.runs.execution import replica_making, worker
 from core.runs.execution.launching.local_launcher import LocalLauncher
+from core.runs.execution.reports import Compare
 from core.runs.records import RunRecord
 from core.runs.request import RunRequest
 from core.runs.storage.artefacts import METER, ROWS
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
-from core.services import imports, planning, runs, tables
+from core.services import imports, planning, reviews, runs, tables
 from core.services.inference import replicas
 from core.services.sample_tables import SAMPLE_NAME, sample_table
 from tests.cli.test_cli import last_line
@@ -39,8 +40,12 @@ SETTINGS = {"steps": 30, "frequencies": 200, "batch": 64, "hidden": 16}
 class Here(LocalLauncher):
     """A launcher whose worker is this process."""
 
+    def __init__(self, store: RunStore, *, compare: Compare | None = toy.compare) -> None:
+        super().__init__(store)
+        self.compare = compare
+
     def _start(self, run_id: str) -> None:
-        worker.main([run_id, "--home", str(self.store.workspace.home)], compare=toy.compare)
+        worker.main([run_id, "--home", str(self.store.workspace.home)], compare=self.compare)
 
 
 @pytest.fixture
@@ -88,6 +93,25 @@ def test_replicas_are_made_after_a_run_without_its_rows(store: RunStore, run: Ru
     assert replicas.start(store, Here(store), run.id).state is State.DONE
 
 
+def test_an_attack_by_refitting_joins_the_report(store: RunStore) -> None:
+    table = imports.import_frame(store, sample_table(400), name=SAMPLE_NAME, source="built in")
+    table = tables.declare_all(store, tables.confirm_schema(store, table.id, table.schema))
+    table = tables.change_holdout(store, table, 0.25)
+    asked = RunRequest(model="pearl", epsilon=1.0, settings=dict(SETTINGS))
+    plan = planning.make_plan(table.schema, table.training_n, asked)
+    store.attest(table.id)
+    made = Here(store, compare=None)
+    done = runs.start(store, made, table.id, plan, request_for(plan))
+    before, report = spent(store, done), reviews.report(store, done.id) or {}
+    assert "refitted" not in {attack["key"] for attack in report["attacks"]}
+    assert replicas.start(store, made, done.id, attack=0.2).message == "Done."
+    after = reviews.report(store, done.id) or {}
+    keys = {attack["key"] for attack in after["attacks"]}
+    assert keys - {attack["key"] for attack in report["attacks"]} == {"refitted"}
+    assert after | {"attacks": ()} == report | {"attacks": ()} and spent(store, done) == before
+    assert not replicas.under_way(store, done.id) and not replicas.complete(store, done.id)
+
+
 def stopping(store: RunStore, run_id: str, signal: str) -> Any:
     """Somebody who asks for a stop once the first replica is kept."""
     write = replica_making.write_replica
@@ -129,7 +153,7 @@ def test_one_that_waits_can_be_cancelled(store: RunStore, run: RunRecord) -> Non
 
     assert replicas.start(store, Full(store), run.id).state is State.QUEUED
     ended = runs.cancel(store, run.id)
-    assert ended.state is State.DONE and "error bars" in ended.message
+    assert ended.state is State.DONE and "was stopped" in ended.message
 
 
 def test_a_failure_costs_no_result(

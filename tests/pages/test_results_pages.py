@@ -16,7 +16,7 @@ from core.models.shaped_output import Measured, Shape, ShapeFacts
 from core.runs.accounts.account import set_limit, table_account
 from core.runs.events import State
 from core.runs.execution.launching.launcher import SampleRequest
-from core.runs.storage.artefacts import REPLICAS_WANTED
+from core.runs.storage.artefacts import REFITS_WANTED
 from core.runs.storage.reviews import notes
 from core.services import imports, runs
 from core.services.sample_tables import sample_table
@@ -241,7 +241,7 @@ def test_seeds_that_are_no_numbers_are_refused(store, start, show):
 def test_files_stay_while_error_bars_are_worked_out(store, start, show, downloads):
     run = start()
     finish(store, run)
-    with store.artefacts(run.id).replacing(REPLICAS_WANTED) as file:
+    with store.artefacts(run.id).replacing(REFITS_WANTED) as file:
         file.write(b"")
     store.set_state(run.id, State.RUNNING)
     at = whole(show("download"))  # also offered without an address

@@ -79,7 +79,7 @@ def make_reports(
         if cells is not None:
             save_json(artefacts, SYNTHETIC_CELLS, cells)
     earlier = store.table_artefacts(run.table_id).within("reports")
-    name = f"{_key(store, run)}.json"
+    name = report_name(store, run)
     if earlier.exists(name):
         _copy(earlier, name, artefacts)
         on_progress(Message("Measured before"), 1.0)
@@ -115,14 +115,16 @@ def content_key(files: Sequence[BinaryIO], *facts: object) -> str:
     return digest.hexdigest()
 
 
-def _key(store: RunStore, run: RunRecord) -> str:
+def report_name(store: RunStore, run: RunRecord) -> str:
+    """The file among the table's that a finished inside report is kept in."""
     artefacts = store.artefacts(run.id)
     names = [name for name in (SYNTHETIC_TABLE, BASELINE_TABLE) if artefacts.exists(name)]
     alpha = None if run.plan.protection is None else run.plan.attempt_alpha
     with ExitStack() as opened:
         files = [opened.enter_context(artefacts.open(name)) for name in names]
         files.append(opened.enter_context(store.table_artefacts(run.table_id).open(ROWS)))
-        return content_key(files, run.schema.model_dump_json(), alpha, len(files))
+        key = content_key(files, run.schema.model_dump_json(), alpha, len(files))
+        return f"{key}.json"
 
 
 def _report_outside(

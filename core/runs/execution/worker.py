@@ -33,7 +33,7 @@ from core.runs.execution.job import Job
 from core.runs.execution.launching.launcher import SETTING
 from core.runs.execution.launching.local_launcher import LocalLauncher
 from core.runs.execution.pipeline import DeviceError, Find, choose_device, execute
-from core.runs.execution.replica_making import make_replicas
+from core.runs.execution.replica_making import attack_again, make_replicas
 from core.runs.execution.reporter import Heartbeat, Reporter, ignore_hangup, peak_memory_mb
 from core.runs.execution.reports import Compare, make_reports
 from core.runs.execution.threads import limit_threads
@@ -44,7 +44,7 @@ from core.runs.storage.artefacts import (
     CHECKPOINT,
     LEARNED_DOMAIN,
     METER,
-    REPLICAS_WANTED,
+    REFITS_WANTED,
     ROWS,
     ROWS_DIGEST,
     WorkingFolder,
@@ -124,7 +124,7 @@ class _Work:
             try:
                 if not self.store.has_result(self.record.id):
                     self._fit()
-                if self.store.artefacts(self.record.id).exists(REPLICAS_WANTED):
+                if self.store.artefacts(self.record.id).exists(REFITS_WANTED):
                     self._replicate()
                 else:
                     self._report()
@@ -242,19 +242,24 @@ class _Work:
             self._end(State.DONE, "Done.")
 
     def _replicate(self) -> None:
-        """Make the replicas of a finished run; one that ends early keeps what is complete."""
+        """Attack a finished run, or make its replicas; what is complete by its end is kept."""
         artefacts = self.store.artefacts(self.record.id)
         said: str = "Done."
+        with artefacts.open(REFITS_WANTED) as file:
+            minutes = float(file.read() or 0.0)
         try:
-            make_replicas(artefacts, self.record, on_event=self.reporter)
+            if minutes:
+                attack_again(self.store, self.record, minutes=minutes, on_event=self.reporter)
+            else:
+                make_replicas(artefacts, self.record, on_event=self.reporter)
         except FitCancelled:
-            said = Message("Done. Working out error bars was stopped.")
+            said = Message("Done. Fitting the model again was stopped.")
         except FitPaused:
             raise
         except Exception as error:
             # the process's edge, as in `_report`
-            said = _with_cause(Message("Done. Error bars could not be worked out:"), error)
-        artefacts.delete(REPLICAS_WANTED)
+            said = _with_cause(Message("Done. The model could not be fitted again:"), error)
+        artefacts.delete(REFITS_WANTED)
         self._end(State.DONE, said)
 
     def _say(self, message: str) -> None:

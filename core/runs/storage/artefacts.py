@@ -31,7 +31,8 @@ REPORT_INTERVALS = "intervals.json"  # how far figures of the outside report may
 METER, CHECKPOINT, MODEL = "meter.json", "checkpoint", "model"  # a file and two folders
 LEARNED_DOMAIN = "domain.json"  # what a run learned before its model was trained
 ROWS_DIGEST = "rows.sha256"  # of the rows that a run began with; it stays inside
-REPLICAS_WANTED = "replicas.wanted"  # there while a worker shall make a finished run's replicas
+# there while a worker shall fit a finished run again: for error bars, or minutes for an attack
+REFITS_WANTED = "refits.wanted"
 ATTEMPT = "attempt-"  # and its number: in the checkpoint, the folder of an attempt after the first
 UNFINISHED = (".half", ".part", ".tmp")  # endings of files that are still being written
 

@@ -1,4 +1,4 @@
-"""Replicas of a run: have them made, and read them. `runs.progress` says how far they are."""
+"""Replicas of a run, and attacks by refitting: have them made; `runs.progress` says how far."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.runs.events import State
 from core.runs.execution.launching.launcher import Launcher
 from core.runs.execution.replica_making import make_replicas
 from core.runs.records import RunRecord
-from core.runs.storage.artefacts import REPLICAS_WANTED
+from core.runs.storage.artefacts import REFITS_WANTED
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 
@@ -24,8 +24,8 @@ def complete(store: RunStore, run_id: str) -> bool:
 
 
 def under_way(store: RunStore, run_id: str) -> bool:
-    """Whether a worker makes them, or shall: see the run's state and `runs.progress`."""
-    return store.artefacts(run_id).exists(REPLICAS_WANTED)
+    """Whether a worker fits a finished run again, or shall: see its state and `runs.progress`."""
+    return store.artefacts(run_id).exists(REFITS_WANTED)
 
 
 def read(store: RunStore, run_id: str, columns: Sequence[str] | None = None) -> tuple[Replica, ...]:
@@ -33,20 +33,23 @@ def read(store: RunStore, run_id: str, columns: Sequence[str] | None = None) -> 
     return replicas_of(store.artefacts(run_id), columns)
 
 
-def start(store: RunStore, launcher: Launcher, run_id: str) -> RunRecord:
+def start(store: RunStore, launcher: Launcher, run_id: str, *, attack: float = 0.0) -> RunRecord:
     """Have a worker make what a finished run lacks; it can be paused and cancelled as runs can.
 
-    Spends nothing and reads no real row.
+    Spends nothing and reads no real row, but for an attack.
+
+    Args:
+      attack: minutes of an attack by refitting, which is made instead; 0 for none.
 
     Raises:
       RunStoreError: the run has none and why, is at work, or has no synthetic table.
     """
     run, artefacts = _finished(store, run_id), store.artefacts(run_id)
-    if complete(store, run_id):
+    if complete(store, run_id) and not attack:
         return run
-    with artefacts.replacing(REPLICAS_WANTED) as file:
-        file.write(b"")
-    message = Message("Waiting for a free slot, to work out error bars.")
+    with artefacts.replacing(REFITS_WANTED) as file:
+        file.write(f"{attack:g}".encode())
+    message = Message("Waiting for a free slot, to fit the model again.")
     if not store.set_state(run_id, State.QUEUED, message, expect=(State.DONE,)):
         raise RunStoreError(Message("This run is at work already."))
     launcher.submit(run_id)

@@ -12,8 +12,8 @@ from core.quality.metrics.attacks.disclosure import (
     attacks,
     closest_records,
     disclosure,
-    nearest,
 )
+from core.quality.metrics.attacks.trained import nearest
 from core.schema.column import Column, Kind
 from core.schema.person import Person
 from tests.quality.conftest import collapsed, make

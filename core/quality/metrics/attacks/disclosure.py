@@ -16,7 +16,6 @@ synthetic data", 2021 (closest records); Chen et al., "GAN-Leaks", 2020 (members
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -24,14 +23,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from sklearn.neighbors import NearestNeighbors
 
 from core.message import Message
-from core.quality.aligned_tables import AlignedTable, Feature, Features
+from core.quality.aligned_tables import AlignedTable, Feature, Features, sample_rows
 from core.quality.comparison import Comparison
 from core.quality.metrics.attacks.membership_test import LEVEL, Lead, classes_of_numbers, leads
-from core.quality.metrics.attacks.trained import counted, guessed
-from core.quality.metrics.estimators import one_thread
+from core.quality.metrics.attacks.refitted import Refits, refitted
+from core.quality.metrics.attacks.trained import counted, encoded, guessed, nearest
 from core.quality.metrics.family import Measured, Step, family
 from core.quality.report.types import Attack
 
@@ -44,14 +42,25 @@ TIED = 1e-6  # distances that differ by less are equal but for rounding
 CLOSE = 0.05  # of a number's range: a guess this near counts as right
 
 
+REFITTED = (
+    Message("Telling who was in the table by refitting"),
+    Message(
+        "An attacker who knows the model fits it again and again with and without each person's "
+        "row, and learns how the synthetic tables differ: 0.5 is a coin toss, 1 is certainty."
+    ),
+)
+
+
 @dataclass(frozen=True)
 class RealRows:
     """Real rows of both kinds in a random order.
 
-    `member`, bool [n], says who was learnt from; `classes`, int [n], are of the target's values.
+    `member`, bool [n], says who was learnt from; `classes`, int [n], are of the target's values;
+    `index`, int [n], are places among all rows, those learnt from first.
     """
 
     rows: AlignedTable
+    index: NDArray[np.int64]
     member: NDArray[np.bool_]
     classes: NDArray[np.int64]
 
@@ -109,13 +118,21 @@ def attacks(
     *,
     target: str | None = None,
     seed: int = 0,
+    refits: Refits | None = None,
 ) -> list[Attack]:
-    """All attacks that the tables, one row of each person, allow; none if the holdout is small."""
+    """All attacks that the tables, one row of each person, allow; none if the holdout is small.
+
+    Args:
+      refits: of the run's model, for the attack that takes long.
+    """
     rng = np.random.default_rng(seed)
     if min(train.n, holdout.n) < LEAST or not synthetic.n or not train.features.names:
         return []
     real, released = _read_alike(train, holdout, synthetic, target, rng)
     trials = tried(real, released, target, rng)
+    looks = None if refits is None else refitted(real.rows, real.index, released, refits, rng)
+    if looks is not None:
+        trials.append(_ranked("refitted", *REFITTED, looks))
     found = leads(real.member, real.classes, [trial.success for trial in trials], rng)
     return [one.attack(lead, real.member) for one, lead in zip(trials, found, strict=True)]
 
@@ -150,14 +167,6 @@ def disclosure(tables: Comparison, _: Step) -> Measured:
     return Measured(parts={"attacks": found})
 
 
-def nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.int64]]:
-    """Distances to the k nearest rows of others, ascending, and which they are, [n, min(k, ·)]."""
-    with one_thread():
-        neighbours = NearestNeighbors(n_neighbors=min(k, len(others))).fit(others)
-        distance, index = neighbours.kneighbors(x)
-    return distance, index
-
-
 def _read_alike(
     train: AlignedTable,
     holdout: AlignedTable,
@@ -170,7 +179,8 @@ def _read_alike(
     Read by the training rows' own, a stranger's extreme value is clipped and a rare label has no
     coordinate of its own, so that strangers are told apart by the reading.
     """
-    sides = train.sample(ROWS, rng), holdout.sample(ROWS, rng)
+    chosen = [sample_rows(side.n, ROWS, rng) for side in (train, holdout)]
+    sides = train.take(chosen[0]), holdout.take(chosen[1])
     order = rng.permutation(sides[0].n + sides[1].n)
     items, real, released = [], {}, {}
     for feature in train.features.items:
@@ -186,7 +196,8 @@ def _read_alike(
         if features[target].numeric and not rows.missing(target).all():
             classes = classes_of_numbers(real[target].astype(np.float64), sides[1].n)
     member = order < sides[0].n
-    return RealRows(rows, member, classes), AlignedTable(features, synthetic.n, released)
+    index = np.concatenate([chosen[0], train.n + chosen[1]])[order]
+    return RealRows(rows, index, member, classes), AlignedTable(features, synthetic.n, released)
 
 
 def _alike(
@@ -274,23 +285,26 @@ def closest_records(real: Floats, synthetic: Floats) -> tuple[Floats, Floats]:
 
 def _membership(rows: AlignedTable, synthetic: AlignedTable) -> Trial:
     distance = nearest(encoded(rows), encoded(synthetic))[0][:, 0]
-    ranks = rankdata(-np.round(distance / TIED)) / rows.n  # a difference of means is AUROC - ½
-    return Trial(
+    return _ranked(
         "membership",
         Message("Telling who was in the table"),
         Message(
             "An attacker who knows a person's row guesses from the closest synthetic row whether "
             "the person was in the table: 0.5 is a coin toss, 1 is certainty."
         ),
-        "AUROC",
-        ranks,
-        _auroc,
+        -np.round(distance / TIED),
     )
+
+
+def _ranked(key: str, title: str, meaning: str, scores: Floats) -> Trial:
+    """An attack by scores that are higher for people who seem to have been learnt from."""
+    ranks = rankdata(np.round(scores, 9)) / len(scores)  # a difference of means is AUROC - ½
+    return Trial(key, title, meaning, "AUROC", ranks, _auroc)
 
 
 def _trained(rows: AlignedTable, released: AlignedTable, target: str | None) -> Iterator[Trial]:
     """Attacks that use all released rows at once."""
-    yield Trial(
+    yield _ranked(
         "counts",
         Message("Telling who was in the table by counts"),
         Message(
@@ -298,9 +312,7 @@ def _trained(rows: AlignedTable, released: AlignedTable, target: str | None) -> 
             "person's values occur in the synthetic table, next to how often among people in "
             "general: 0.5 is a coin toss, 1 is certainty."
         ),
-        "AUROC",
-        rankdata(np.round(counted(rows, released), 9)) / rows.n,
-        _auroc,
+        counted(rows, released),
     )
     if (right := guessed(rows, released, target)) is not None:
         yield Trial(
@@ -369,14 +381,3 @@ def _auroc(members: float, strangers: float) -> tuple[float, float]:
 def _halves(members: float, strangers: float) -> tuple[float, float]:
     """What falls to members of as many members as strangers, beside a half."""
     return (members / (members + strangers) if members + strangers > 0.0 else 0.5), 0.5
-
-
-def encoded(table: AlignedTable) -> Floats:
-    """`AlignedTable.encode` with one-hot blocks shrunk so that two labels are at distance 1."""
-    x = table.encode()
-    start = 0
-    for feature in table.features.items:
-        if not feature.numeric:
-            x[:, start : start + feature.width] /= math.sqrt(2.0)
-        start += feature.width
-    return x

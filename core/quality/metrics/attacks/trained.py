@@ -12,9 +12,12 @@ Troncoso, "Synthetic data: anonymisation groundhog day", 2022 (trained attribute
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import NearestNeighbors
 
 from core.quality.aligned_tables import AlignedTable
 from core.quality.metrics.estimators import one_thread
@@ -26,14 +29,18 @@ TREES = 30
 MOST_LABELS, SECRETS = 20, 6  # of a column that is guessed, and how many columns are
 
 
-def counted(people: AlignedTable, released: AlignedTable) -> Floats:
-    """How much oftener each person's values occur in released rows than among people [n]."""
+def counted(people: AlignedTable, released: AlignedTable, columns: int = 3) -> Floats:
+    """How much oftener each person's values occur in released rows than among people [n].
+
+    Args:
+      columns: that are looked at together.
+    """
     (own, sizes), (other, _) = people.bins(), released.bins()
     n, score = people.n, np.zeros(people.n)
     codes = np.concatenate([own, other])
-    for columns in column_sets(len(sizes), 3, TRIPLES):
+    for chosen in column_sets(len(sizes), columns, TRIPLES):
         key = np.zeros(len(codes), dtype=np.int64)
-        for j in columns:  # labels may be so many that only cells in use can be numbered
+        for j in chosen:  # labels may be so many that only cells in use can be numbered
             key = np.unique(key * sizes[j] + codes[:, j], return_inverse=True)[1]
         cells = int(key.max()) + 1
         share = np.bincount(key[:n], minlength=cells) / n
@@ -59,3 +66,22 @@ def guessed(people: AlignedTable, released: AlignedTable, target: str | None) ->
             right[here] += guess == people.values[name][here]
             known += here
     return right / np.maximum(known, 1.0) if known.any() else None
+
+
+def nearest(x: Floats, others: Floats, k: int = 1) -> tuple[Floats, NDArray[np.int64]]:
+    """Distances to the k nearest rows of others, ascending, and which they are, [n, min(k, ·)]."""
+    with one_thread():
+        neighbours = NearestNeighbors(n_neighbors=min(k, len(others))).fit(others)
+        distance, index = neighbours.kneighbors(x)
+    return distance, index
+
+
+def encoded(table: AlignedTable) -> Floats:
+    """`AlignedTable.encode` with one-hot blocks shrunk so that two labels are at distance 1."""
+    x = table.encode()
+    start = 0
+    for feature in table.features.items:
+        if not feature.numeric:
+            x[:, start : start + feature.width] /= math.sqrt(2.0)
+        start += feature.width
+    return x
