@@ -18,7 +18,6 @@ from pages.server import guard
 from pages.shared import visible
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
-from pages.shared.number_table import number_table
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
@@ -88,7 +87,7 @@ def _show(answer: Answer) -> None:
             {name: said(row[key]) if key in ("of", "note") else row[key] for name, key in HEADS}
             for row in rows(answer)
         ]
-        number_table(shown, [name for name, _ in HEADS[1:-1]], "%.4g")
+        shared.number_table(shown, [name for name, _ in HEADS[1:-1]], "%.4g")
 
 
 def _picture(answer: Answer) -> None:

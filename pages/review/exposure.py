@@ -26,7 +26,6 @@ from pages.server import guard, routes
 from pages.shared import glossary
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
-from pages.shared.number_table import number_table
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
@@ -74,7 +73,7 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
         }
         for attack in sorted(tried, key=lambda attack: attack["p"])
     ]
-    number_table(rows, ("Training rows", "Baseline", "Lead needed", "p"), "%.3f")
+    shared.number_table(rows, ("Training rows", "Baseline", "Lead needed", "p"), "%.3f")
     _refits(run, tried)
     with st.expander(
         say("What the attacks do, and how to read this table"), icon=":material/help:"

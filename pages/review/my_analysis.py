@@ -17,7 +17,6 @@ from pages.review import discussion
 from pages.server import guard
 from pages.shared import widgets as shared
 from pages.shared.language import said, say, to_say
-from pages.shared.number_table import number_table
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store
 
@@ -54,7 +53,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> None:
         }
         for row in rows
     ]
-    number_table(shown, ("Real", "Synthetic", "±"), "%.4g")
+    shared.number_table(shown, ("Real", "Synthetic", "±"), "%.4g")
     if rows:
         st.caption(
             say(

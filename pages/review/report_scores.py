@@ -14,7 +14,6 @@ from core.schema.schema import Schema
 from pages.shared import glossary
 from pages.shared import widgets as shared
 from pages.shared.language import number, said, say, to_say
-from pages.shared.number_table import number_table
 from pages.shared.plain import plain
 
 HEADLINES = ("tvd_1way", "tvd_2way", "wscore_pca", "tstr_auroc", "tstr_r2", "prediction_gap")
@@ -65,7 +64,7 @@ def scores(report: dict[str, Any]) -> None:
         selected = score.get("before") is not None and score["value"] is not None
         row[to_say("Before selection")] = score.get("before")
         row[to_say("Effect")] = said(boosting_words(score)) if selected else ""
-    number_table(rows, ("Value", "±", "Real data", "Before selection"), "%.4g")
+    shared.number_table(rows, ("Value", "±", "Real data", "Before selection"), "%.4g")
     st.caption(
         say(
             "Real data: the same score for another sample of real rows, the best that is "
@@ -78,7 +77,7 @@ def fates(schema: Schema) -> None:
     """Columns that did not come through whole, in one table to sort."""
     heads = to_say("Column"), to_say("What became of it"), to_say("Share of rows"), "±"
     rows = [(name, said(fate), *share) for name, fate, *share in fates_of(schema)]
-    number_table([dict(zip(heads, row, strict=True)) for row in rows], heads[2:], "percent")
+    shared.number_table([dict(zip(heads, row, strict=True)) for row in rows], heads[2:], "percent")
 
 
 def closer(goal: str) -> str:
@@ -107,7 +106,7 @@ def utility(report: dict[str, Any]) -> None:
         }
         for row in report["utility"]
     ]
-    number_table(rows, ("Trained on real", "Trained on synthetic", "Guessing"), "%.3f")
+    shared.number_table(rows, ("Trained on real", "Trained on synthetic", "Guessing"), "%.3f")
 
 
 def yardstick(report: dict[str, Any]) -> None:
@@ -155,7 +154,7 @@ def groups(report: dict[str, Any]) -> None:
     if (drawn := groups_figure(chosen)) is not None:
         shared.picture(drawn, key="groups", alt=words)
     rows = [{h: said(cell) for h, cell in row.items()} for row in group_table(chosen)]
-    number_table(rows, (), "")
+    shared.number_table(rows, (), "")
     if chosen["unseen"]:
         n = chosen["unseen"]
         st.caption(say("Groups not shown, too small or beyond the largest: {n}.", n=n))
@@ -181,7 +180,7 @@ def histories(report: dict[str, Any]) -> None:
         for s in report["scores"]
         if s.get("dealt") is not None
     ]
-    number_table(rows, list(rows[0])[1:] if rows else (), "%.3f")
+    shared.number_table(rows, list(rows[0])[1:] if rows else (), "%.3f")
 
 
 def column(report: dict[str, Any], name: str, *, key: str) -> None:

@@ -37,6 +37,7 @@ from pages.shared.plain import plain
 from pages.shared.workspace_store import store as store
 
 T = TypeVar("T")
+WHOLE = 12  # rows of a table that does not scroll
 
 
 @dataclass(frozen=True)
@@ -352,3 +353,31 @@ def rough_duration(low: float, high: float) -> str:
 def time_left(seconds: float | None) -> str:
     """The end of a progress bar's text; "" while nobody can tell."""
     return "" if seconds is None else say(" · about {time} left", time=duration(seconds))
+
+
+def number_table(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
+    """Rows as a table, some columns of it in one number format; its headings are said."""
+    rows = [  # without what is said of no row
+        {name: one[name] for name in one if any(row[name] not in (None, "") for row in rows)}
+        for one in rows
+    ]
+    long = [name for name in (rows[0] if rows else ()) if any(len(str(r[name])) > 90 for r in rows)]
+    config = {
+        name: st.column_config.NumberColumn(
+            said(name), format=format, width=90 if len(name) < 3 else None
+        )
+        if name in numeric
+        else st.column_config.Column(said(name), width="large" if name in long else None)
+        for name in (rows[0] if rows else ())
+    }
+    tall = 92 if long else None  # sentences break into lines and are not cut
+    if rows:
+        high: Literal["content", "auto"] = "content" if len(rows) <= WHOLE else "auto"
+        st.dataframe(
+            rows,
+            hide_index=True,
+            column_config=config,
+            placeholder="—",
+            row_height=tall,
+            height=high,
+        )

@@ -1,13 +1,11 @@
 """Dependence of columns that the releases leave possible, beyond what a mixture has learnt.
 
-What noise hides is shrunk away, so a mixture knows too little of it, and replicas whose truth is
-the mixture would lose too little. How far the released counts lie from the mixture says how much
-may be hidden: noise's part of that is known exactly, and so is how far it may be off by chance.
-Truths of replicas hold as much of it more. Post-processing of releases.
+Noise is shrunk away and dependence with it, so replicas whose truth is the mixture would lose too
+little. How far released counts lie from the mixture says how much may be hidden, as noise's part of
+that is known. Truths of replicas hold as much of it more. Post-processing of releases.
 
-A pair is looked at through scores of both columns, orthonormal under their shares: each label
-against all more frequent ones, and three slow waves along numbers. In these a coefficient is like
-a correlation, of the same size for rare labels and for frequent ones.
+A pair is looked at through scores of both columns: each label against all more frequent ones, and
+three slow waves along numbers. Coefficients are like correlations then, of one size for all labels.
 """
 
 from __future__ import annotations
@@ -36,10 +34,9 @@ def unseen(
 ) -> dict[str, Tensor]:
     """Tensors that `with_unseen` reads; none without noise, of windows or of too many columns.
 
-    A label's coefficients with another column are normal with one variance: what lies beyond noise,
-    and one standard deviation more of what chance alone would show. (Pairs are denoised label by
-    label, see `denoising.py`, so that is how much may be hidden.) What is stored are mean and
-    deviation of each coefficient given its released value.
+    A label's coefficients with another column are normal with one variance (pairs are denoised
+    label by label): what lies beyond noise, and one standard deviation of chance more. Stored are
+    mean and deviation of each coefficient given its released value.
 
     Args:
       mixture: weights [components] and shares [components, cells].
