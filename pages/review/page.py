@@ -56,7 +56,7 @@ def render() -> None:
     guard.require("reviewer", "steward")
     head = st.container(horizontal=True, vertical_alignment="center")
     head.title(say("Review"), anchor=False)
-    bar = st.container(horizontal=True, vertical_alignment="bottom")
+    bar = st.container(horizontal=True, vertical_alignment="bottom", key="review_bar")
     with bar:
         run = shared.finished_run(say("No run has finished yet, so there is nothing to review."))
         if run is None:

@@ -31,6 +31,7 @@ h3 {font-size: 1.3rem !important;}
  right: 3.6rem; width: auto; z-index: 999991;}
 }
 [data-testid="stButtonGroup"] [role="radiogroup"] {flex-wrap: wrap;}
+.st-key-review_bar > :has([data-testid="stSelectbox"]) {min-width: min(22rem, 100%);}
 [data-testid="stCheckbox"] label p {white-space: normal; overflow: visible;}
 .st-key-language button {padding: 0 0.7rem; min-height: 2rem;}
 :is(button[kind^="primary"]:not(:disabled), [data-tag], [data-tag] *)

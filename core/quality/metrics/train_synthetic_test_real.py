@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, r2_score, roc_auc_score
 
-from core.message import Message
+from core.message import Message, to_say
 from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Features
 from core.quality.bootstrap import half_width_of
 from core.quality.comparison import Comparison
@@ -35,6 +35,7 @@ Floats = NDArray[np.floating]
 Values = NDArray[np.generic]
 Scores = dict[str, dict[str, float]]
 
+ACCURACY = to_say("Accuracy")
 BOOSTED_CLASSES = 10  # gradient boosters grow a tree per class and round: minutes beyond this
 BOOSTERS = ("Gradient boosting", "Histogram boosting")
 RESAMPLES = 60
@@ -152,7 +153,7 @@ class Predictions:
         return {
             "AUROC": area,
             "AUPRC": float(average_precision_score(self.truth == rare, column[rare])),
-            "Accuracy": float((self.predicted == self.truth).mean()),
+            ACCURACY: float((self.predicted == self.truth).mean()),
         }
 
 
@@ -238,7 +239,7 @@ def utility_rows(
     guessing = {"R²": 0.0, "AUROC": 0.5}
     if not task.numeric and len(y):
         guessing["AUPRC"] = float((y == positive_class(y)).mean())
-        guessing["Accuracy"] = float(np.unique(y, return_counts=True)[1].max() / len(y))
+        guessing[ACCURACY] = float(np.unique(y, return_counts=True)[1].max() / len(y))
     return [
         UtilityRow(
             model=model,
