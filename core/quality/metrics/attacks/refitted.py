@@ -1,9 +1,10 @@
 """Membership by refitting: how released rows look to a person who was learnt from, and who was not.
 
 The attacker knows the rows of all who are tried and the model, but not who was learnt from. He fits
-the model again and again, each time to a random half of them, and compares what each fit releases
-with a person's row, less what fits release on average. A regression learns from that which halves
-people were in, and is then asked of the real release. No fit depends on who was learnt from.
+the model again and again, each time to a random half of them and to the other half, and compares
+what each fit releases with a person's row, less what fits release on average. A regression learns
+from that which halves people were in, and is then asked of the real release. No fit depends on who
+was learnt from.
 
 Sources: Shokri et al., "Membership inference attacks against machine learning models", 2017;
 Stadler et al., 2022 (synthetic tables); Carlini et al., "Membership inference attacks from first
@@ -52,9 +53,10 @@ def refitted(
     """How much a release looks as if each person had been learnt from [n]; None after few fits."""
     members, seen, began = list[NDArray[np.bool_]](), list[Floats](), time.monotonic()
     while len(seen) < MOST and time.monotonic() < began + refits.seconds:
-        members.append(rng.permutation(people.n) < people.n // 2)
-        drawn = refits.release(index[members[-1]])
-        seen.append(_looks(people, people.features.read(drawn)))
+        half = rng.permutation(people.n) < people.n // 2
+        for inside in (half, ~half):  # so that everybody is in as many fits as anybody else
+            members.append(inside)
+            seen.append(_looks(people, people.features.read(refits.release(index[inside]))))
     if len(seen) < FEWEST:
         return None
     looks = np.stack(seen)
