@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from core.inference.refitting import Refitting
 from core.inference.replicas import (
     COUNT,
+    TOO_NARROW,
     no_replicas,
     numbers_kept,
     replicas_of,
@@ -111,8 +112,8 @@ def refitting(artefacts: ArtefactStore, run: RunRecord) -> Refitting:
 
 
 def _describe(artefacts: ArtefactStore, run: RunRecord) -> None:
-    """Keep how far the figures of the report for people outside may be off."""
-    if not artefacts.exists(OUTSIDE_REPORT):
+    """Keep how far figures of the report for people outside may be off, where intervals hold."""
+    if not artefacts.exists(OUTSIDE_REPORT) or run.plan.model in TOO_NARROW:
         return
     with artefacts.open(OUTSIDE_REPORT) as file:
         report = json.load(file)

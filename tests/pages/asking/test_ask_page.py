@@ -95,3 +95,8 @@ def test_command_and_function_give_the_answer_of_the_page(store, replicated, cap
     assert found.figures[-1] == figure
     with pytest.raises(ValueError, match="no column 'height'"):
         api.ask(replicated.id, "mean", "height")
+
+
+def test_a_model_whose_intervals_are_too_narrow_says_so(store, replicated):
+    assert replicated.plan.model == "pearl"
+    assert "too narrow" in ask(store, replicated, GAP).caution
