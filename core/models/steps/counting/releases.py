@@ -64,8 +64,7 @@ LEAST_MULTIPLIER, LEAST_ENERGY = 1e-3, 1e-9  # where there is no noise
 JOINS = "joins_classes"  # name in a checkpoint
 MOST_REPORTED = 300  # sets that are shown to people
 LOW_NOISE_RECORDS_PER_UNIT = 10_000.0  # of the pairs' noise; with more, classes are counted apart
-# of tables of independent columns, those in which a set is reported
-FALSE_POSITIVE_RATE = 0.01
+FALSE_POSITIVE_RATE = 0.01  # of tables of independent columns, those in which a set is reported
 
 
 class Releases:
@@ -126,7 +125,8 @@ class Releases:
         pairs = math.sqrt(min(len(self.design.pairs), ALL_PAIRS))
         most = most_cells(self.table.n, pairs and self.noise_multiplier(PAIRS) * pairs)
         each = [counts[i] for i in sorted(counts)]
-        ranges = [ranges_within(g, self._list_counts.get(g.block.column.name)) for g in grids]
+        ranged = {} if self.codec.domain.roles else self._list_counts  # windows hold others
+        ranges = [ranges_within(grid, ranged.get(grid.block.column.name)) for grid in grids]
         self.scales = scales_of(grids, each, self._fine_noise, most, ranges)
 
     def _count_columns(self) -> None:

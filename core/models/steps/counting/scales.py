@@ -238,8 +238,15 @@ def scales_of(
 
 
 def ranges_within(grid: ColumnBins, known: ListCounts | None) -> list[RangeCount]:
-    """Counts of a number's ranges as counts over its fine cells; of those that span two or more."""
-    if known is None or known.edges is None or not grid.cells:
+    """Counts of a number's ranges as counts over its fine cells; of those that span two or more.
+
+    None of a column that is laid out otherwise than it was learned.
+    """
+    column = grid.block.column
+    learned = getattr(column, "learned", None)
+    if known is None or known.edges is None or not grid.cells or learned is None:
+        return []
+    if learned.domain != column.domain_digest:
         return []
     at, cells = grid.block.line.position(known.edges), np.arange(grid.cells)
     if grid.width:
