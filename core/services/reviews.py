@@ -55,7 +55,7 @@ def report(store: RunStore, run_id: str, view: View = "inside") -> dict[str, Any
         if known and view == "inside":  # whose pictures have other bins
             columns = known["columns"].items()
             known = {"columns": {name: {"figures": one["figures"]} for name, one in columns}}
-        made |= {"intervals": known}
+        made |= {"intervals": known} if known else {}
     return made | {"significant_sets": told} if made is not None and told else made
 
 

@@ -103,7 +103,7 @@ def states_after(model, plan, folder, patch, present):
     with Streams.watched(patch) as streams, patch.context() as inside:
         inside.setattr(training_loop.time, "monotonic", lambda: now)  # no event depends on speed
         # as many cells whatever was released, or the next release would draw more or less noise
-        inside.setattr(scales, "seen", lambda counts, cells, noise: (0, len(counts)))
+        inside.setattr(scales, "seen", lambda counts, *_: (0, len(counts)))
         inside.setattr(releases, "most_cells", lambda records, noise: scales.CELLS)
         source = DeterministicNoise(3)
         table = PrivateTable(codes, codec.domain, plan, noise_source=source, present=present)

@@ -110,7 +110,7 @@ def test_one_more_table_is_linked(store, linked, show, monkeypatch):
     assert "with their rows of stays, tests" in words(at) and "Must decide" not in words(at)
     store.attest(table.id)
     at = whole(show("plan", table=table.id))
-    assert "at most 10 rows of stays, tests" in words(at)
+    assert "at most 4 rows of stays, tests" in words(at)
     with pytest.raises(ValueError, match="Several linked tables need a model"):
         run_of(store, table, model="pearl")
     run = run_of(store, table)
