@@ -87,3 +87,15 @@ def test_possible_densities_have_tails_that_noise_hides():
     tails = found[1:, end:].sum(axis=1)
     assert (tails > 0.0).all() and tails.mean() < 10 * true[end:].sum()
     assert found[1:, -10:].mean() < 0.3 * found[1:, end : end + 10].mean()
+
+
+def test_a_low_count_between_full_cells_is_no_hole() -> None:
+    holes, empty = 0, 0.0
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        true = np.append(np.tile([400.0, 110.0], 10), np.zeros(12))  # too rough to be smoothed
+        found = density(true + random.normal(0.0, NOISE, 32), NOISE, (0, 32))
+        holes += int((found[2:18] <= 0.0).sum())
+        empty += float(found[23:].sum() / found.sum())
+    assert holes <= 3  # of 640 cells; seven where each cell is judged by itself
+    assert empty / 40 < 0.03

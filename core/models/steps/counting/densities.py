@@ -101,13 +101,30 @@ def densities(
         shared = more
     own = left * np.maximum(0.0, 1.0 - (UNCERTAIN / np.maximum(np.abs(left), 1e-9)) ** 2)
     own = np.where(shared, np.maximum(left, 0.0), own)
-    sure = np.maximum(0.0, 1.0 - (spread / np.maximum(smooth, 1e-9)) ** 2)  # nothing is made up
+    sure = _sure(smooth, spread, factor)  # nothing is made up
     expected = np.maximum(0.0, np.maximum(smooth, 0.0) * sure + own)  # where there may be none
     expected[: ends[0]] = expected[ends[1] :] = 0.0
     for one in ranges:
         expected = _keep_range(expected, one, smooth + own, factor)
     possible = np.maximum(0.0, np.maximum(smooth + _drawn(factor, draws, counts), 0.0) + own)
     return np.asarray(noise * np.vstack([expected, possible * _taper(len(counts), ends)]))
+
+
+def _sure(smooth: Floats, spread: Floats, factor: Floats) -> Floats:
+    """How much of each cell's density is believed, in [0, 1], where there may be none at all.
+
+    By the cell itself, or by it and two neighbours on either side: a low count between sides that
+    surely hold records is no hole.
+    """
+    alone = np.maximum(0.0, 1.0 - (spread / np.maximum(smooth, 1e-9)) ** 2)
+    at = np.arange(len(smooth))
+    sides = []
+    for step in (at[:, None] - at, at - at[:, None]):
+        beside = ((step >= 0) & (step <= 2)).astype(np.float64)
+        variance = (beside * cho_solve_banded((factor, True), beside.T).T).sum(axis=1)
+        total = np.maximum(beside @ smooth, 1e-9)
+        sides.append(np.maximum(0.0, 1.0 - variance / total**2))
+    return np.asarray(np.maximum(alone, np.minimum(*sides)))
 
 
 def _keep_range(records: Floats, one: RangeCount, before: Floats, factor: Floats) -> Floats:
