@@ -34,11 +34,10 @@ def heaped(frame: pd.DataFrame, codec: Codec, seed: int) -> pd.DataFrame:
         rows = np.flatnonzero(~np.isnan(numbers) & ~np.isin(numbers, column.spikes))
         if not len(rows):
             continue
-        rounded = numbers[rows]
-        rounded = _rounded(rounded, block, learned.heaps, random.random(len(rows)))
-        moved = rows[rounded != numbers[rows]]
+        rounded = _rounded(numbers[rows], block, learned.heaps, random.random(len(rows)))
+        moved = rounded != numbers[rows]
         cells = frame[name].to_numpy(copy=True)
-        cells[moved] = from_numbers(rounded[rounded != numbers[rows]], column).to_numpy()
+        cells[rows[moved]] = from_numbers(rounded[moved], column).to_numpy()
         frame[name] = pd.Series(cells, index=frame.index).astype(frame[name].dtype)
     return frame
 

@@ -2,8 +2,9 @@
 
 The first look is at all lists alike. It finds most of them whole, so the second goes to those whose
 labels leave a rest beyond the noise, and the two counts of a label are averaged by their
-precisions. A label is shown where the first count or the average passes its threshold; each
-threshold bounds the chance to show a label of one unit alone, and the two chances add up.
+precisions. In a list that is looked at once a label is shown where its count passes a threshold, in
+the others where the average passes its own. Each threshold bounds the chance to show a label of one
+unit alone, and the two chances add up.
 
 Which lists are looked at again follows from counts that were shown. Given those, the noise of a
 label that the first look did not show can only lie lower than before it, so the second threshold
@@ -30,6 +31,7 @@ from core.privacy.discovery.planning import LISTS, LISTS_AGAIN, Levels, complete
 from core.privacy.discovery.ranges import Counts, rest_of
 from core.privacy.discovery.raw_rows import Keys
 from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.domain_release import LabelCounts
 from core.schema.column import SchemaColumn
 from core.schema.rules.rules import Combinations, Determines
@@ -67,14 +69,15 @@ def release_lists(
     """Carry out what a plan holds of `LISTS` and `LISTS_AGAIN`; `keys` as `read_raw` gives them."""
     most = most_keys(wanted, table.n, table.plan.most_rows)
     counted = LabelCounts(tuple(len(own) for own in keys), most)
-    parts = counted.split(_noisy(table, LISTS, counted))
+    parts = counted.split(noisy_counts(table, LISTS, counted))
     histograms = [_Histogram(own, part, levels) for own, part in zip(keys, parts, strict=True)]
     if any(phase.name == LISTS_AGAIN for phase in table.plan.phases):
         histograms = _looked_at_again(table, wanted, histograms, most)
     return _found(wanted, histograms, table.n)
 
 
-def _noisy(table: PrivateTable, phase: str, mechanism: LabelCounts) -> Counts:
+def noisy_counts(table: PrivateTable, phase: str, mechanism: Mechanism) -> Counts:
+    """What a phase releases of the raw rows, float64."""
     return np.asarray(table.release(phase, mechanism).numpy(), dtype=np.float64)
 
 
@@ -95,7 +98,7 @@ def _looked_at_again(
         tuple(chosen),
         tuple(scales[chosen].tolist()),
     )
-    parts = counted.split(_noisy(table, LISTS_AGAIN, counted))
+    parts = counted.split(noisy_counts(table, LISTS_AGAIN, counted))
     averaged = list(histograms)
     for i, scale, part in zip(chosen, counted.factors, parts, strict=True):
         first = histograms[i]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from core.encoding.person_rows import PersonRows, kept_rows, number_people
 from core.privacy.discovery import grids
-from core.privacy.discovery.list_release import FoundLists, release_lists
+from core.privacy.discovery.list_release import FoundLists, noisy_counts, release_lists
 from core.privacy.discovery.lists import ListCounts, made_up
 from core.privacy.discovery.open_domain import OpenDomain, needed_as_they_are
 from core.privacy.discovery.planning import BESIDE, BOUNDS, FINE, SINGLY, Levels
@@ -24,7 +24,6 @@ from core.privacy.discovery.ranges import (
 )
 from core.privacy.discovery.raw_rows import read_raw
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.domain_release import CellCounts
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.meter import Meter
@@ -113,10 +112,6 @@ def _put_together(
     return rows.iloc[index], people if unit.rows > 1 else None
 
 
-def _counts(table: PrivateTable, phase: str, mechanism: Mechanism) -> Counts:
-    return np.asarray(table.release(phase, mechanism).numpy(), dtype=np.float64)
-
-
 def _numeric(
     table: PrivateTable, wanted: OpenDomain, levels: Levels
 ) -> tuple[tuple[SchemaColumn, ...], dict[str, ListCounts]]:
@@ -124,7 +119,7 @@ def _numeric(
     single = [grids.value_grid()] * len(wanted.single)
     scales = (*[1.0] * len(wanted.numeric), *[BESIDE] * len(beside), *[SINGLY] * len(single))
     counted = CellCounts((*map(grids.grid_of, wanted.numeric), *beside, *single), scales)
-    parts = counted.split(_counts(table, BOUNDS, counted))
+    parts = counted.split(noisy_counts(table, BOUNDS, counted))
     names = [column.name for column in (*wanted.dated, *wanted.stepped, *wanted.single)]
     more: dict[str, list[Counts]] = {}
     for name, part in zip(names, parts[len(wanted.numeric) :], strict=True):
@@ -197,7 +192,7 @@ def _second_look(table: PrivateTable, looks: list[FirstLook]) -> list[Counts | N
         for look in looks
     )
     counted = CellCounts(inside, (1.0,) * len(inside))
-    parts = counted.split(_counts(table, FINE, counted))
+    parts = counted.split(noisy_counts(table, FINE, counted))
     return [
         None if grid is _NOWHERE else part[1 : grid.bins + 1]
         for grid, part in zip(inside, parts, strict=True)
