@@ -62,12 +62,17 @@ class Targets:
 
 @dataclass(frozen=True)
 class _Block:
-    """Counted pairs that share their first column, side by side: of each class, or of all."""
+    """Counted pairs that share their first column, side by side: of each class, or of all.
+
+    Attributes:
+      precision: float32 [partners' cells], one over the standard deviation of each share.
+      goals: float32 [classes or 1, cells of the first, partners' cells], shares times precision.
+    """
 
     first: int
     partners: tuple[int, ...]
-    shares: Tensor  # float32 [classes or 1, cells of the first, partners' cells]
-    precision: Tensor  # float32 [partners' cells]
+    precision: Tensor
+    goals: Tensor
 
 
 @dataclass
@@ -134,7 +139,9 @@ class MixtureMatcher:
 
     def begin(self, steps: int) -> None:
         """Get ready for so many steps from where the mixture stands."""
-        self._optimiser = torch.optim.Adam(self.mixture.parameters(), self._rate, betas=(0.9, 0.99))
+        self._optimiser = torch.optim.Adam(
+            self.mixture.parameters(), self._rate, betas=(0.9, 0.99), fused=True
+        )
         self._schedule = torch.optim.lr_scheduler.OneCycleLR(
             self._optimiser, self._rate, total_steps=steps, pct_start=max(0.1, 2.0 / steps)
         )
@@ -201,8 +208,9 @@ class MixtureMatcher:
         blocks = []
         for (first, _), partners in side_by_side.items():
             noise = torch.cat([torch.full((p.shares.shape[2],), p.noise) for p in partners])
-            shares = torch.cat([p.shares for p in partners], dim=2)
-            parts = (shares.float().to(self.device), self._precision(noise).to(self.device))
+            precision = self._precision(noise).sqrt()
+            goals = torch.cat([p.shares for p in partners], dim=2).float() * precision
+            parts = (precision.to(self.device), goals.to(self.device))
             blocks.append(_Block(first, tuple(pair.columns[1] for pair in partners), *parts))
         return blocks
 
@@ -233,17 +241,18 @@ class MixtureMatcher:
         for block in chosen:
             first = shares[block.first]
             partners = torch.cat([shares[column] for column in block.partners], dim=1)
-            apart = within if len(block.shares) > 1 else within.sum(dim=1, keepdim=True)
-            for weights, goal in zip(apart.unbind(dim=1), block.shares, strict=True):
-                joint = (first * weights[:, None]).t() @ partners
-                total = total + ((joint - goal).square() * block.precision).sum()
-            count += block.shares.numel()
+            partners = partners * block.precision
+            apart = within if len(block.goals) > 1 else within.sum(dim=1, keepdim=True)
+            for weights, goal in zip(apart.unbind(dim=1), block.goals, strict=True):
+                gap = torch.addmm(goal, (first * weights[:, None]).t(), partners, beta=-1.0)
+                total = total + torch.linalg.vecdot(gap.flatten(), gap.flatten())
+            count += block.goals.numel()
         self._gaps.pairs = total.detach() / max(1, count)
         return total * factor
 
     def _blocks_now(self) -> tuple[list[_Block], float]:
         """The blocks of a step, and what their sum is multiplied by to stand for all."""
-        cells = sum(block.shares.numel() for block in self._blocks)
+        cells = sum(block.goals.numel() for block in self._blocks)
         if cells <= CELLS_A_STEP:
             return self._blocks, 1.0
         count = max(1, round(len(self._blocks) * CELLS_A_STEP / cells))
