@@ -1,4 +1,4 @@
-"""How far a mixture lies from the counts it follows, in units of their noise.
+"""How far mixtures lie from the counts it follows, in units of their noise.
 
 A mixture that is as near to the counts as the real rows are has nothing more to learn from them:
 the counts' noise alone sets those a mean square of one apart. One that lies farther has not learnt
@@ -17,8 +17,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from core.models.scan_focus.ensemble import MixtureEnsemble
-from core.models.scan_focus.matching import Targets, set_shares
+from core.models.scan_focus.matching import Targets, set_shares, within_classes
+from core.models.scan_focus.mixture import LatentMixtures
 from core.models.steps.counting.counts import LEAST_NOISE
 from core.models.steps.counting.design import Design
 
@@ -26,7 +26,7 @@ FARTHER = 0.02  # from one: mixtures that have learnt all of the pairs lie at .9
 CHANCE = 3.0  # standard deviations of it, where few cells were counted
 
 
-def more_to_learn(ensemble: MixtureEnsemble, targets: Targets, design: Design) -> bool:
+def more_to_learn(mixtures: LatentMixtures, targets: Targets, design: Design) -> bool:
     """Whether larger sets or pairs show more than the mixtures together have learnt.
 
     Not where the counts of larger sets are already followed into their noise: further steps would
@@ -34,10 +34,10 @@ def more_to_learn(ensemble: MixtureEnsemble, targets: Targets, design: Design) -
     """
     pairs = sum(pair.shares.numel() for pair in targets.counted)
     if sets := sum(one.shares.numel() for one in targets.sets):
-        apart = of_sets(ensemble, targets, design)
+        apart = of_sets(mixtures, targets, design)
         if abs(apart - 1.0) > _margin(sets):
             return apart > 1.0
-    return bool(pairs) and of_pairs(ensemble, targets, design) > 1.0 + _margin(pairs)
+    return bool(pairs) and of_pairs(mixtures, targets, design) > 1.0 + _margin(pairs)
 
 
 def _margin(cells: int) -> float:
@@ -46,41 +46,36 @@ def _margin(cells: int) -> float:
 
 
 @torch.no_grad()
-def of_pairs(ensemble: MixtureEnsemble, targets: Targets, design: Design) -> float:
+def of_pairs(mixtures: LatentMixtures, targets: Targets, design: Design) -> float:
     """Mean squared distance to the released counts of pairs, in units of their noise."""
 
     def each() -> Iterator[tuple[Tensor, Tensor, float]]:
-        weights, within, shares = _parts(ensemble, design)
+        weights, shares = mixtures()
+        within = within_classes(weights, shares, design)
         for pair in targets.counted:
             first, second = (shares[column] for column in pair.columns)
             apart = within if len(pair.shares) == within.shape[1] else weights[:, None]
-            cells = [(first * part[:, None]).t() @ second for part in apart.unbind(dim=1)]
+            cells = [
+                ((first * part[:, None]) @ second.transpose(1, 2)).mean(dim=0)
+                for part in apart.unbind(dim=1)
+            ]
             yield torch.stack(cells), pair.shares, pair.noise
 
     return _mean_square(each(), targets.n)
 
 
 @torch.no_grad()
-def of_sets(ensemble: MixtureEnsemble, targets: Targets, design: Design) -> float:
+def of_sets(mixtures: LatentMixtures, targets: Targets, design: Design) -> float:
     """The same of the larger sets."""
 
     def each() -> Iterator[tuple[Tensor, Tensor, float]]:
-        _, within, shares = _parts(ensemble, design)
+        weights, shares = mixtures()
+        within = within_classes(weights, shares, design)
         for one in targets.sets:
-            joint = set_shares(one, within, shares)
+            joint = set_shares(one, within, shares).mean(dim=0)
             yield joint, one.shares.reshape(joint.shape), one.noise
 
     return _mean_square(each(), targets.n)
-
-
-def _parts(ensemble: MixtureEnsemble, design: Design) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """All components: their weights, those within each class, and shares of every column."""
-    weights, cells = ensemble.mixture()
-    shares = torch.split(cells, ensemble.members[0].mixture.sizes, dim=1)
-    within = weights[:, None]
-    if design.condition is not None:
-        within = within * shares[design.condition]
-    return weights, within, shares
 
 
 def _mean_square(each: Iterator[tuple[Tensor, Tensor, float]], n: int) -> float:

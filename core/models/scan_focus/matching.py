@@ -1,6 +1,6 @@
-"""Matching released counts: a mixture descends on squared distances in units of their noise.
+"""Matching released counts: mixtures descend on squared distances in units of their noise.
 
-Everything here works on releases and on the mixture's own marginals. No record is in reach, so any
+Everything here works on releases and on the mixtures' own marginals. No record is in reach, so any
 number of steps costs no privacy.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.models.scan_focus.mixture import LatentMixture
+from core.models.scan_focus.mixture import LatentMixtures
 from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
 from core.models.steps.counting.design import Design
 from core.models.steps.counting.scan import Scanned
@@ -85,24 +85,36 @@ class _Gaps:
 
 
 def set_shares(target: SetTarget, within: Tensor, shares: Sequence[Tensor]) -> Tensor:
-    """What a mixture has of a larger set's groups: [classes and first columns, the others].
+    """What mixtures have of a larger set's groups: [mixtures, classes and first columns, others].
 
     Half of the columns lie along each axis, so that components need not hold all groups at once.
 
     Args:
-      within: [components, classes], weights within each class.
-      shares: [components, cells] of every column.
+      within: [mixtures, classes, components], weights within each class.
+      shares: [mixtures, cells, components] of every column.
     """
     sides = [within, torch.ones_like(within[:, :1])]
     for i, (column, groups) in enumerate(zip(target.columns, target.groups, strict=True)):
-        part = shares[column] @ torch.nn.functional.one_hot(groups).to(within)
+        part = torch.nn.functional.one_hot(groups).to(within).t() @ shares[column]
         side = 2 * i // len(target.columns)
-        sides[side] = (sides[side][:, :, None] * part[:, None, :]).flatten(1)
-    return sides[0].t() @ sides[1]
+        sides[side] = (sides[side][:, :, None] * part[:, None]).flatten(1, 2)
+    return sides[0] @ sides[1].transpose(1, 2)
+
+
+def within_classes(weights: Tensor, shares: Sequence[Tensor], design: Design) -> Tensor:
+    """Components' weights within each class, [mixtures, classes, components]; of all in one class.
+
+    Args:
+      weights: [mixtures, components].
+      shares: see `set_shares`.
+    """
+    if design.condition is None:
+        return weights[:, None]
+    return weights[:, None] * shares[design.condition]
 
 
 class MixtureMatcher:
-    """The training state: a mixture, its optimiser, and what it is to match.
+    """The training state: mixtures, their optimiser, and what each is to match.
 
     Args:
       design: what was scanned, and the class.
@@ -112,7 +124,7 @@ class MixtureMatcher:
 
     def __init__(
         self,
-        mixture: LatentMixture,
+        mixtures: LatentMixtures,
         targets: Targets,
         design: Design,
         *,
@@ -121,7 +133,7 @@ class MixtureMatcher:
         seed: int,
         device: str,
     ):
-        self.mixture = mixture.to(device)
+        self.mixtures = mixtures.to(device)
         self.done = 0
         self.device, self._design, self._targets = device, design, targets
         self._columns = targets.columns.to(device)
@@ -131,16 +143,17 @@ class MixtureMatcher:
         self._rate = rate
         self.begin(steps)
         self._gaps = _Gaps()
-        self._signs = [signs.to(device) for signs in targets.signs]
+        self._signs = torch.cat(targets.signs).t().to(device) if targets.signs else None
+        self._column_of = mixtures.get_buffer("column")
         self._members = [torch.tensor(sets, device=device) for sets in design.sets]
         scanned = [] if targets.scanned is None else targets.scanned.sums[:2]
         self._scanned = [sums.float().to(device) for sums in scanned]
         self._uncounted = self._pairs_not_counted()
 
     def begin(self, steps: int) -> None:
-        """Get ready for so many steps from where the mixture stands."""
+        """Get ready for so many steps from where the mixtures stand."""
         self._optimiser = torch.optim.Adam(
-            self.mixture.parameters(), self._rate, betas=(0.9, 0.99), fused=True
+            self.mixtures.parameters(), self._rate, betas=(0.9, 0.99), fused=True
         )
         self._schedule = torch.optim.lr_scheduler.OneCycleLR(
             self._optimiser, self._rate, total_steps=steps, pct_start=max(0.1, 2.0 / steps)
@@ -148,9 +161,9 @@ class MixtureMatcher:
 
     def step(self) -> None:
         """One descent step."""
-        weights, shares = self.mixture()
+        weights, shares = self.mixtures()
         loss = self._column_loss(weights, shares)
-        within = self._within(weights, shares)  # [components, classes]
+        within = within_classes(weights, shares, self._design)
         loss = loss + self._pair_loss(within, shares) + self._scan_loss(within, shares)
         loss = loss + self._set_loss(within, shares)
         self._optimiser.zero_grad(set_to_none=True)
@@ -170,13 +183,11 @@ class MixtureMatcher:
 
     @torch.no_grad()
     def expected(self, size: int) -> Tensor:
-        """What the scan of sets of `size` columns shows of the mixture: float64 like the scan."""
-        weights, shares = self.mixture()
-        within = self._within(weights, shares)
-        members = self._members[size - 1]
-        groups = [
-            within.t() @ self._products(shares, members, g) for g in range(self._design.signs)
-        ]
+        """What the scan of sets of `size` columns shows of all together: float64 like the scan."""
+        weights, shares = self.mixtures()
+        within = within_classes(weights, shares, self._design)
+        members, signs = self._members[size - 1], range(self._design.signs)
+        groups = [self._sign_sums(within, shares, members, g).mean(dim=0) for g in signs]
         return torch.stack(groups, dim=1).double().cpu()
 
     def state_dict(self) -> dict[str, Any]:
@@ -184,7 +195,7 @@ class MixtureMatcher:
         schedule = {k: v for k, v in self._schedule.state_dict().items() if k != "anneal_func"}
         return {
             "step": self.done,
-            "mixture": self.mixture.state_dict(),
+            "mixtures": self.mixtures.state_dict(),
             "optimiser": self._optimiser.state_dict(),
             "schedule": schedule,
             "random": self._random.get_state(),
@@ -193,7 +204,7 @@ class MixtureMatcher:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state_dict`."""
         self.done = int(state["step"])
-        self.mixture.load_state_dict(state["mixture"])
+        self.mixtures.load_state_dict(state["mixtures"])
         self._optimiser.load_state_dict(state["optimiser"])
         self._schedule.load_state_dict(state["schedule"])
         self._random.set_state(state["random"])
@@ -223,15 +234,9 @@ class MixtureMatcher:
             pairs[target.columns] = pairs[target.columns[::-1]] = 0.0
         return pairs.to(self.device)
 
-    def _within(self, weights: Tensor, shares: list[Tensor]) -> Tensor:
-        if self._design.condition is None:
-            return weights[:, None]
-        return weights[:, None] * shares[self._design.condition]
-
     def _column_loss(self, weights: Tensor, shares: list[Tensor]) -> Tensor:
-        gap = (
-            weights @ torch.cat(shares, dim=1) - self._columns
-        ).square() * self._columns_precision
+        whole = (torch.cat(shares, dim=1) @ weights[:, :, None])[:, :, 0]
+        gap = (whole - self._columns).square() * self._columns_precision
         self._gaps.columns = gap.detach().mean()
         return gap.sum()
 
@@ -241,13 +246,13 @@ class MixtureMatcher:
         for block in chosen:
             first = shares[block.first]
             partners = torch.cat([shares[column] for column in block.partners], dim=1)
-            partners = partners * block.precision
+            partners = (partners * block.precision[:, None]).transpose(1, 2)
             apart = within if len(block.goals) > 1 else within.sum(dim=1, keepdim=True)
             for weights, goal in zip(apart.unbind(dim=1), block.goals, strict=True):
-                gap = torch.addmm(goal, (first * weights[:, None]).t(), partners, beta=-1.0)
-                total = total + torch.linalg.vecdot(gap.flatten(), gap.flatten())
+                gap = torch.baddbmm(goal, first * weights[:, None], partners, beta=-1.0).flatten()
+                total = total + torch.linalg.vecdot(gap, gap)
             count += block.goals.numel()
-        self._gaps.pairs = total.detach() / max(1, count)
+        self._gaps.pairs = total.detach() / max(1, count * len(within))
         return total * factor
 
     def _blocks_now(self) -> tuple[list[_Block], float]:
@@ -269,7 +274,7 @@ class MixtureMatcher:
         total = within.new_zeros(())
         sizes = 1 if self._uncounted is not None else 2
         for members, sums in zip(self._members[:sizes], self._scanned, strict=False):
-            gap = within.t() @ self._products(shares, members, g) - sums[:, g]
+            gap = self._sign_sums(within, shares, members, g) - sums[:, g]
             total = total + gap.square().sum()
         total = total * (precision * self._design.signs)
         return total if self._uncounted is None else total + self._apart_loss(within, shares)
@@ -277,7 +282,7 @@ class MixtureMatcher:
     def _apart_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
         """Pairs that are not significant are kept as far from going together as chance would.
 
-        Nothing is known of them but that; without it the mixture ties them as its fit to the
+        Nothing is known of them but that; without it a mixture ties them as its fit to the
         counted ones happens to. With signs drawn anew each step, the squared covariance of two
         columns' signs is on average their cells' squared distance to independence.
         """
@@ -286,13 +291,17 @@ class MixtureMatcher:
         if len(features) > COLUMNS_A_STEP:
             order = torch.randperm(len(features), generator=self._random)
             features = features[order[:COLUMNS_A_STEP].sort().values]
-        means = torch.stack([shares[c] @ self._coin(shares[c].shape[1]) for c in features], dim=1)
+        means = self._means(
+            [shares[c] for c in features],
+            torch.cat([self._coin(shares[c].shape[1]) for c in features]),
+        )
         among = self._uncounted[features][:, features]
         total = within.new_zeros(())
-        for weight in within.unbind(dim=1):  # one class: [components]
-            sums = weight @ means
-            joint = (means * weight[:, None]).t() @ means
-            gap = joint - sums[:, None] * sums / weight.sum()
+        for weight in within.unbind(dim=1):  # one class: [mixtures, components]
+            weighted = means * weight[:, None]
+            sums = weighted.sum(dim=2)
+            product = sums[:, :, None] * sums[:, None] / weight.sum(dim=1)[:, None, None]
+            gap = weighted @ means.transpose(1, 2) - product
             total = total + (gap.square() * among).sum()
         part = (len(features) / len(self._design.features)) ** 2
         return total * (0.5 * APART * self._targets.n / part)  # each pair stands in both halves
@@ -302,21 +311,26 @@ class MixtureMatcher:
         order = torch.randperm(cells, generator=self._random)
         return (1.0 - 2.0 * (order % 2)).to(self.device)
 
-    def _products(self, shares: list[Tensor], members: Tensor, g: int) -> Tensor:
-        """Mean sign products of each component over sets: [components, sets]."""
-        means = torch.stack(
-            [share @ signs[:, g] for share, signs in zip(shares, self._signs, strict=True)], dim=1
-        )
+    def _sign_sums(self, within: Tensor, shares: list[Tensor], members: Tensor, g: int) -> Tensor:
+        """Mean sign products of sets in each class: [mixtures, classes, sets]."""
+        assert self._signs is not None
+        means = self._means(shares, self._signs[g])
         products = means[:, members[:, 0]]
         for position in range(1, members.shape[1]):
             products = products * means[:, members[:, position]]
-        return products
+        return within @ products.transpose(1, 2)
+
+    def _means(self, shares: list[Tensor], values: Tensor) -> Tensor:
+        """Each component's mean of a value of cells, float32 [cells]: [mixtures, columns, components]."""
+        whole = torch.cat(shares, dim=1) * values[:, None]
+        means = whole.new_zeros((len(whole), len(shares), whole.shape[2]))
+        return means.index_add(1, self._column_of, whole)
 
     def _set_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
         total, count = within.new_zeros(()), 0
         for target in self._targets.sets:
             joint = set_shares(target, within, shares)
-            goal = target.shares.to(joint).reshape(joint.shape)
+            goal = target.shares.to(joint).reshape(joint.shape[1:])
             precision = float(self._precision(torch.tensor(target.noise)))
             total = total + (joint - goal).square().sum() * precision
             count += joint.numel()

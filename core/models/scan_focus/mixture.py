@@ -1,14 +1,22 @@
-"""A mixture of products: a network that gives each of some fixed latents a distribution per column.
+"""Mixtures of products: networks that give each of some fixed latents a distribution per column.
 
-Within a component columns are independent, so every marginal of the mixture has a closed form; the
+Within a component columns are independent, so every marginal of a mixture has a closed form; the
 components together tie columns to one another. Latents stay as they were drawn: what is trained is
 one finite mixture, and the network makes it smooth.
 
-Source: Liu, Vietri and Wu, NeurIPS 2021 (GEM).
+Several mixtures follow the same noise, but each errs in its own way where the releases say little.
+Rows drawn from all of them keep what they agree on, and their errors average out: further steps,
+which would tie one mixture to the noise, then bring rare labels closer at no loss. They share no
+parameter, and are computed side by side.
+
+Source: Liu, Vietri and Wu, NeurIPS 2021 (GEM); Lakshminarayanan, Pritzel and Blundell, "Simple and
+Scalable Predictive Uncertainty Estimation using Deep Ensembles", NeurIPS 2017 (members differ by
+their random beginning alone).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 import torch
@@ -19,15 +27,15 @@ from core.models.steps.counting.scales import ColumnScale
 ANCHORED = 3.0  # how far, in log units, a component starts from the column's own shares
 
 
-class LatentMixture(nn.Module):
-    """Shares of every column's cells for each component.
+class LatentMixtures(nn.Module):
+    """Shares of every column's cells for each component of each mixture.
 
     Batch norm is sound here: the network sees latents only, never a record.
 
     Args:
-      latents: float32 [components, latent], drawn once.
+      latents: float32 [mixtures, latent, components], drawn once.
       base: float32 [cells], logarithms of the released shares, where all components start.
-      starts: float32 [components, cells], see `anchors`.
+      starts: float32 [mixtures, cells, components], see `anchors`.
       anchored: columns whose components start apart; the others start at `base`.
     """
 
@@ -43,18 +51,17 @@ class LatentMixture(nn.Module):
     ):
         super().__init__()
         self.sizes = list(sizes)
+        count, width, components = latents.shape
         self.layers = nn.Sequential(
-            nn.Linear(latents.shape[1], hidden),
-            nn.BatchNorm1d(hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, hidden),
-            nn.BatchNorm1d(hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, sum(self.sizes)),
+            _Linear(count, width, hidden),
+            _NormReLU(count, hidden),
+            _Linear(count, hidden, hidden),
+            _NormReLU(count, hidden),
+            _Linear(count, hidden, sum(self.sizes)),
         )
-        self.weights = nn.Parameter(torch.zeros(len(latents)))
+        self.weights = nn.Parameter(torch.zeros(count, components))
         far = [ANCHORED if column in anchored else 0.0 for column in range(len(self.sizes))]
-        self.scale = nn.Parameter(torch.tensor(far))
+        self.scale = nn.Parameter(torch.tensor(far).repeat(count, 1))
         repeats = torch.arange(len(self.sizes)).repeat_interleave(torch.tensor(self.sizes))
         for name, value in (
             ("latents", latents), ("base", base), ("starts", starts), ("column", repeats),
@@ -62,11 +69,50 @@ class LatentMixture(nn.Module):
             self.register_buffer(name, value, persistent=False)
 
     def forward(self) -> tuple[Tensor, list[Tensor]]:
-        """Float32 [components], summing to one; a column, [components, cells], to one a row."""
-        far = self.scale[self.get_buffer("column")] * self.get_buffer("starts")
-        logits = self.layers(self.get_buffer("latents")) + self.get_buffer("base") + far
+        """Weights, float32 [mixtures, components]; a column's [mixtures, cells, components].
+
+        Those of a mixture sum to one, and a component's of each column.
+        """
+        far = self.scale[:, self.get_buffer("column"), None] * self.get_buffer("starts")
+        logits = self.layers(self.get_buffer("latents")) + self.get_buffer("base")[:, None] + far
         shares = [torch.softmax(part, dim=1) for part in torch.split(logits, self.sizes, dim=1)]
-        return torch.softmax(self.weights, dim=0), shares
+        return torch.softmax(self.weights, dim=1), shares
+
+    @torch.no_grad()
+    def combined(self) -> tuple[Tensor, Tensor]:
+        """One mixture of all: weights [components], shares [components, cells]."""
+        weights, shares = self()
+        together = torch.cat(shares, dim=1).transpose(1, 2).flatten(0, 1)
+        return weights.flatten() / len(weights), together.contiguous()
+
+
+class _Linear(nn.Module):
+    """An affine map of each mixture; starts as torch's own do."""
+
+    def __init__(self, count: int, width: int, out: int):
+        super().__init__()
+        bound = 1.0 / math.sqrt(width)
+        self.weight = nn.Parameter(torch.empty(count, out, width).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(count, out, 1).uniform_(-bound, bound))
+
+    def forward(self, values: Tensor) -> Tensor:
+        """[mixtures, width, components] → [mixtures, out, components]."""
+        return torch.baddbmm(self.bias, self.weight, values)
+
+
+class _NormReLU(nn.Module):
+    """Batch norm over each mixture's components, then what is positive."""
+
+    def __init__(self, count: int, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(count * width))
+        self.bias = nn.Parameter(torch.zeros(count * width))
+
+    def forward(self, values: Tensor) -> Tensor:
+        """[mixtures, width, components], in and out."""
+        flat = values.reshape(1, -1, values.shape[2])
+        flat = nn.functional.batch_norm(flat, None, None, self.weight, self.bias, training=True)
+        return torch.relu(flat).view_as(values)
 
 
 def anchors(

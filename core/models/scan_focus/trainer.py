@@ -13,10 +13,9 @@ from torch import Tensor
 from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import FitEvent, PhaseStarted, Progress, Signal
 from core.models.scan_focus.discrepancy import more_to_learn
-from core.models.scan_focus.ensemble import MixtureEnsemble
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
 from core.models.scan_focus.matching import MixtureMatcher
-from core.models.scan_focus.mixture import LatentMixture, anchors
+from core.models.scan_focus.mixture import LatentMixtures, anchors
 from core.models.scan_focus.plan import ScanFocusSettings
 from core.models.scan_focus.releases import Focus, targets_of, unlearned_columns
 from core.models.scan_focus.unseen import unseen
@@ -37,8 +36,8 @@ def train_preliminary(known: Releases, settings: ScanFocusSettings, context: Fit
     phase = PhaseStarted(name="preliminary", title="Preliminary model (reads no private data)")
     steps = settings.preliminary_steps
     focus = Focus(known, targets)
-    model = _matcher(focus, settings, steps=steps, member=0)
-    _train(phase, MixtureEnsemble([model]), steps, focus, settings, context)
+    model = _matcher(focus, settings, steps=steps, count=1)
+    _train(phase, model, steps, focus, settings, context)
     return replace(focus, preliminary=model, unlearned=unlearned_columns(known, model))
 
 
@@ -49,24 +48,23 @@ def train_mixture(
     targets, design = focus.targets, focus.known.design
     state, steps = focus.known.checkpoint.state, settings.steps
     first = steps if settings.trainings == 1 else math.ceil(FIRST * steps)
-    members = range(settings.members)
-    ensemble = MixtureEnsemble([_matcher(focus, settings, steps=first, member=m) for m in members])
+    model = _matcher(focus, settings, steps=first, count=settings.members)
     phase = PhaseStarted(name=TRAINING, title="Training (reads no private data)")
-    _train(phase, ensemble, int(state.get(IN_ALL, first)), focus, settings, context)
+    _train(phase, model, int(state.get(IN_ALL, first)), focus, settings, context)
     phase = PhaseStarted(name=TRAINING, title="Further training (reads no private data)")
     most = steps * settings.trainings
-    while ensemble.done < most and more_to_learn(ensemble, targets, design):
-        further = steps - ensemble.done % steps
-        ensemble.begin(further)
-        state[IN_ALL] = ensemble.done + further
-        _train(phase, ensemble, ensemble.done + further, focus, settings, context)
-    hidden = unseen(focus.known, targets.counted, ensemble.mixture())
-    return _fitted(focus, settings, ensemble, hidden)
+    while model.done < most and more_to_learn(model.mixtures, targets, design):
+        further = steps - model.done % steps
+        model.begin(further)
+        state[IN_ALL] = model.done + further
+        _train(phase, model, model.done + further, focus, settings, context)
+    hidden = unseen(focus.known, targets.counted, model.mixtures.combined())
+    return _fitted(focus, settings, model, hidden)
 
 
 def _train(
     phase: PhaseStarted,
-    ensemble: MixtureEnsemble,
+    model: MixtureMatcher,
     steps: int,
     focus: Focus,
     settings: ScanFocusSettings,
@@ -81,28 +79,27 @@ def _train(
             event = event.model_copy(update={"steps": max(event.steps, usual)})
         return context.on_event(event)
 
-    if not ensemble.done and phase.name in checkpoint.state:
-        ensemble.load_state_dict(checkpoint.state[phase.name])
-    with ensemble.side_by_side():
-        train(
-            phase,
-            ensemble,
-            steps=steps,
-            checkpoint=checkpoint,
-            key=phase.name,
-            preview=lambda: _fitted(focus, settings, ensemble).preview(),
-            on_event=tell,
-        )
+    if not model.done and phase.name in checkpoint.state:
+        model.load_state_dict(checkpoint.state[phase.name])
+    train(
+        phase,
+        model,
+        steps=steps,
+        checkpoint=checkpoint,
+        key=phase.name,
+        preview=lambda: _fitted(focus, settings, model).preview(),
+        on_event=tell,
+    )
 
 
 def _fitted(
     focus: Focus,
     settings: ScanFocusSettings,
-    ensemble: MixtureEnsemble,
+    model: MixtureMatcher,
     hidden: Mapping[str, Tensor] | None = None,
 ) -> FittedGenerator:
-    taken = settings.model_copy(update={"steps": ensemble.done})
-    weights, shares = ensemble.mixture()
+    taken = settings.model_copy(update={"steps": model.done})
+    weights, shares = model.mixtures.combined()
     repeated = weights.repeat(settings.copies) / settings.copies, shares.repeat(settings.copies, 1)
     return fitted_mixture(focus.known, focus.targets.counted, taken, repeated, hidden or {})
 
@@ -116,22 +113,22 @@ def load(folder: Path) -> FittedGenerator:
 
 
 def _matcher(
-    focus: Focus, settings: ScanFocusSettings, *, steps: int, member: int
+    focus: Focus, settings: ScanFocusSettings, *, steps: int, count: int
 ) -> MixtureMatcher:
-    """A mixture that starts at the released shares; its latents follow from the seed."""
+    """Mixtures that start at the released shares; their latents follow from the seed."""
     known, targets = focus.known, focus.targets
-    seed = known.checkpoint.seed + 3 * member  # each draws latents, weights and pairs of its own
+    seed = known.checkpoint.seed
     random = torch.Generator().manual_seed(seed)
-    latents = torch.randn((settings.components, settings.latent), generator=random)
+    latents = torch.randn((count, settings.latent, settings.components), generator=random)
     shares = [torch.from_numpy(share) for share in known.shares]
-    starts = anchors(known.scales, shares, settings.components, random)
+    starts = [anchors(known.scales, shares, settings.components, random).t() for _ in range(count)]
     base = torch.cat(shares).clamp_min(1e-4).log().float()
     together = {column for target in targets.sets for column in target.columns}
-    mixture = seeded(
-        lambda: LatentMixture(
+    mixtures = seeded(
+        lambda: LatentMixtures(
             latents,
             base,
-            starts,
+            torch.stack(starts),
             anchored=together | focus.unlearned,
             sizes=[scale.size for scale in known.scales],
             hidden=settings.hidden,
@@ -139,7 +136,7 @@ def _matcher(
         seed + 1,
     )
     return MixtureMatcher(
-        mixture,
+        mixtures,
         targets,
         known.design,
         steps=steps,
