@@ -144,7 +144,6 @@ class MixtureMatcher:
         self.begin(steps)
         self._gaps = _Gaps()
         self._signs = torch.cat(targets.signs).t().to(device) if targets.signs else None
-        self._column_of = mixtures.get_buffer("column")
         self._members = [torch.tensor(sets, device=device) for sets in design.sets]
         scanned = [] if targets.scanned is None else targets.scanned.sums[:2]
         self._scanned = [sums.float().to(device) for sums in scanned]
@@ -291,10 +290,8 @@ class MixtureMatcher:
         if len(features) > COLUMNS_A_STEP:
             order = torch.randperm(len(features), generator=self._random)
             features = features[order[:COLUMNS_A_STEP].sort().values]
-        means = self._means(
-            [shares[c] for c in features],
-            torch.cat([self._coin(shares[c].shape[1]) for c in features]),
-        )
+        apart = [shares[column] for column in features]
+        means = _means(apart, torch.cat([self._coin(one.shape[1]) for one in apart]))
         among = self._uncounted[features][:, features]
         total = within.new_zeros(())
         for weight in within.unbind(dim=1):  # one class: [mixtures, components]
@@ -314,17 +311,11 @@ class MixtureMatcher:
     def _sign_sums(self, within: Tensor, shares: list[Tensor], members: Tensor, g: int) -> Tensor:
         """Mean sign products of sets in each class: [mixtures, classes, sets]."""
         assert self._signs is not None
-        means = self._means(shares, self._signs[g])
+        means = _means(shares, self._signs[g])
         products = means[:, members[:, 0]]
         for position in range(1, members.shape[1]):
             products = products * means[:, members[:, position]]
         return within @ products.transpose(1, 2)
-
-    def _means(self, shares: list[Tensor], values: Tensor) -> Tensor:
-        """Each component's mean of a value of cells, float32 [cells]: [mixtures, columns, components]."""
-        whole = torch.cat(shares, dim=1) * values[:, None]
-        means = whole.new_zeros((len(whole), len(shares), whole.shape[2]))
-        return means.index_add(1, self._column_of, whole)
 
     def _set_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
         total, count = within.new_zeros(()), 0
@@ -336,3 +327,16 @@ class MixtureMatcher:
             count += joint.numel()
         self._gaps.sets = total.detach() / max(1, count)
         return total
+
+
+def _means(shares: Sequence[Tensor], values: Tensor) -> Tensor:
+    """Each component's mean of a value of each column: [mixtures, columns, components].
+
+    Args:
+      values: float32 [cells of all these columns].
+    """
+    whole = torch.cat(list(shares), dim=1) * values[:, None]
+    sizes = torch.tensor([share.shape[1] for share in shares])
+    column = torch.arange(len(sizes)).repeat_interleave(sizes).to(whole.device)
+    means = whole.new_zeros((len(whole), len(sizes), whole.shape[2]))
+    return means.index_add(1, column, whole)

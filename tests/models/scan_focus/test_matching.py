@@ -7,7 +7,7 @@ import torch
 
 from core.encoding.codec import Codec
 from core.models.scan_focus.matching import MixtureMatcher, Targets
-from core.models.scan_focus.mixture import LatentMixture
+from core.models.scan_focus.mixture import LatentMixtures
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import Design
 from tests.models.scan_focus.test_pair_queries import with_class
@@ -21,16 +21,21 @@ def trained(shares: torch.Tensor, steps: int = 300) -> torch.Tensor:
     even = torch.full((6,), 0.5)
     targets = Targets(1000, even, torch.full((6,), 0.01), None, (), (pair,), (pair,))
     torch.manual_seed(0)
-    mixture = LatentMixture(
-        torch.randn((16, 4)), even.log(), torch.zeros((16, 6)), anchored=(), sizes=SIZES, hidden=16
+    mixture = LatentMixtures(
+        torch.randn((1, 4, 16)),
+        even.log(),
+        torch.zeros((1, 6, 16)),
+        anchored=(),
+        sizes=SIZES,
+        hidden=16,
     )
     design = Design.of(Codec(with_class(2)), 2)
     one = MixtureMatcher(mixture, targets, design, steps=steps, rate=0.02, seed=0, device="cpu")
     for _ in range(steps):
         one.step()
     with torch.no_grad():
-        weights, (first, second, classes) = one.mixture()
-        return torch.einsum("k,ky,ka,kb->yab", weights, classes, first, second)
+        weights, (first, second, classes) = one.mixtures()
+        return torch.einsum("mk,myk,mak,mbk->yab", weights, classes, first, second)
 
 
 def test_a_pair_counted_together_is_matched_only_in_all_classes() -> None:
@@ -44,15 +49,15 @@ def test_a_pair_counted_together_is_matched_only_in_all_classes() -> None:
 
 
 def test_its_loss_does_not_see_which_class_a_component_is_in() -> None:
-    shares = [torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([[0.7, 0.3], [0.4, 0.6]])]
-    within = torch.tensor([[0.4, 0.1], [0.2, 0.3]])
+    shares = [torch.tensor([[[0.9, 0.2], [0.1, 0.8]]]), torch.tensor([[[0.7, 0.4], [0.3, 0.6]]])]
+    within = torch.tensor([[[0.4, 0.2], [0.1, 0.3]]])
     losses = {}
     for count in (1, 2):
         pair = PairTarget((0, 1), torch.full((count, 2, 2), 0.25 / count), 0.01)
         even = torch.full((6,), 0.5)
         targets = Targets(1000, even, even, None, (), (pair,), (pair,))
-        mixture = LatentMixture(
-            torch.randn((2, 4)), even, torch.zeros((2, 6)), anchored=(), sizes=SIZES, hidden=4
+        mixture = LatentMixtures(
+            torch.randn((1, 4, 2)), even, torch.zeros((1, 6, 2)), anchored=(), sizes=SIZES, hidden=4
         )
         one = MixtureMatcher(
             mixture, targets, Design.of(Codec(with_class(2)), 2),

@@ -326,14 +326,14 @@ def test_pairs_that_were_not_counted_are_kept_apart():
     """Two columns that every component gives the same cell are pushed to independence."""
     codec = Codec(flags(30))
     design = Design.of(codec, 2)
-    shares = [torch.full((8, 2), 0.5) for _ in range(30)]
-    alike = torch.eye(2).repeat(4, 1)
+    shares = [torch.full((1, 2, 8), 0.5) for _ in range(30)]
+    alike = torch.eye(2).repeat(1, 4)[None]
     shares[3] = shares[4] = alike
     matcher = object.__new__(MixtureMatcher)
     matcher._design, matcher.device, matcher.done = design, "cpu", 0
     matcher._random = torch.Generator().manual_seed(0)
     matcher._targets = Targets(1000, torch.zeros(0), torch.zeros(0), None, ())
-    within = torch.full((8, 1), 1.0 / 8.0)
+    within = torch.full((1, 1, 8), 1.0 / 8.0)
     matcher._uncounted = matcher._pairs_not_counted()
     assert float(matcher._apart_loss(within, shares)) > 10.0
     counted = PairTarget((3, 4), torch.full((1, 2, 2), 0.25), 0.1)

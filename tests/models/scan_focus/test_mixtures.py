@@ -1,0 +1,114 @@
+"""Mixtures trained apart and put together: what that is, and that nothing is lost on the way."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+
+from core.models.base_sampler import read_generator
+from core.models.planning import plan_fit
+from core.models.registry import synthesizer
+from core.models.scan_focus.fitted import FILE
+from core.models.scan_focus.matching import MixtureMatcher, Targets
+from core.models.scan_focus.mixture import LatentMixtures
+from core.models.step import FitContext
+from core.models.steps.counting.counts import PairTarget
+from core.models.steps.counting.design import Design
+from core.privacy.guarded import PrivateTable
+from core.privacy.mechanisms.noise import DeterministicNoise
+from core.privacy.plan import Budget
+from tests.models.scan_focus.test_scan_focus import flags
+from tests.models.tables import Watcher, coded
+
+SIZES = (3, 4)
+QUICK = {"steps": 20, "preliminary_steps": 10, "components": 16, "hidden": 8, "latent": 4}
+
+
+def matcher(count: int, targets: Targets | None = None, steps: int = 12) -> MixtureMatcher:
+    """Mixtures that follow noisy counts of two columns and of the pair."""
+    random = torch.Generator().manual_seed(1)
+    torch.manual_seed(1)
+    mixtures = LatentMixtures(
+        torch.randn((count, 4, 8), generator=random),
+        torch.zeros(7),
+        torch.zeros((count, 7, 8)),
+        anchored=(),
+        sizes=SIZES,
+        hidden=8,
+    )
+    design = Design.of(coded(4, target=None)[0], 2)
+    return MixtureMatcher(
+        mixtures, targets or counted(), design, steps=steps, rate=0.02, seed=1, device="cpu"
+    )
+
+
+def counted() -> Targets:
+    columns = torch.tensor([0.2, 0.3, 0.5, 0.1, 0.2, 0.3, 0.4])
+    pair = PairTarget((0, 1), torch.full((1, 3, 4), 1.0 / 12), 0.01)
+    return Targets(1000, columns, torch.full((7,), 0.01), None, (), (pair,), (pair,))
+
+
+def after(model: MixtureMatcher, steps: int) -> MixtureMatcher:
+    while model.done < steps:
+        model.step()
+    return model
+
+
+def components_of(fitted, folder: Path) -> int:
+    fitted.save(folder / "saved")
+    return len(read_generator(folder / "saved", FILE)[2]["weights"])
+
+
+def test_every_mixture_has_the_same_say():
+    model = after(matcher(3), 5)
+    weights, shares = model.mixtures.combined()
+    assert len(weights) == len(shares) == 24 and float(weights.sum()) == pytest.approx(1.0)
+    marginals = [weights[part] @ shares[part] * 3 for part in torch.arange(24).split(8)]
+    assert torch.allclose(weights @ shares, torch.stack(marginals).mean(dim=0), atol=1e-6)
+    assert not torch.allclose(marginals[0], marginals[1], atol=1e-4)
+
+
+def test_mixtures_of_a_step_do_not_touch_one_another():
+    together, alone = matcher(3), matcher(1)
+    with torch.no_grad():
+        for one, all_three in zip(
+            alone.mixtures.parameters(), together.mixtures.parameters(), strict=True
+        ):
+            one.copy_(all_three.view(3, -1)[1].view_as(one))
+        alone.mixtures.get_buffer("latents").copy_(together.mixtures.get_buffer("latents")[1:2])
+    weights, shares = after(together, 12).mixtures.combined()
+    own_weights, own_shares = after(alone, 12).mixtures.combined()
+    torch.testing.assert_close(3 * weights[8:16], own_weights)
+    torch.testing.assert_close(shares[8:16], own_shares)
+
+
+def test_training_goes_on_from_where_it_was():
+    straight, stopped = after(matcher(2), 12), after(matcher(2), 5)
+    resumed = matcher(2)
+    resumed.load_state_dict(copy.deepcopy(stopped.state_dict()))
+    assert resumed.done == 5
+    for one, other in zip(
+        after(resumed, 12).mixtures.combined(), straight.mixtures.combined(), strict=True
+    ):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("settings", "components"), [({"members": 3}, 48), ({}, 128)])
+def test_a_model_holds_the_components_of_all(settings, components, tmp_path):
+    codec, codes = coded(400)
+    model = synthesizer("scan_focus")
+    plan = plan_fit(model, codec.domain, 400, Budget(epsilon=1.0, delta=1e-5), QUICK | settings)
+    table = PrivateTable(codes, codec.domain, plan, noise_source=DeterministicNoise(1))
+    fitted = model.fit(table, plan, FitContext(on_event=Watcher(), folder=tmp_path, seed=1))
+    assert components_of(fitted, tmp_path) == components
+
+
+@pytest.mark.parametrize(("columns", "steps", "members"), [(4, 600, 8), (400, 300, 4)])
+def test_wide_tables_get_fewer_steps_and_mixtures(columns, steps, members):
+    domain = flags(columns)
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    plan = plan_fit(synthesizer("scan_focus"), domain, 40_000, budget, {})
+    assert plan.settings["steps"] == steps and plan.settings["members"] == members
