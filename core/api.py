@@ -97,10 +97,12 @@ class Synthetic(_Rows):
     Attributes:
       guarantee: what may be claimed of the table.
       ledger: what was recorded, in words.
+      measured: what paid questions (`pay="share income=>50K"`) came to, a sentence each.
     """
 
     guarantee: Guarantee
     ledger: str
+    measured: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +212,7 @@ def _synthetic(made: synthesis.Synthesis) -> Synthetic:
         guarantee=made.outcome.guarantee,
         certificate=made.certificate,
         ledger=made.ledger,
+        measured=made.measured,
         schema=made.schema,
     )
 

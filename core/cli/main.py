@@ -22,10 +22,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from core.cli.shared_options import (
+    added_options,
     ask_options,
     escape_and_flag,
     linked_options,
     output_options,
+    pay_options,
     person_options,
     sample_options,
     table_options,
@@ -342,59 +344,5 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="advanced settings of the model; docs/reference.md lists them",
     )
-    _added_options(command)
-
-
-def _added_options(command: argparse.ArgumentParser) -> None:
-    """What is protected or paid for beside the model's own training."""
-    command.add_argument(
-        "--sensitive",
-        action="append",
-        metavar="A,B",
-        help="columns whose distribution must not be revealed; again for another group",
-    )
-    command.add_argument(
-        "--alpha",
-        type=float,
-        help="level of the tests of tagged columns in all attempts together (.05)",
-    )
-    command.add_argument(
-        "--shift",
-        type=float,
-        help="how different tagged columns must be: the share of groups of 128 records that would "
-        "notice, above .06, to .99; 0 for none, with a model whose training hides by itself (PPEM)",
-    )
-    command.add_argument(
-        "--confirm-shift",
-        metavar="WORDS",
-        help="allow a release that may undo what earlier ones hide; certificates repeat the words",
-    )
-    command.add_argument(
-        "--confirm-unit",
-        metavar="WORDS",
-        help="allow a release that protects others than earlier ones do, such as doctors after "
-        "patients; certificates repeat the words",
-    )
-    command.add_argument(
-        "--certificate",
-        type=float,
-        metavar="EPSILON",
-        help="pay this much ε, for each group and attempt, for a private certificate",
-    )
-    command.add_argument(
-        "--score",
-        type=float,
-        metavar="SHARE",
-        help="share of the budget, up to .5, that buys a noisy score: runs can be compared by it "
-        "without looking at real data",
-    )
-    command.add_argument(
-        "--review",
-        type=float,
-        metavar="SHARE",
-        help="share of the budget, up to .5, that buys noisy pictures of real columns for people "
-        "outside; synth --save keeps them as outside.html",
-    )
-    command.add_argument(
-        "--attempts", type=int, help="begin anew until the check passes; all are paid"
-    )
+    added_options(command)
+    pay_options(command)

@@ -177,3 +177,69 @@ def _where(command: argparse.ArgumentParser) -> None:
         help="only rows with this value: readmitted=yes, ward=a|b, age=40..60, age=40.., "
         "visited=2024-01-01..2024-06-30, or bmi= for missing; again for another condition",
     )
+
+
+def added_options(command: argparse.ArgumentParser) -> None:
+    """What is protected or paid for beside the model's own training."""
+    command.add_argument(
+        "--sensitive",
+        action="append",
+        metavar="A,B",
+        help="columns whose distribution must not be revealed; again for another group",
+    )
+    command.add_argument(
+        "--alpha",
+        type=float,
+        help="level of the tests of tagged columns in all attempts together (.05)",
+    )
+    command.add_argument(
+        "--shift",
+        type=float,
+        help="how different tagged columns must be: the share of groups of 128 records that would "
+        "notice, above .06, to .99; 0 for none, with a model whose training hides by itself (PPEM)",
+    )
+    command.add_argument(
+        "--confirm-shift",
+        metavar="WORDS",
+        help="allow a release that may undo what earlier ones hide; certificates repeat the words",
+    )
+    command.add_argument(
+        "--confirm-unit",
+        metavar="WORDS",
+        help="allow a release that protects others than earlier ones do, such as doctors after "
+        "patients; certificates repeat the words",
+    )
+    command.add_argument(
+        "--certificate",
+        type=float,
+        metavar="EPSILON",
+        help="pay this much ε, for each group and attempt, for a private certificate",
+    )
+    command.add_argument(
+        "--score",
+        type=float,
+        metavar="SHARE",
+        help="share of the budget, up to .5, that buys a noisy score: runs can be compared by it "
+        "without looking at real data",
+    )
+    command.add_argument(
+        "--review",
+        type=float,
+        metavar="SHARE",
+        help="share of the budget, up to .5, that buys noisy pictures of real columns for people "
+        "outside; synth --save keeps them as outside.html",
+    )
+    command.add_argument(
+        "--attempts", type=int, help="begin anew until the check passes; all are paid"
+    )
+
+
+def pay_options(command: argparse.ArgumentParser) -> None:
+    """Questions whose figures are bought for people outside."""
+    command.add_argument(
+        "--pay",
+        action="append",
+        metavar="QUESTION",
+        help="measure a question on the real rows, with noise, for 2 %% of the budget: 'share "
+        "readmitted=yes --where=age=60..', or mean, count, difference; again for another",
+    )

@@ -189,7 +189,8 @@ def synth(options: argparse.Namespace) -> int:
     print(f"domain: {domain}\nledger: {synthesis.ledger}")
     certificate = synthesis.certificate
     said = [synthesis.selection] if synthesis.selection else []
-    said += [*_score_lines(synthesis.score), *([ESCAPED] if options.escape_formulas else [])]
+    said += [*_score_lines(synthesis.score), *synthesis.measured]
+    said += [*([ESCAPED] if options.escape_formulas else [])]
     for line in [*lmdp_words(certificate["lmdp"]), *said]:
         print(line)
     if options.json:
@@ -201,6 +202,7 @@ def synth(options: argparse.Namespace) -> int:
             "domain": domain,
             "conditions": certificate["conditions"],
             "ledger": synthesis.ledger,
+            "measured": synthesis.measured,
             "score": None if synthesis.score is None else asdict(synthesis.score),
             "out": str(out),
             "formulas_escaped": options.escape_formulas,

@@ -68,6 +68,7 @@ def packed(
             limits=run["limits"],
             hidden=hidden,
             language=language,
+            conclusions=documents.get("measured.json", ()),
         )
     raw = {key: text.encode() if isinstance(text, str) else text for key, text in contents.items()}
     hashes = (f"{hashlib.sha256(body).hexdigest()}  {key}\n" for key, body in sorted(raw.items()))

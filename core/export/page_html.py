@@ -76,7 +76,7 @@ def page(
       limits: what must not be taken for real, a sentence each, in English.
       hidden: columns whose distribution is not the real one, on purpose.
       language: of everything but what people wrote.
-      conclusions: what pinned questions came to; inside only.
+      conclusions: what pinned questions came to; outside, those that ε paid for.
     """
     drawn: dict[str, Any] = {}
     body = "".join(

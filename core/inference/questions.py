@@ -6,6 +6,7 @@ table with these columns: the synthetic one, its replicas, or the real one where
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
@@ -204,6 +205,32 @@ def read_question(
         level=at,
         where=tuple(where),
     )
+
+
+def question_words(question: Question) -> list[str]:
+    """A question as words of the command `ask`, see `read_question`."""
+    ended = question.statistic is Statistic.SURVIVAL
+    of = "=".join(filter(None, [question.column, "" if ended else question.value]))
+    by = list(question.by)
+    if question.groups or ended:
+        by[0] += f"={question.value if ended else '|'.join(question.groups)}"
+    options = [*(f"--by={one}" for one in by), *(f"--where={one}" for one in question.where)]
+    options += [f"--at={question.level}"] if question.statistic is Statistic.QUANTILE else []
+    return [str(question.statistic), *filter(None, [of]), *options]
+
+
+def read_words(text: str, domain: Domain) -> Question:
+    """A question from one text of such words: "share readmitted=yes --where=age=60.."."""
+    try:
+        every, names = shlex.split(text), ("--by=", "--where=")
+        by, where = ([w.removeprefix(n) for w in every if w.startswith(n)] for n in names)
+        plain = [word for word in every if not word.startswith(names)]
+        return read_question(*plain, by=by, where=where, domain=domain)
+    except (TypeError, ValueError):
+        raise QuestionError(
+            "'{text}' is no question. Write it like this: share readmitted=yes --where=age=60..",
+            text=text,
+        ) from None
 
 
 def _parted(text: str, domain: Domain) -> tuple[str, str]:

@@ -5,13 +5,17 @@ Each default stands here and nowhere else.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 DEFAULT_ALPHA = 0.05  # the usual level of a test
 DEFAULT_SHIFT = 0.75  # share of groups of 128 records that notice
+PAY_SHARE = 0.02  # of the budget, that each question gets
 
+Texts = Annotated[
+    tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
+]
 Device = Literal["auto", "cpu", "cuda"]
 
 
@@ -28,6 +32,7 @@ class RunRequest(BaseModel):
       attempts: how often the run may begin anew until its check passes; all are paid for.
       review: share of the budget that buys histograms for people outside, in (0, ½]; None for none.
       score: share that buys noisy counts to compare runs by, in (0, ½]; None for none.
+      pay: questions whose figures are bought for people outside, in words of the command `ask`.
       rows: synthetic records, ≥ 1; as many as are trained on when None.
       seed: of data-free randomness, never of noise; None draws one.
       name: of the run, for people; may be empty.
@@ -48,6 +53,7 @@ class RunRequest(BaseModel):
     attempts: int = 1
     review: float | None = None
     score: float | None = None
+    pay: Texts = ()
     rows: int | None = None
     seed: int | None = None
     device: Device = "auto"

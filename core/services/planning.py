@@ -6,11 +6,15 @@ Reads no data and needs no tensors.
 from __future__ import annotations
 
 import math
+import shlex
+from collections.abc import Sequence
 from functools import partial
 
 from pydantic import ValidationError
 
 from core.encoding.layout.layout import Layout
+from core.inference.measured import PAYABLE
+from core.inference.questions import QuestionError, check, question_words, read_words, words
 from core.lmdp.level import GROUP, GROUP_LEVEL
 from core.message import Message
 from core.models.card import Card
@@ -27,8 +31,9 @@ from core.privacy.discovery.open_domain import (
 from core.privacy.discovery.planning import second_look_helps
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import ScoreCounts
-from core.runs.execution.paid_release import Certify, ReviewHistograms
-from core.runs.request import RunRequest
+from core.runs.execution.paid_release import Certify, MeasureQuestion, ReviewHistograms
+from core.runs.request import PAY_SHARE, RunRequest
+from core.schema.column import DomainColumn, DomainSource
 from core.schema.schema import Domain, Schema
 from core.schema.surrogates import check_room
 
@@ -66,7 +71,8 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
     refuse_tagged(schema, wanted.names)
     tried = planned_schema(schema, private=private)
     check_room(tried.columns, n)
-    domain = Layout(tried.domain()).domain  # what models see is what they and the counts pay for
+    layout = Layout(tried.domain())
+    domain = layout.domain  # what models see is what they and the counts pay for
     try:
         delta = default_delta(n) if request.delta is None else request.delta
         budget = Budget(epsilon=request.epsilon, delta=delta)
@@ -80,7 +86,7 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
             n,
             budget,
             {**alpha, **request.settings},
-            added=_added(domain, n, budget, protection, request),
+            added=_added(domain, n, budget, protection, request, _asked(schema, layout, request)),
             attempts=request.attempts,
             unit=schema.person,
         )
@@ -183,6 +189,7 @@ def _added(
     budget: Budget,
     protection: Protection | None,
     request: RunRequest,
+    questions: Sequence[str],
 ) -> tuple[Phase, ...]:
     """The private accesses beside the model's own; none where no privacy is claimed."""
     if not budget.private:
@@ -190,7 +197,37 @@ def _added(
     bought = ((ReviewHistograms, request.review), (ScoreCounts, request.score))
     steps: list[Step] = [kind(budget, share, request.attempts) for kind, share in bought if share]
     certified = [Certify(protection, budget)] if protection else []
-    return planned_phases([*steps, *certified], domain, n)
+    measured = [MeasureQuestion(budget, PAY_SHARE, text=text) for text in questions]
+    return planned_phases([*steps, *measured, *certified], domain, n)
+
+
+def _asked(schema: Schema, layout: Layout, request: RunRequest) -> tuple[str, ...]:
+    """The questions that are paid for, each once; refuses one that cannot be."""
+    proposed, output, texts = proposed_domain(schema), layout.output, []
+    seen = {c.name for c in layout.domain.columns if c in output.columns}
+    possible = PAYABLE[output.person is not None :]  # rows of people are not counted
+    for text in request.pay:
+        check(question := read_words(text, proposed), proposed)
+        same = seen.issuperset(question.columns(proposed))
+        if question.statistic not in possible or not same or output.sensitive or layout.files:
+            raise QuestionError(
+                "Cannot be measured with noise: {what}. Possible are shares, means, differences of "
+                "two groups, and counts where nobody has several rows; of columns that rules leave "
+                "alone, in a table that hides no distribution and whose rows have no order.",
+                what=words(question),
+            )
+        texts.append(shlex.join(question_words(question)))
+    return tuple(dict.fromkeys(texts))
+
+
+def proposed_domain(schema: Schema) -> Domain:
+    """What can be asked of a table before a run has learned anything; for the steward alone."""
+    kept = [column for column in schema.columns if column.modelled]
+    source = {"source": DomainSource.DECLARED}
+    columns = [DomainColumn(**column.fields() | source) for column in kept]
+    known = tuple(column for column in columns if column.declared)
+    target = schema.target if schema.target in {column.name for column in known} else None
+    return Domain(columns=known, target=target)
 
 
 def _plain(model: str, error: ValidationError) -> str:

@@ -24,7 +24,7 @@ from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import State
 from core.runs.execution.launching.launcher import Launcher, SampleRequest, not_resumable
 from core.runs.execution.noisy_scores import ScoreCounts
-from core.runs.execution.paid_release import ReviewHistograms
+from core.runs.execution.paid_release import MeasureQuestion, ReviewHistograms
 from core.runs.records import RunRecord, TableRecord
 from core.runs.request import RunRequest
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, MODEL, REFITS_WANTED
@@ -327,7 +327,8 @@ def epsilon_so_far(store: RunStore, run_id: str) -> float | None:
     begun = _since_last(told, run.plan.phases[0].name) if earlier else told
     executed = []
     for phase in run.plan.phases:
-        once = phase.name in (ReviewHistograms.name, ScoreCounts.name)
+        paid = (ReviewHistograms.name, ScoreCounts.name, MeasureQuestion.name)
+        once = phase.name.partition(": ")[0] in paid
         event = CERTIFICATE if phase.name.startswith(certificate_phase("")) else phase.name
         count = 0 if once else earlier * phase.count
         if [event] == told[-1:] and phase.count > 1:

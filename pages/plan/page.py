@@ -12,7 +12,6 @@ from core.runs.request import DEFAULT_SHIFT, RunRequest
 from core.schema.rounding_up import round_up
 from core.services import planning, recipe, runs
 from core.services.estimates import domain_forecast, forecast
-from core.services.inference import agreement
 from core.services.plan_advice import phase_words
 from pages.ledger import account_view
 from pages.plan import budget_choice, forecast_view, lmdp_settings, model_choice, run_details
@@ -57,7 +56,7 @@ def render() -> None:
     with rest:
         review = budget_choice.review_share(epsilon)
         score = budget_choice.score_share(table, epsilon, tagged.get("shift", DEFAULT_SHIFT))
-        details = run_details.choose(table, model)
+        details = run_details.choose(table, model, epsilon)
     with left:
         try:
             request = RunRequest(
@@ -110,7 +109,7 @@ def _details(
 
     Before it stand the questions that a run's rows shall answer.
     """
-    my_analysis.pins(table.id, agreement.proposed_domain(table.schema), (), key=f"plan_{table.id}")
+    my_analysis.pins(table.id, planning.proposed_domain(table.schema), (), key=f"plan_{table.id}")
     opened = st.expander(
         say("Details: δ, phases, noise, code"),
         icon=":material/account_tree:",

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from typing import Any
 
 import streamlit as st
 
+from core.inference.measured import PAYABLE
+from core.inference.questions import question_words, words
 from core.privacy.plan import default_delta
 from core.runs.records import TableRecord
+from core.runs.request import PAY_SHARE
+from core.services.inference import agreement
 from pages.plan import model_choice
 from pages.shared.language import said, say, to_say
+from pages.shared.workspace_store import store
 
 DEVICES = {
     "auto": to_say("GPU if available, otherwise processor"),
@@ -18,8 +25,9 @@ DEVICES = {
 }
 
 
-def choose(table: TableRecord, model: model_choice.ModelChoice) -> dict[str, Any]:
-    """Fields of a RunRequest: rows, name, device, seed, δ and the model's own settings."""
+def choose(table: TableRecord, model: model_choice.ModelChoice, epsilon: float) -> dict[str, Any]:
+    """Fields of a RunRequest: paid questions, rows, name, device, seed, δ, the model's settings."""
+    pay = _paid(table, epsilon)
     left, right = st.columns(2, gap="large")
     with left:
         rows = st.number_input(
@@ -59,6 +67,7 @@ def choose(table: TableRecord, model: model_choice.ModelChoice) -> dict[str, Any
             if value != setting.default:  # a model may know a better default for some plans
                 settings[setting.name] = value
     return {
+        "pay": pay,
         "rows": rows,
         "name": name,
         "device": device,
@@ -66,3 +75,25 @@ def choose(table: TableRecord, model: model_choice.ModelChoice) -> dict[str, Any
         "delta": delta,
         "settings": settings,
     }
+
+
+def _paid(table: TableRecord, epsilon: float) -> tuple[str, ...]:
+    """The pinned questions whose real figures this run pays for, in words of the command `ask`."""
+    pinned = agreement.pinned(store(), table.id) if math.isfinite(epsilon) else ()
+    if not pinned:
+        return ()
+    chosen = st.multiselect(
+        say("For readers outside: measure questions on the real rows, with noise"),
+        [question for question in pinned if question.statistic in PAYABLE],
+        format_func=lambda question: said(words(question)),
+        placeholder=say("Choose"),
+        key=f"pay_{table.id}",
+    )
+    st.caption(
+        say(
+            "Each spends {share:.0%} of the budget. Anyone may then see it and its real figure, "
+            "with noise. Only counts, shares, means and differences can be measured.",
+            share=PAY_SHARE,
+        )
+    )
+    return tuple(shlex.join(question_words(question)) for question in chosen)

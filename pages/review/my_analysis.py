@@ -24,7 +24,9 @@ from pages.shared.workspace_store import store
 def tab(run: RunRecord, report: dict[str, Any]) -> None:
     """The pinned questions side by side, and a way for stewards to change them."""
     if report["view"] == "outside":
-        st.caption(say("Compares with real rows, so it is shown in the inside view."))
+        for row in agreement.measured(store(), run):
+            st.markdown(f"- {plain(said(row['note']))}")
+        st.caption(say("Only what a run paid for (see Plan, Options) is shown outside."))
         return
     error_bars.show(run)
     rows = agreement.compared(store(), run)

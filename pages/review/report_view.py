@@ -126,10 +126,13 @@ def verdict_card(run: RunRecord, report: dict[str, Any]) -> None:
 
 
 def _agreement(run: RunRecord, report: dict[str, Any]) -> str:
-    """How far pinned questions agree, as far as they were compared; "" outside."""
-    if report["view"] == "outside":
-        return ""
-    return agreement.summary(agreement.compared(store(), run) or ()) or ""
+    """How far pinned questions agree, as far as they were compared or, outside, paid for."""
+    return agreement.summary(_conclusions(run, report["view"])) or ""
+
+
+def _conclusions(run: RunRecord, view: View) -> list[dict[str, Any]]:
+    told = agreement.compared if view == "inside" else agreement.measured
+    return told(store(), run) or []
 
 
 def selection_note(run: RunRecord) -> None:
@@ -203,7 +206,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
         limits=limits.limits(store(), run),
         hidden=limits.hidden_columns(run),
         language=spoken(),
-        conclusions=(agreement.compared(store(), run) or ()) if view == "inside" else (),
+        conclusions=_conclusions(run, view),
     )
 
 

@@ -205,3 +205,29 @@ def test_the_lines_at_the_top_of_the_module_run(
         Path("synthetic.csv").unlink(missing_ok=True)
         exec(code, {})
         assert len(pd.read_csv("synthetic.csv")) > 0
+
+
+def test_a_paid_question_is_measured_and_in_the_certificate(home: Path) -> None:
+    frame = sample_table(3000)
+    asked = {"pay": ["share readmitted=yes", "mean age --where=readmitted=yes"]}
+    options = {"epsilon": 1.0, "model": "scan_focus", "device": "cpu"}
+    made = api.synthesize(frame, **options, **asked)
+    title = "Question: share of readmitted = yes"
+    assert title in [phase["title"] for phase in made.certificate["phases"]]
+    assert made.guarantee.epsilon <= 1.0
+    share, mean = made.measured
+    found = re.search(r"yes: ([\d.]+)% ± ([\d.]+)% measured on the real rows with noise", share)
+    assert found is not None
+    value, half = map(float, found.groups())
+    assert abs(value - 100 * (frame["readmitted"] == "yes").mean()) < 3 * half and 0 < half < 5
+    assert mean.startswith("mean of age where readmitted=yes: ")
+    assert api.synthesize(frame, **options, people="new").measured == ()
+
+
+def test_what_a_run_did_not_learn_is_not_measured(home: Path) -> None:
+    frame = sample_table(3000)
+    frame.loc[:14, "ward"] = "Verlies"
+    options = {"epsilon": 0.2, "model": "scan_focus", "device": "cpu", "pay": "share ward=Verlies"}
+    made = api.synthesize(frame, **options)
+    assert "Not measured" in made.measured[0]
+    assert not any("Question" in phase["title"] for phase in made.certificate["phases"])

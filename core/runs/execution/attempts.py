@@ -36,7 +36,7 @@ from core.runs.errors import RunStoreError
 from core.runs.execution.job import Job, LmdpOutcome, LmdpResult
 from core.runs.execution.launching.launchers import configured_summation
 from core.runs.execution.noisy_scores import ScoreCounts
-from core.runs.execution.paid_release import Certify, ReviewHistograms
+from core.runs.execution.paid_release import Certify, MeasureQuestion, ReviewHistograms
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, METER, MODEL, save_json
 from core.runs.workspace import private_folder
 from core.schema.schema import Domain
@@ -220,7 +220,8 @@ class _Attempt:
         plan = self._job.plan
         paid: tuple[Step, ...] = ()
         if self._number == 1:  # later attempts are shifted by the same function
-            paid = (*ReviewHistograms.bought(plan), *ScoreCounts.bought(plan))
+            counts = (*ReviewHistograms.bought(plan), *ScoreCounts.bought(plan))
+            paid = (*counts, *MeasureQuestion.bought(plan))
         fit = _Fit(self._model, plan, self.meter)
         return (fit, ShiftRows(self._shift), *paid, ApplyLayout(self._layout))
 

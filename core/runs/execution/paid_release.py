@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import BaseModel
 
 from core.encoding.codec import Codec
-from core.message import Message
-from core.models.events import Emitter, Signal
+from core.inference.measured import Measured, QuestionSums
+from core.inference.questions import Statistic, check, read_words, words
+from core.message import Message, joined
+from core.models.events import Emitter, Note, Signal
 from core.models.saved_model import SHIFT
 from core.models.step import FitContext, State
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Budget, Phase, Plan, Protection, certificate_phase
 from core.quality.report.types import ReleasedHistograms
+from core.schema.column import SchemaError
 from core.schema.schema import Domain
 
 if TYPE_CHECKING:  # both need torch, and pages read through the modules that import this one
@@ -32,16 +36,17 @@ def shown_columns(domain: Domain) -> list[str]:
 
 @dataclass(frozen=True)
 class PaidCounts(ABC):
-    """A `Step`: counts of all columns that may be shown, as a plan may buy them.
+    """A `Step`: counts of all columns that may be shown, or of one question, as a plan buys them.
 
     Attributes:
-      name, title: of the phase.
+      name, title: of the phase; a question's has its text behind them.
       label, purpose: what the share and the columns are for, in refusals.
       counting: what people read while rows are counted.
       artefact: name of the one that keeps them.
       budget: of the whole plan, with ε < ∞.
       share: of it, in (0, ½].
       attempts: of the plan; the release is made once but all attempts are paid for.
+      text: of the question; the phase's name holds it, so that the plan is bound to it.
     """
 
     name: ClassVar[str]
@@ -54,12 +59,25 @@ class PaidCounts(ABC):
     budget: Budget
     share: float
     attempts: int = 1
+    text: str = ""
 
     @classmethod
     def bought(cls, plan: Plan) -> tuple[Self, ...]:
-        """The step where a plan holds it; else nothing."""
-        shares = [phase.share for phase in plan.phases if phase.name == cls.name]
-        return tuple(cls(plan.budget, share, plan.attempts) for share in shares)
+        """The steps that a plan holds; one of each question, else one at most."""
+        names = {phase.name.partition(": "): phase.share for phase in plan.phases}
+        own = [(share, text) for (name, _, text), share in names.items() if name == cls.name]
+        return tuple(cls(plan.budget, share, plan.attempts, text) for share, text in own)
+
+    @property
+    def phase(self) -> str:
+        """Name of the phase."""
+        return f"{self.name}: {self.text}" if self.text else self.name
+
+    @property
+    def file(self) -> str:
+        """Name of the artefact, which a question's text makes its own."""
+        digest = hashlib.sha256(self.text.encode()).hexdigest()[:16]
+        return f"{digest}-{self.artefact}" if self.text else self.artefact
 
     @abstractmethod
     def what(self, names: Sequence[str], domain: Domain) -> str:
@@ -105,9 +123,10 @@ class PaidCounts(ABC):
         from dp_accounting.gaussian_mechanism import get_sigma_gaussian  # costs 65 MB
 
         whole = float(get_sigma_gaussian(self.budget.epsilon, self.budget.delta))
+        asked = self.text and words(read_words(self.text, domain))
         phase = Phase(
-            name=self.name,
-            title=self.title,
+            name=self.phase,
+            title=Message("Question: {what}", what=asked) if asked else self.title,
             what=self.what(names, domain),
             share=self.share,
             noise_multiplier=noise_for_share(whole, self.share, count=self.attempts),
@@ -116,17 +135,23 @@ class PaidCounts(ABC):
 
     def run(self, table: PrivateTable, state: State, context: FitContext) -> State:
         """See `Step`; a release that was charged before a crash and lost is not made again."""
-        if table.meter.runs(self.name):
+        if table.meter.runs(self.phase):
             return state
-        emitter = Emitter(context.on_event, obeys=(Signal.CANCEL,))
-        emitter.phase(self.name, self.counting, private=True)
         shift: Any = state.trained.transform(SHIFT)
         weight = None if shift is None else shift.kept_share
-        mechanism = self.mechanism(Codec(table.domain), shown_columns(table.domain), weight)
-        counts = table.release(self.name, mechanism).tolist()
-        noise_std = table.plan.phase(self.name).noise_multiplier * mechanism.sensitivity
+        try:
+            mechanism = self.mechanism(Codec(table.domain), shown_columns(table.domain), weight)
+        except SchemaError as error:
+            # of the learned domain alone, which is public
+            paid = Message("A question was paid for and could not be measured.")
+            context.on_event(Note(text=joined([paid, *error.args])))
+            return state
+        emitter = Emitter(context.on_event, obeys=(Signal.CANCEL,))
+        emitter.phase(self.phase, self.counting, private=True)
+        counts = table.release(self.phase, mechanism).tolist()
+        noise_std = table.plan.phase(self.phase).noise_multiplier * mechanism.sensitivity
         value = self.value(mechanism, counts, noise_std, table)
-        return replace(state, releases={**state.releases, self.artefact: value})
+        return replace(state, releases={**state.releases, self.file: value})
 
 
 class ReviewHistograms(PaidCounts):
@@ -164,6 +189,40 @@ class ReviewHistograms(PaidCounts):
             counts=mechanism.split(counts),
             shifted=mechanism.weight is not None,
         )
+
+
+class MeasureQuestion(PaidCounts):
+    """The figure of one pinned question; `core.services.planning` refuses what it cannot be."""
+
+    name = "question"
+    label = Message("share for a question must be")
+    counting = Message("Measuring a question, with noise")
+    artefact = "question.json"
+
+    def what(self, names: Sequence[str], domain: Domain) -> str:
+        """See `PaidCounts`."""
+        return Message(
+            "The figure of one question: sums to which each record adds one at most, all at once, "
+            "with Gaussian noise."
+        )
+
+    def mechanism(self, codec: Codec, names: Sequence[str], weight: Weight | None) -> Any:
+        """See `PaidCounts`; nothing is hidden, so there are no weights."""
+        question = read_words(self.text, codec.domain)
+        check(question, codec.domain)
+        return QuestionSums(question, codec)
+
+    def value(
+        self, mechanism: Any, counts: list[float], noise_std: float, table: PrivateTable
+    ) -> Measured:
+        """See `PaidCounts`."""
+        asked, low, high = mechanism.question, 0.0, 1.0
+        if asked.statistic is Statistic.COUNT:
+            high = float(table.n)
+        elif not asked.value:
+            line = mechanism.codec.block(asked.column).line
+            low, high = line.low, line.high
+        return Measured(question=asked, low=low, high=high, noise_std=noise_std, sums=(*counts,))
 
 
 @dataclass(frozen=True)

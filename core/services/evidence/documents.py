@@ -29,6 +29,7 @@ from core.runs.storage.reviews import notes
 from core.runs.storage.store import RunStore
 from core.runs.workspace import private_folder
 from core.services import export, limits, reviews
+from core.services.inference.agreement import measured
 from core.services.plan_advice import phase_words
 from core.writing.whole_files import replacing
 
@@ -63,6 +64,7 @@ def documents(store: RunStore, run: RunRecord, view: View) -> dict[str, Any]:
         "product.json": {n: {**one, "claim": joined([one["claim"]])} for n, one in claims.items()},
         "audit.json": last_audit(store, run.model),
         "outside-report.json": outside,
+        "measured.json": measured(store, run),
         # of the installation that packs; the run's own product is in its certificate
         "versions.json": {name: metadata.version(name) for name in LIBRARIES},
     }

@@ -5,31 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from core.inference.questions import MODELS, Question, Statistic, named
+from core.inference.questions import MODELS, Question, Statistic, named, question_words
 from core.runs.records import RunRecord
 from core.schema.column import Kind
 from core.schema.conditions import Condition
 from core.schema.schema import Domain
 from core.services.export import file_name
-from core.services.recipe import Code, command_text, option_words
+from core.services.recipe import Code, command_text
 
 
 def answer_code(run: RunRecord, question: Question) -> Code:
     """The command gives intervals too; the Python needs the CSV file alone."""
     python = "\n".join(_python(question, run.schema.domain(), file_name(run, "csv")))
-    return Code(command_text(["ask", run.id, *_words(question)]), python)
-
-
-def _words(question: Question) -> list[str]:
-    """A question as words of the command line, see `read_question`."""
-    ended = question.statistic is Statistic.SURVIVAL
-    of = "=".join(filter(None, [question.column, "" if ended else question.value]))
-    by = list(question.by)
-    if question.groups or ended:
-        by[0] += f"={question.value if ended else '|'.join(question.groups)}"
-    at = question.level if question.statistic is Statistic.QUANTILE else None
-    options = option_words({"by": by, "where": question.where, "at": at})
-    return [str(question.statistic), *filter(None, [of]), *options]
+    return Code(command_text(["ask", run.id, *question_words(question)]), python)
 
 
 def _python(question: Question, domain: Domain, file: str) -> Iterator[str]:

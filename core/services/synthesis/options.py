@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from core.runs.request import RunRequest
-
-Texts = Annotated[
-    tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
-]
+from core.runs.request import RunRequest, Texts
 
 
 class RefusedError(ValueError):

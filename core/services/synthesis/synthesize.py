@@ -31,6 +31,7 @@ from core.runs.storage.artefacts import LocalArtefacts, load_json
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema
+from core.services.inference.agreement import rows_of
 from core.services.planning import make_plan
 from core.services.public_domains import with_references
 from core.services.reviews import inside_view_words
@@ -52,6 +53,7 @@ class Synthesis:
       ledger: what was recorded, in words.
       selection: a sentence on choices among runs that ε does not cover, or "".
       score: by noisy counts, where the plan bought some.
+      measured: what paid questions came to, a sentence each.
     """
 
     plan: Plan
@@ -61,6 +63,7 @@ class Synthesis:
     ledger: str
     selection: str
     score: NoisyScore | None
+    measured: tuple[str, ...]
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -124,6 +127,8 @@ def synthesize(
                 learned_by=earlier_run(options.learned_by),
             )
             outcome = execute(job, FrameRows(trained), store=store, on_event=on_event)
+            rows, domain = outcome.tables.synthetic, outcome.schema.domain()
+            measured = rows_of(plan, job.artefacts, rows, domain)
             synthesis = Synthesis(
                 plan=plan,
                 schema=outcome.schema,
@@ -132,6 +137,7 @@ def synthesize(
                 ledger=_ledger_words(store.ledger, account_id),
                 selection=inside_view_words(store, account_id) if outcome.guarantee.private else "",
                 score=_score(outcome, job),
+                measured=tuple(row["note"] for row in measured),
             )
             if options.save is not None:
                 save_run(options.save, job, outcome, synthesis.certificate)
