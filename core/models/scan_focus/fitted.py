@@ -42,7 +42,8 @@ def fitted_mixture(
     """
     scales = known.scales
     follows = determined(counted, scales, known.shares, known.design.condition)
-    placing = Placing.of(scales, follows, known.sums)
+    found = () if known.codec.domain.roles else known.zeros  # walks know what windows cannot hold
+    placing = Placing.of(scales, follows, known.sums, found)
     mixed = {"weights": mixture[0].detach().cpu(), "shares": mixture[1].detach().cpu()}
     constants = {
         "sizes": [scale.size for scale in scales],
@@ -50,8 +51,7 @@ def fitted_mixture(
         **placing.values,
         "significant_sets": [one.model_dump(mode="json") for one in known.significant_sets],
     }
-    found = () if known.codec.domain.roles else known.zeros  # walks know what windows cannot hold
-    zeros = stored_zeros(found, [scale.size for scale in scales])
+    zeros = stored_zeros(found, scales)
     weights = {**mixed, "zeros": zeros, **placing.tensors, **hidden}
     return fitted_of(known.codec, settings.model_dump(), weights, constants)
 

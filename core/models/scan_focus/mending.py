@@ -12,17 +12,20 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.structural_zeros import StructuralZero
 
 ROUNDS = 8  # most rows need one; one that needs more goes round in circles
 
 
-def stored_zeros(zeros: Sequence[StructuralZero], sizes: Sequence[int]) -> Tensor:
-    """Bool [2, zeros, cells of all columns], the cells of either column of each."""
+def stored_zeros(zeros: Sequence[StructuralZero], scales: Sequence[ColumnScale]) -> Tensor:
+    """Bool [2, zeros, cells of all columns], the whole cells of either column of each."""
+    sizes = [scale.size for scale in scales]
     masks = torch.zeros((2, len(zeros), sum(sizes)), dtype=torch.bool)
     for i, zero in enumerate(zeros):
-        for side, cells in enumerate((zero.left, zero.right)):
-            torch.split(masks[side, i], list(sizes))[zero.columns[side]][:] = cells
+        whole = zero.whole_cells(scales[zero.columns[0]])
+        for side, cells in enumerate((whole, zero.right)):
+            torch.split(masks[side, i], sizes)[zero.columns[side]][:] = cells
     return masks
 
 

@@ -61,7 +61,9 @@ def targets_of(known: Releases, counted: tuple[PairTarget, ...]) -> Targets:
         signs=tuple(signs.float() for signs in known.signs),
         counted=counted,
         pairs=emptied(
-            denoised(counted, known.scales, known.shares, known.within, known.none), known.zeros
+            denoised(counted, known.scales, known.shares, known.within, known.none),
+            known.zeros,
+            known.scales,
         ),
     )
 

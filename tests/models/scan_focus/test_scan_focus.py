@@ -39,7 +39,7 @@ from core.models.steps.counting.scales import (
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs
-from core.models.steps.counting.structural_zeros import BrokenZeros, StructuralZero
+from core.models.steps.counting.structural_zeros import BrokenZeros, everywhere
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import DeterministicNoise
@@ -68,8 +68,8 @@ def measured(target: str | None = "ill"):
     pairs = tuple(
         uniform_query(scales, pair, 0.5 + i) for i, pair in enumerate(combinations(range(4), 2))
     )
-    everywhere = [torch.ones(scale.size, dtype=torch.bool) for scale in scales]
-    zeros = [StructuralZero(p, *(everywhere[c] for c in p)) for p in ((0, 1), (2, 3))]
+    zeros = [everywhere(pair, scales) for pair in ((0, 1), (2, 3))]
+    zeros.append(dataclasses.replace(zeros[0], left=torch.arange(len(zeros[0].left)) < 3))
     sums = (SumCandidate(0, 1, 3, 1.0), SumCandidate(0, 0, 3, 1e-12))  # none adds up, all do
     return {
         "fine": histograms,

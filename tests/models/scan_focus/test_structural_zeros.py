@@ -8,52 +8,54 @@ import torch
 
 from core.models.scan_focus.mending import mended, stored_zeros
 from core.models.steps.counting.counts import PairTarget
+from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.structural_zeros import (
-    StructuralZero,
-    asked_zeros,
-    candidates,
-    emptied,
-    kept_zeros,
-)
+from core.models.steps.counting.structural_zeros import StructuralZero, emptied
+from core.models.steps.counting.zero_candidates import asked_zeros, candidates, kept_zeros
 from core.models.steps.training.column_bins import ColumnBins
 from tests.models.tables import coded
 
 ADULT, N, NOISE = 7, 60_000, 60.0  # first cell of grown-ups, records, noise of a pair's count
 
 
-def people(children_with_a_job: float = 0.0) -> np.ndarray:
-    """Records [n, 2]: an age in 0 … 19, and whether somebody has a job; of grown-ups three in four.
+def people(children_with_a_job: float = 0.0, grown_ups: float = 0.75) -> np.ndarray:
+    """Records [n, 2]: an age in 0 … 19, and whether somebody has a job.
 
     Args:
-      children_with_a_job: share of children.
+      children_with_a_job, grown_ups: share of each that has one.
     """
     random = np.random.default_rng(4)
     age = random.integers(0, 20, N)
-    job = random.random(N) < np.where(age < ADULT, children_with_a_job, 0.75)
+    job = random.random(N) < np.where(age < ADULT, children_with_a_job, grown_ups)
     return np.stack([age, job.astype(int)], axis=1)
 
 
-def scales() -> tuple[ColumnScale, ColumnScale]:
-    """A line of twenty cells, and a list of two."""
+def scales(years: int = 1) -> tuple[ColumnScale, ColumnScale]:
+    """A line of twenty ages, so many a cell, and a list of two."""
     codec, _ = coded(4)
     number = next(block for block in codec.blocks if block.number is not None)
     listed = next(block for block in codec.blocks if block.number is None)
     line = ColumnBins(number, (np.arange(20) + 0.5) / 20, 0.05)
-    along = np.append(np.arange(20), 20 + np.arange(line.atoms))
-    ages = ColumnScale(line, along, 20, np.ones(20), np.ones(20), np.arange(20.0))
+    cells = 20 // years
+    along = np.append(np.arange(20) // years, cells + np.arange(line.atoms))
+    each = np.bincount(along).astype(float)
+    ages = ColumnScale(line, along, cells, each, each, (np.arange(20.0) + 1.0) / years)
     jobs = ColumnScale(ColumnBins(listed, np.zeros(0), 0.0), np.arange(2), 0, *[np.ones(2)] * 3)
     return ages, jobs
 
 
-def found(rows: np.ndarray, seed: int) -> tuple[StructuralZero, ...]:
+def found(rows: np.ndarray, seed: int, years: int = 1) -> tuple[StructuralZero, ...]:
     """What is kept of noisy counts of a pair and of an exact share in what was asked."""
     random = np.random.default_rng(seed)
-    joint = np.histogram2d(rows[:, 0], rows[:, 1], bins=(np.arange(21), np.arange(3)))[0]
+    bins = np.arange(20 // years + 1), np.arange(3)
+    joint = np.histogram2d(rows[:, 0] // years, rows[:, 1], bins=bins)[0]
+    atoms = scales(years)[0].size - len(joint)
+    joint = np.pad(joint, ((0, atoms), (0, 0)))
     noisy = torch.from_numpy(joint + random.normal(0.0, NOISE, joint.shape)) / N
     shares = [joint.sum(axis=1) / N, joint.sum(axis=0) / N]
     pair = PairTarget((0, 1), noisy[None], NOISE / N)
-    some = candidates([pair], scales(), shares, N, frozenset())
+    known = [np.full(len(share), 5.0) for share in shares]
+    some = candidates([pair], scales(years), shares, known, N, frozenset())
     inside = [
         zero.left.numpy()[rows[:, zero.columns[0]]] & zero.right.numpy()[rows[:, zero.columns[1]]]
         for zero in asked_zeros(some)
@@ -75,14 +77,53 @@ def test_a_half_line_where_a_few_have_the_label_is_kept():
         assert found(people(children_with_a_job=0.15), seed) == ()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_label_that_ends_inside_a_cell_ends_there(seed):
+    cut = {(one.columns, tuple(np.flatnonzero(one.left))) for one in found_whole(seed)}
+    assert ((0, 1), tuple(range(ADULT))) in cut, "no child has a job"
+    assert ((0, 1), tuple(range(ADULT, 20))) in cut, "every grown-up has one"
+
+
+def found_whole(seed: int) -> tuple[StructuralZero, ...]:
+    return found(people(grown_ups=1.0), seed, years=5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_cell_whose_ages_all_have_both_labels_is_not_cut(seed):
+    rows = people(grown_ups=1.0)
+    mixed = (rows[:, 0] >= 5) & (rows[:, 0] < 10)
+    rows[mixed, 1] = np.random.default_rng(seed).random(mixed.sum()) < 0.6
+    zeros = [one for one in found(rows, seed, years=5) if one.columns == (0, 1)]
+    ages = {tuple(np.flatnonzero(one.left)) for one in zeros}
+    assert ages == {tuple(range(5)), tuple(range(10, 20))}
+
+
+def test_drawn_rows_of_a_cut_cell_lie_where_their_label_does():
+    line = scales(5)
+    ages, job = line[0].grid, torch.tensor([False, True])
+    bins = torch.arange(ages.count)
+    zeros = [
+        StructuralZero((0, 1), bins < ADULT, job),
+        StructuralZero((0, 1), (bins >= ADULT) & (bins < 20), ~job),
+    ]
+    placing, random = Placing.of(line, (), (), zeros), torch.Generator().manual_seed(1)
+    label = np.arange(4_000) % 2
+    cells = [np.ones(4_000, dtype=np.int64), label]
+    _, position = placing.numbers(ages.block, cells[0], random, left=placing._left(0, cells))
+    age = np.floor(position * 20)
+    assert set(age[label == 0]) == {5.0, 6.0} and set(age[label == 1]) == {7.0, 8.0, 9.0}
+    _, anywhere = placing.numbers(ages.block, cells[0], random)
+    assert set(np.floor(anywhere * 20)) == {5.0, 6.0, 7.0, 8.0, 9.0}
+
+
 def test_targets_are_emptied_and_columns_keep_their_counts():
     zero = StructuralZero((1, 0), torch.tensor([False, True]), torch.arange(20) < ADULT)
     shares = torch.full((1, 20, 2), 1.0 / 40.0)
-    (target,) = emptied([PairTarget((0, 1), shares, 0.01)], [zero])
+    (target,) = emptied([PairTarget((0, 1), shares, 0.01)], [zero], scales())
     assert float(target.shares[0, :ADULT, 1].sum()) == 0.0
     assert target.shares.sum(dim=2).flatten().tolist() == pytest.approx([0.05] * 20, abs=1e-3)
     other = PairTarget((0, 2), shares, 0.01)
-    assert emptied([other], [zero]) == (other,)
+    assert emptied([other], [zero], scales()) == (other,)
 
 
 def test_rows_in_a_zero_get_the_cell_their_component_means():
@@ -96,7 +137,7 @@ def test_rows_in_a_zero_get_the_cell_their_component_means():
         [torch.multinomial(part[component], 1, generator=random)[:, 0] for part in (ages, jobs)]
     )
     wrong = (drawn[0] < ADULT) & (drawn[1] == 1)
-    cells = mended(drawn, component, [ages, jobs], stored_zeros([zero], [20, 2]), random)
+    cells = mended(drawn, component, [ages, jobs], stored_zeros([zero], scales()), random)
     assert wrong.sum() > 100
     assert not ((cells[0] < ADULT) & (cells[1] == 1)).any()
     assert (cells[:, ~wrong] == drawn[:, ~wrong]).all()
@@ -106,5 +147,5 @@ def test_rows_in_a_zero_get_the_cell_their_component_means():
 def test_without_zeros_rows_stay_as_they_are():
     drawn = torch.zeros((2, 3), dtype=torch.int64)
     shares = [torch.ones(1, 20), torch.ones(1, 2)]
-    none = stored_zeros([], [20, 2])
+    none = stored_zeros([], scales())
     assert mended(drawn, torch.zeros(3), shares, none, torch.Generator()) is drawn

@@ -15,6 +15,7 @@ from core.encoding.codec import Block, Codec, Codes
 from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.relations import Determined
 from core.models.steps.counting.scales import ColumnScale
+from core.models.steps.counting.structural_zeros import StructuralZero
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
@@ -27,10 +28,12 @@ class Placing:
     Attributes:
       tensors: of the ith column, where it has fine cells, "places.i" and "keys.i", float64 [fine
         cells], their middles in [0, 1] and `ColumnScale.keys`, "others.i", its `other_keys`, and
-        "fine.i", int64, the cell each belongs to; where it follows, "cells.i", see `Determined`.
+        "fine.i", int64, the cell each belongs to; where it follows, "cells.i", see `Determined`;
+        of the kth barred end, "barred.k", bool [cells] of the other column.
       values: "lines", of each column how many cells lie on the line, the others being labels,
         spikes and missing; "widths", of a fine cell, 0 where each is one value; "follows" and
-        "sums", what every row is made to keep.
+        "sums", what every row is made to keep; "ends", of the barred ends of cells, either column
+        and the fine cells, from … to, that do not go with the other's.
     """
 
     tensors: Mapping[str, Tensor]
@@ -42,8 +45,14 @@ class Placing:
         scales: Sequence[ColumnScale],
         follows: Sequence[Determined],
         sums: Sequence[SumCandidate],
+        zeros: Sequence[StructuralZero] = (),
     ) -> Placing:
         """That of columns and of the relations between them."""
+        ends = [
+            (*zero.columns, *end, zero.right)
+            for zero in zeros
+            for end in zero.ends(scales[zero.columns[0]])
+        ]
         tensors = {f"cells.{relation.result}": relation.cells for relation in follows}
         for i, scale in enumerate(scales):
             if scale.grid.cells:
@@ -51,7 +60,9 @@ class Placing:
                 tensors[f"keys.{i}"] = torch.from_numpy(scale.keys)
                 tensors[f"others.{i}"] = torch.from_numpy(scale.other_keys)
                 tensors[f"fine.{i}"] = torch.from_numpy(scale.cell_of[: scale.grid.cells].copy())
+        tensors |= {f"barred.{k}": right for k, (*_, right) in enumerate(ends)}
         values = {
+            "ends": [end for *end, _ in ends],
             "lines": [scale.line for scale in scales],
             "widths": [scale.grid.width for scale in scales],
             "follows": [[relation.source, relation.result] for relation in follows],
@@ -62,8 +73,8 @@ class Placing:
     @classmethod
     def stored(cls, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> Placing:
         """That of a stored model, among whatever else is stored with it."""
-        own = ("places.", "keys.", "others.", "fine.", "cells.")
-        names = ("lines", "widths", "follows", "sums")
+        own = ("places.", "keys.", "others.", "fine.", "cells.", "barred.")
+        names = ("lines", "widths", "follows", "sums", "ends")
         return cls(
             {name: tensor for name, tensor in tensors.items() if name.startswith(own)},
             {name: values[name] for name in names},
@@ -92,12 +103,31 @@ class Placing:
                 states[:, i] = cells[i]
             else:
                 states[:, i], values[:, block.number] = self.numbers(
-                    block, cells[i], random, slopes.get(i)
+                    block, cells[i], random, slopes.get(i), self._left(i, cells)
                 )
         codes = Codes(states, values)
         for one in self.values["sums"]:
             _add_up(codec, codes, SumCandidate(*one))
         return codes
+
+    def _left(self, i: int, cells: Sequence[Cells]) -> Floats:
+        """Float64 [2, n], the part of its cell, from … to in [0, 1], that is left of a column.
+
+        All of it where nothing is barred, or everything.
+        """
+        left = np.stack([np.zeros(len(cells[i])), np.ones(len(cells[i]))])
+        for k, (column, other, first, end) in enumerate(self.values["ends"]):
+            if column != i:
+                continue
+            fine, keys = (self.tensors[f"{name}.{i}"].numpy() for name in ("fine", "keys"))
+            cell = fine[first]
+            barred = (cells[i] == cell) & self.tensors[f"barred.{k}"].numpy()[cells[other]]
+            if first and fine[first - 1] == cell:
+                left[1, barred] = np.minimum(left[1, barred], keys[first - 1] - cell)
+            else:
+                left[0, barred] = np.maximum(left[0, barred], keys[end - 1] - cell)
+        left[:, left[0] >= left[1]] = [[0.0], [1.0]]
+        return left
 
     def cells(self, codec: Codec, codes: Codes, i: int) -> Cells:
         """The cell of each record in a column: the way back of `codes`."""
@@ -124,12 +154,18 @@ class Placing:
         return Placing(tensors, self.values)
 
     def numbers(
-        self, block: Block, cell: Cells, random: torch.Generator, slope: Floats | None = None
+        self,
+        block: Block,
+        cell: Cells,
+        random: torch.Generator,
+        slope: Floats | None = None,
+        left: Floats | None = None,
     ) -> tuple[Cells, Floats]:
         """States [n] of a number, and positions [n] in [0, 1], 0 where there is none.
 
         Args:
           slope: of each record's density along the ranks of its cell, in [-1, 1]; flat when None.
+          left: of its cell, from … to, where each record may lie; all of it when None.
         """
         i = block.index
         positions, keys = (self.tensors[f"{name}.{i}"].numpy() for name in ("places", "keys"))
@@ -139,6 +175,8 @@ class Placing:
         if slope is not None:  # the inverse of u + slope (u² - u)
             root = np.sqrt((1.0 - slope) ** 2 + 4.0 * slope * along)
             along = 2.0 * along / np.maximum(1.0 - slope + root, 1e-12)
+        if left is not None:
+            along = left[0] + along * (left[1] - left[0])
         fine = np.searchsorted(keys, cell + along).clip(0, len(keys) - 1)
         middle = positions[fine]
         position = (

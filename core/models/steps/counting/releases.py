@@ -51,8 +51,9 @@ from core.models.steps.counting.scales import (
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
-from core.models.steps.counting.structural_zeros import StructuralZero, zeros_of
+from core.models.steps.counting.structural_zeros import StructuralZero
 from core.models.steps.counting.window_pairs import column_weights, none_cells, window_importance
+from core.models.steps.counting.zero_candidates import zeros_of
 from core.models.steps.training.training_loop import Checkpoint
 from core.privacy.discovery.lists import ListCounts
 from core.privacy.guarded import PrivateTable
@@ -177,8 +178,10 @@ class Releases:
         known = self.counted, self.scales, self.shares
         left_out = {one.result for one in determined(*known, self.design.condition)}
         left_out |= {b.index for b in self.codec.blocks if b.column.name in self._tagged}
-        asked = self.table.n, frozenset(left_out), partial(self.release, ZEROS)
-        self.zeros = zeros_of(*known, *asked, self.noise_multiplier(ZEROS))
+        self.zeros = zeros_of(
+            *known, self.column_noise, self.table.n, frozenset(left_out),
+            partial(self.release, ZEROS), self.noise_multiplier(ZEROS),
+        )  # fmt: skip
 
     @cached_property
     def _tagged(self) -> frozenset[str]:
