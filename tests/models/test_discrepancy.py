@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -30,21 +31,25 @@ QUICK = {"preliminary_steps": 10, "components": 16, "hidden": 8, "latent": 4, "m
 STEPS, ROWS = 20, 20_000
 
 
-def mixture(seed: int = 3) -> SimpleNamespace:
-    """Something with components, as an ensemble has them."""
+Mixtures = Callable[[], tuple[torch.Tensor, list[torch.Tensor]]]
+
+
+def mixture(seed: int = 3) -> Mixtures:
+    """Two mixtures of fifteen components."""
     random = torch.Generator().manual_seed(seed)
-    weights = torch.softmax(torch.randn(30, generator=random), dim=0)
-    parts = [torch.softmax(2 * torch.randn((30, k), generator=random), dim=1) for k in SIZES]
-    member = SimpleNamespace(mixture=SimpleNamespace(sizes=list(SIZES)))
-    return SimpleNamespace(members=(member,), mixture=lambda: (weights, torch.cat(parts, dim=1)))
+    weights = torch.softmax(torch.randn((2, 15), generator=random), dim=1)
+    parts = [torch.softmax(2 * torch.randn((2, k, 15), generator=random), dim=1) for k in SIZES]
+    return lambda: (weights, parts)
 
 
-def joint(one: SimpleNamespace, together: bool) -> np.ndarray:
+def joint(one: Mixtures, together: bool) -> np.ndarray:
     """Shares of the cells of both columns within each class, or of all classes, row by row."""
-    weights, shares = (tensor.numpy() for tensor in one.mixture())
+    weights, shares = one()
     cells = np.zeros((2, 5, 7))
-    for weight, row in zip(weights, shares, strict=True):
-        cells += weight * np.multiply.outer(np.multiply.outer(row[:2], row[2:7]), row[7:])
+    for m, k in np.ndindex(*weights.shape):
+        classes, first, second = (share[m, :, k].numpy() for share in shares)
+        product = np.multiply.outer(np.multiply.outer(classes, first), second)
+        cells += float(weights[m, k]) / 2.0 * product
     return cells.sum(axis=0, keepdims=True) if together else cells
 
 

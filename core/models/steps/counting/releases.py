@@ -156,8 +156,8 @@ class Releases:
         return self._list_counts[self.codec.blocks[column].column.name]
 
     def _scan_sets(self) -> None:
-        count, seed = self.design.signs, self.checkpoint.seed
-        self.signs = draw_signs(self.scales, self.shares, count, seed, self.none)
+        drawn = self.design.signs, self.checkpoint.seed, self.none
+        self.signs = draw_signs(self.scales, self.shares, *drawn)
         mechanism = Scan(self.scales, self.signs, self.design)
         release = self.release(SCAN, mechanism)
         noise = self.noise_multiplier(SCAN) * mechanism.sensitivity / self.table.n
@@ -178,10 +178,8 @@ class Releases:
         known = self.counted, self.scales, self.shares
         left_out = {one.result for one in determined(*known, self.design.condition)}
         left_out |= {b.index for b in self.codec.blocks if b.column.name in self._tagged}
-        self.zeros = zeros_of(
-            *known, self.column_noise, self.table.n, frozenset(left_out),
-            partial(self.release, ZEROS), self.noise_multiplier(ZEROS),
-        )  # fmt: skip
+        release, noise = partial(self.release, ZEROS), self.noise_multiplier(ZEROS)
+        self.zeros = zeros_of(*known, self.column_noise, self.table.n, left_out, release, noise)
 
     @cached_property
     def _tagged(self) -> frozenset[str]:

@@ -6,7 +6,7 @@ See `structural_zeros` for what that is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -184,7 +184,7 @@ def candidates(
     shares: Sequence[Floats],
     noise: Sequence[Floats],
     n: int,
-    left_out: frozenset[int],
+    left_out: Set[int],
 ) -> tuple[Candidate, ...]:
     """Where counts of pairs lack records beyond their noise; the clearest first.
 
@@ -341,7 +341,7 @@ def zeros_of(
     shares: Sequence[Floats],
     noise: Sequence[Floats],
     n: int,
-    left_out: frozenset[int],
+    left_out: Set[int],
     release: Callable[[BrokenZeros], Tensor],
     multiplier: float,
 ) -> tuple[StructuralZero, ...]:
