@@ -183,8 +183,8 @@ class Releases:
 
     @cached_property
     def _tagged(self) -> frozenset[str]:
-        shifted = self.plan.protection
-        return frozenset(chain(*(shifted.groups.values() if shifted else ())))
+        groups = self.plan.protection.groups if self.plan.protection else {}
+        return frozenset(chain(*groups.values()))
 
     def tell_significant(self) -> None:
         """Send all significant sets so far."""
@@ -200,9 +200,8 @@ class Releases:
     def significant_sets(self) -> tuple[Interaction, ...]:
         """Sets of columns that go together beyond noise and chance, clearest first; free to show.
 
-        Chance is what independent columns of as many records would show without any noise. A set
-        with a tagged column is left out, and nothing is said of a tagged target: the scan is of
-        real columns, not of shifted ones.
+        Chance is what independent columns would show without noise. A set with a tagged column is
+        left out, and nothing is said of a tagged target: the scan is of real columns.
         """
         if self.scanned is None or not self.plan.budget.private:
             return ()  # without noise nothing can be told from it
