@@ -102,5 +102,7 @@ def _picture(answer: Answer) -> None:
         figure = curve_figure(answer.figures, Message("{column}", column=question.column))
     else:
         values = [one for one in conclusions(answer) if one.value == one.value]
+        if len(values) == 1 and values[0].table is None:
+            return  # a point alone says nothing that the sentence does not
         figure = points_figure(values, [label(question, one) for one in values])
     shared.picture(figure, key="answer", alt=words)

@@ -162,7 +162,7 @@ def entries(account: Account, runs: Runs) -> None:
     left = account.left
     if left is not None and len(left.units) > 1:
         left = None  # shares of a limit that does not hold
-    rows = [_row(entry, runs, left) for entry in shown]
+    rows = shared.without_empty([_row(entry, runs, left) for entry in shown])
     st.dataframe(rows, hide_index=True, column_config=_config(), placeholder="")
 
 

@@ -44,6 +44,8 @@ def summary(report: dict[str, Any]) -> None:
 
 def scores(report: dict[str, Any]) -> None:
     """All scores as a table, those that matter most first."""
+    if not report["scores"]:
+        return
     scores = sorted(report["scores"], key=lambda score: score["key"] not in HEADLINES)
     boosted = any(s.get("before") is not None for s in report["scores"])
     rows = [

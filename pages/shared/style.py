@@ -41,12 +41,29 @@ label:has(:is([type="radio"], [type="checkbox"]):focus-visible)
  {outline: 3px solid light-dark(#0B6E8A, #7CC8DD) !important; outline-offset: 2px;}
 label:has([type="radio"]:focus-visible) {outline-offset: 0;}
 :is(main, .dvn-scroller):focus-visible {outline-offset: -3px;}
+[class*="st-key-wide_"] {overflow-x: auto;}
+[data-testid="stElementContainer"]:has(script) {display: none;}
 main {scroll-padding: 4.5rem 0;}
 [data-testid="stElementToolbar"]:focus-within {opacity: 1; z-index: 9; pointer-events: auto;}
 </style>"""
+
+# Streamlit disables all tabs for an instant when a rerun's message about the row of tabs comes
+# before those about each of them, and what is disabled loses the focus: it is given back.
+_FOCUS = """<script>
+window.givesBack ??= document.addEventListener("focusout", ({target, relatedTarget}) => {
+  if (relatedTarget || target.role !== "tab" || document.querySelector(":active")) return;
+  const giveBack = (tries) => {
+    if (!tries || document.activeElement !== document.body || !document.hasFocus()) return;
+    target.focus();
+    setTimeout(giveBack, 20, tries - 1);
+  };
+  setTimeout(giveBack, 0, 100);
+}) ?? true;
+</script>"""
 
 
 def apply() -> None:
     """Set the mark and the spacing for this session."""
     st.logo(_MARK, size="large")
     st.html(_CSS)
+    st.html(_FOCUS, unsafe_allow_javascript=True)

@@ -13,9 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.figures.elements import Figure
 from core.figures.stages import stages_figure, stages_text
-from core.language.figures import say_figure
 from core.message import from_json
 from core.models.card import Card
 from core.models.registry import cards
@@ -33,10 +31,13 @@ from pages.server import routes
 from pages.server.faults import plain_errors as plain_errors
 from pages.shared import language, visible
 from pages.shared.language import number, said, say, to_say
+from pages.shared.pictures import drawn as drawn
+from pages.shared.pictures import picture as picture
 from pages.shared.plain import plain
 from pages.shared.workspace_store import store as store
 
 T = TypeVar("T")
+SMALLEST = 0.001  # of what three decimals tell
 WHOLE = 12  # rows of a table that does not scroll
 
 
@@ -286,16 +287,6 @@ def stages(plan: Plan) -> None:
     picture(stages_figure(*dumped), key="stages", alt=said(stages_text(*dumped)))
 
 
-def picture(figure: Figure, *, key: str, alt: str) -> None:
-    """A figure without a tool bar, and its sentence for screen readers."""
-    st.plotly_chart(drawn(figure), key=key, alt=alt, config={"displayModeBar": False})
-
-
-def drawn(figure: Figure) -> dict[str, Any]:
-    """The figure in the language of whoever is here, and without links, as Streamlit takes it."""
-    return say_figure(figure, language.spoken())
-
-
 def tiles(
     items: Sequence[T], columns: int = 3, *, border: bool = False
 ) -> Iterator[tuple[DeltaGenerator, T]]:
@@ -355,12 +346,25 @@ def time_left(seconds: float | None) -> str:
     return "" if seconds is None else say(" · about {time} left", time=duration(seconds))
 
 
-def number_table(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
-    """Rows as a table, some columns of it in one number format; its headings are said."""
-    rows = [  # without what is said of no row
+def without_empty(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without what is said of none of them.
+
+    >>> without_empty([{"a": 1, "b": ""}, {"a": None, "b": None}])
+    [{'a': 1}, {'a': None}]
+    """
+    return [
         {name: one[name] for name in one if any(row[name] not in (None, "") for row in rows)}
         for one in rows
     ]
+
+
+def number_table(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
+    """Rows as a table, some columns of it in one number format; its headings are said."""
+    rows = without_empty(rows)
+    figures = [row[name] for row in rows for name in numeric if name in row]
+    tiny = format == "%.4g" and any(one and abs(one) < SMALLEST for one in figures)
+    if language.code() != "en" and format.startswith("%") and not tiny:
+        format = "localized"  # with a decimal comma, which printf's forms do not know
     long = [name for name in (rows[0] if rows else ()) if any(len(str(r[name])) > 90 for r in rows)]
     config = {
         name: st.column_config.NumberColumn(
