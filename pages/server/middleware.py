@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 
+import streamlit
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection
@@ -17,7 +19,7 @@ from streamlit import net_util, runtime
 from streamlit.runtime.media_file_storage import MediaFileKind
 
 from pages.server import admission, download_tokens, routes, sessions, uploads
-from pages.server.bare_page import UNCACHED, asked_for, bare_page, below_base
+from pages.server.bare_page import UNCACHED, asked_for, bare_page, base, below_base
 from pages.shared.language import to_say
 
 # Streamlit's own pages carry inline styles and one inline script; its charts compile expressions.
@@ -43,6 +45,11 @@ HEADERS = {
     "referrer-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
+WITH_CHARTS = {"plan", "review"}
+CHARTS = [
+    file.name
+    for file in (Path(streamlit.__file__).parent / "static/static/js").glob("PlotlyChart.*.js")
+]
 GONE = to_say(
     "This download link has expired or belongs to someone else. Nothing was sent. Go back to the "
     "page and press the button again."
@@ -61,7 +68,19 @@ class Headers:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         http = scope["type"] == "http"
-        await self.app(scope, receive, with_headers(send, HEADERS) if http else send)
+        charts = http and below_base(scope["path"]) in WITH_CHARTS
+        headers = HEADERS | (preloading() if charts else {})
+        await self.app(scope, receive, with_headers(send, headers) if http else send)
+
+
+def preloading() -> dict[str, str]:
+    """Has a browser fetch what draws figures with the page, of which it is most.
+
+    Else it asks for it, and begins to read it, only when the page's script has run.
+    """
+    top = f"/{base()}/".replace("//", "/")
+    links = [f"<{top}static/js/{name}>; rel=modulepreload" for name in CHARTS]
+    return {"link": ", ".join(links)}
 
 
 def with_headers(send: Send, headers: Mapping[str, str]) -> Send:

@@ -143,6 +143,13 @@ def test_proxied_pages_keep_the_servers_headers(client: httpx.Client) -> None:
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 
 
+def test_scripts_are_compressed_and_pages_are_not(client: httpx.Client) -> None:
+    script = re.search(r'src="\.?(/static/js/[^"]+)"', client.get("/").text)
+    assert script is not None
+    assert client.get(script.group(1)).headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in client.get("/").headers
+
+
 def test_cookies_are_marked_secure(client: httpx.Client, behind: Server) -> None:
     with httpx.Client(trust_env=False) as direct:
         bare = direct.get(f"{behind.url}/_stcore/health").headers["set-cookie"]

@@ -86,3 +86,20 @@ def test_streamlit_as_it_is_would_ask(monkeypatch):
     monkeypatch.setattr(net_util, "get_external_ip", untouched.get_external_ip)
     assert not server_util.is_url_from_allowed_origins("https://elsewhere.invalid")
     assert asked
+
+
+@pytest.mark.parametrize(("path", "preloads"), [("/review", True), ("/ledger", False)])
+def test_pages_of_figures_preload_what_draws_them(path, preloads):
+    heads = []
+
+    async def server(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message):
+        heads.append(dict(message["headers"]))
+
+    asyncio.run(middleware.Headers(server)({"type": "http", "path": path}, None, send))
+    link = heads[0].get(b"link", b"").decode()
+    assert bool(link) is preloads
+    assert not link or all(f"</static/js/{name}>" in link for name in middleware.CHARTS)
+    assert len(middleware.CHARTS) == 1  # Streamlit calls it so
