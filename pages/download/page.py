@@ -51,12 +51,12 @@ def render() -> None:
     if not shared.is_finished(run):
         st.warning(
             say(
-                "This run is {state}, so there is no table to download yet.",
+                "This run has not finished ({state}), so there is no table to download yet.",
                 state=shared.state_word(run.state),
             ),
             icon=":material/block:",
         )
-        routes.button(say("Watch training"), "training", run=run.id)
+        routes.button(say("Go to Training"), "training", run=run.id)
         return
     shared.privacy_badge(run)
     if not run.private:

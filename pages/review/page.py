@@ -172,11 +172,11 @@ def _waiting(run: RunRecord) -> None:
     if run.state is not State.DONE:
         st.info(
             say(
-                "This run is {state}. You can review it once it is done.",
+                "This run has not finished ({state}). You can review it once it is done.",
                 state=shared.state_word(run.state),
             )
         )
-        routes.button(say("Watch training"), "training", run=run.id)
+        routes.button(say("Go to Training"), "training", run=run.id)
         return
     st.info(say("This run has not been compared with the real table yet."))
     _again(run)

@@ -199,7 +199,7 @@ def test_review_labels_every_score(store, start, show):
 
 def test_review_of_an_unfinished_run_points_to_training(start, show):
     at = whole(show("review", run=start().id))
-    assert "Watch training" in buttons(at)
+    assert "Go to Training" in buttons(at)
 
 
 def test_download_offers_the_reviewed_rows(store, start, show):

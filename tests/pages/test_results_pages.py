@@ -252,7 +252,7 @@ def test_an_unfinished_run_offers_no_file(store, start, show, downloads):
     run = start()
     store.set_state(run.id, State.FAILED, error="x")
     at = whole(show("download", run=run.id))
-    assert not downloads and buttons(at) == ["Watch training"]
+    assert not downloads and buttons(at) == ["Go to Training"]
 
 
 # -- ledger -------------------------------------------------------------------------------------
