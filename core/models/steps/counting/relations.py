@@ -106,7 +106,7 @@ def sums_kept(
     shares: Mapping[SumCandidate, float] = {
         one: float(broken / n)
         for one, (keeps, broken) in zip(candidates, release.tolist(), strict=True)
-        if keeps / n > 0.5 and broken / n < MAX_VIOLATION_RATE
+        if keeps / n > 0.5 and broken / n < MAX_VIOLATION_RATE + noise / n
     }
     for one in sorted(shares, key=lambda c: shares[c]):
         if (
