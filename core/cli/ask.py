@@ -19,9 +19,10 @@ def ask(options: argparse.Namespace) -> int:
         known = line["table low"] is not None
         ends = f"  {line['table low']:.4g} to {line['table high']:.4g}" if known else ""
         print(f"  {line['of']}: {line['value']:.4g}{ends}  {line['note']}".rstrip())
-    for note in notes(found):
+    told = [*filter(None, [found.measured]), *notes(found)]
+    for note in told:
         print(f"note: {note}")
     if options.json:
         about = {"run": options.run, "level": found.level, "replicas": found.replicas}
-        print_json(about | {"rows": lines, "notes": notes(found)})
+        print_json(about | {"rows": lines, "notes": told})
     return 0

@@ -97,6 +97,7 @@ class Answer:
       replicas: how many the intervals rest on.
       reason: why there is no answer; "" where there is one.
       caution: what the intervals do not cover; "" for nothing.
+      measured: the figure of the real rows, where the run paid for it; "" where it did not.
     """
 
     question: Question
@@ -106,6 +107,7 @@ class Answer:
     replicas: int
     reason: str = ""
     caution: str = ""
+    measured: str = ""
 
 
 def answer(

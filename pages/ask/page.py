@@ -7,12 +7,12 @@ import streamlit as st
 from core.export.answer_sentences import conclusions, label, notes, rows, sentence
 from core.figures.answer import cells_figure, curve_figure, points_figure
 from core.inference.intervals import Answer
-from core.inference.questions import Question, Statistic, words
+from core.inference.questions import Question, Statistic
 from core.message import Message
 from core.runs.records import RunRecord
 from core.schema.column import SchemaError
 from core.services import limits
-from core.services.inference import agreement, answer_code, asking, replicas
+from core.services.inference import answer_code, asking, replicas
 from pages.ask import error_bars, question_form
 from pages.server import guard
 from pages.shared import visible
@@ -66,9 +66,8 @@ def _answered(run: RunRecord, question: Question) -> None:
             return
     answer: Answer = st.session_state[key]
     _show(answer)
-    for row in agreement.measured(store(), run):
-        if row["what"] == words(question):
-            st.caption(f":material/straighten: {plain(said(row['note']))}")
+    if answer.measured:
+        st.caption(f":material/straighten: {plain(said(answer.measured))}")
     if answer.figures:
         code = answer_code.answer_code(run, question)
         with st.expander(say("Show the code"), icon=":material/code:"):

@@ -11,7 +11,7 @@ from core.inference.questions import Question, check, words
 from core.runs.records import RunRecord
 from core.schema.schema import Domain
 from core.services import limits
-from core.services.inference import agreement
+from core.services.inference import agreement, paid_figures
 from pages.ask import error_bars, question_form
 from pages.review import discussion
 from pages.server import guard
@@ -24,7 +24,7 @@ from pages.shared.workspace_store import store
 def tab(run: RunRecord, report: dict[str, Any]) -> None:
     """The pinned questions side by side, and a way for stewards to change them."""
     if report["view"] == "outside":
-        for row in agreement.measured(store(), run):
+        for row in paid_figures.measured(store(), run):
             st.markdown(f"- {plain(said(row['note']))}")
         st.caption(say("Only what a run paid for (see Plan, Options) is shown outside."))
         return

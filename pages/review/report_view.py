@@ -13,7 +13,7 @@ from core.quality.verdict import Use, verdict
 from core.runs.records import RunRecord
 from core.services import discussion as notes
 from core.services import export, limits, reviews
-from core.services.inference import agreement
+from core.services.inference import agreement, paid_figures
 from pages.review import discussion
 from pages.shared import downloads, visible
 from pages.shared import widgets as shared
@@ -131,7 +131,7 @@ def _agreement(run: RunRecord, report: dict[str, Any]) -> str:
 
 
 def _conclusions(run: RunRecord, view: View) -> list[dict[str, Any]]:
-    told = agreement.compared if view == "inside" else agreement.measured
+    told = agreement.compared if view == "inside" else paid_figures.measured
     return told(store(), run) or []
 
 

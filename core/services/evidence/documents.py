@@ -29,7 +29,7 @@ from core.runs.storage.reviews import notes
 from core.runs.storage.store import RunStore
 from core.runs.workspace import private_folder
 from core.services import export, limits, reviews
-from core.services.inference.agreement import measured
+from core.services.inference.paid_figures import measured
 from core.services.plan_advice import phase_words
 from core.writing.whole_files import replacing
 

@@ -1,44 +1,32 @@
-"""Do the synthetic table and the real one lead to the same conclusions?
+"""Do the synthetic table and the real one lead to the same conclusions? For eyes inside only.
 
-`compare` opens real rows without noise, so whoever sees its result has looked inside. `measured`
-takes what ε paid for, which is for all eyes.
+Real rows are opened without noise, so whoever sees the result has looked inside. What ε paid for,
+which is for all eyes, is in `paid_figures`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from core.export.answer_sentences import clear, conclusions, label, shown
-from core.inference.estimates import Scale, estimate
+from core.export.answer_sentences import clear, conclusions, label
+from core.inference.estimates import estimate
 from core.inference.intervals import Figure
-from core.inference.measured import Measured, synthetic_figure
 from core.inference.questions import MODELS, Question, Statistic, words
 from core.message import Message, from_json, joined, to_json, to_say
-from core.privacy.plan import Plan
-from core.runs.execution.paid_release import MeasureQuestion
 from core.runs.execution.report_rows import real_sides
 from core.runs.records import RunRecord
-from core.runs.storage.artefacts import SYNTHETIC_TABLE, ArtefactStore, load_json
 from core.runs.storage.reviews.notes import pin_questions, pinned_questions
 from core.runs.storage.store import RunStore
 from core.schema.column import SchemaError
-from core.schema.schema import Domain
 from core.services.inference.asking import ask
+from core.services.inference.paid_figures import EMPTY, SIGN, SIGNIFICANT, SIZE, Row
 
 FILE = "agreement.json"  # of a run: what its pinned questions came to
-MEASURED = "measured.json"  # of a run: what its paid questions came to
-_LOST = Message("Not measured: the run learned no such value, or its release was lost.")
-SCALES: dict[Statistic, Scale] = {Statistic.COUNT: "count", Statistic.SHARE: "share"}
-SIGNIFICANT = 1.96  # standard errors from 0
 CELLS = 0.9  # of a cross table or a curve that must lie in their intervals
-SIGN, SIZE, SIGNIFICANCE = to_say("sign"), to_say("size"), to_say("significance")
-Row = dict[str, Any]
-EMPTY: Row = {"real": None, "synthetic": None, "half": None, "differs": None, "note": ""}
+SIGNIFICANCE = to_say("significance")
 
 
 def pin(store: RunStore, table_id: str, questions: Sequence[Question], *, author: str) -> None:
@@ -129,58 +117,3 @@ def summary(rows: Sequence[Row]) -> Message | None:
     agree = Message("{n} of {all} conclusions agree", n=len(known) - len(apart), all=len(known))
     names = joined([Message(reason) for reason in dict.fromkeys(apart)], ", ")
     return Message("{agree}; others differ in {what}", agree=agree, what=names) if apart else agree
-
-
-def measured(store: RunStore, run: RunRecord) -> list[Row]:
-    """Each question whose real figure a run paid for, beside the synthetic one; kept with it.
-
-    As of `compare`, but "half" is of the interval of "real", which has noise.
-    """
-    if not (run.private and store.has_result(run.id) and MeasureQuestion.bought(run.plan)):
-        return []
-    artefacts = store.artefacts(run.id)
-    if not artefacts.exists(MEASURED):
-        with artefacts.readable(SYNTHETIC_TABLE) as table:
-            rows = pd.read_parquet(table)
-        told = list(rows_of(run.plan, artefacts, rows, run.schema.domain()))
-        with artefacts.replacing(MEASURED) as file:
-            file.write(json.dumps(to_json(told), ensure_ascii=False).encode())
-    with artefacts.open(MEASURED) as file:
-        return list(json.load(file, object_hook=from_json))
-
-
-def rows_of(
-    plan: Plan, artefacts: ArtefactStore, table: pd.DataFrame, domain: Domain
-) -> Iterator[Row]:
-    """The same, of releases among artefacts and a synthetic table."""
-    once = [Message("Each person counts once.")] if plan.records == "people" else []
-    for step in MeasureQuestion.bought(plan):
-        found = load_json(artefacts, step.file, Measured)
-        row: Row = {"what": plan.phase(step.phase).title, "note": _LOST}
-        if found is not None:
-            row = _beside(found, synthetic_figure(found, table, domain))
-            row["note"] = joined([row["note"], *once])
-        yield EMPTY | row
-
-
-def _beside(found: Measured, synthetic: float) -> Row:
-    """A measured figure beside the synthetic table's."""
-    question, (value, error) = found.question, found.figure(found.sums)
-    what, half = words(question), SIGNIFICANT * error
-    scale = SCALES.get(question.statistic, "number")
-    if np.isnan(half + synthetic) or (scale != "number" and half > value):
-        return {"what": what, "note": Message("{what}: the noise is too large to tell.", what=what)}
-    gap = question.statistic is Statistic.DIFFERENCE and abs(value) > half
-    differs = [SIGN] * (gap and synthetic * value < 0) + [SIZE] * (abs(synthetic - value) > half)
-    names = joined(map(Message, differs), ", ")
-    note = Message(
-        "{what}: {real} ± {half} measured on the real rows with noise; synthetic {synthetic}: "
-        "{result}",
-        what=what,
-        real=shown(value, scale),
-        half=shown(half, scale),
-        synthetic=shown(synthetic, scale),
-        result=Message("differs in {what}.", what=names) if differs else Message("agrees."),
-    )
-    told: Row = {"what": what, "differs": differs, "note": note}
-    return told | {"real": value, "half": half, "synthetic": synthetic}

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from core.inference.intervals import Answer, answer
-from core.inference.questions import Question, QuestionError, check, read_question
+from core.inference.questions import Question, QuestionError, check, read_question, words
 from core.inference.replicas import TOO_NARROW
 from core.message import Message, joined
 from core.models.steps.counting.design import ALL_PAIRS, PAIRS
@@ -22,6 +22,7 @@ from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.services import limits, reviews
 from core.services.inference import replicas
+from core.services.inference.paid_figures import measured
 
 NARROW = Message(
     "The intervals of this model are too narrow. In tests they held about nine in ten shares and "
@@ -42,7 +43,7 @@ def ask(store: RunStore, run: RunRecord, question: Question, *, level: float = 0
     domain, hidden = run.schema.domain(), limits.hidden_columns(run)
     check(question, domain, hidden)
     columns, target = question.columns(domain), [run.schema.target or ""]
-    measured = [
+    significant = [
         frozenset([*one["columns"], *(target if one["target"] else [])])
         for one in reviews.significant_sets(store, run.id)
     ]
@@ -60,9 +61,11 @@ def ask(store: RunStore, run: RunRecord, question: Question, *, level: float = 0
         known,
         domain,
         level=level,
-        measured=measured,
+        measured=significant,
         all_pairs=not counts or math.comb(others, 2) <= ALL_PAIRS,
     )
+    paid = (row["note"] for row in measured(store, run) if row["what"] == words(question))
+    found = replace(found, measured=next(paid, ""))
     if not known or run.plan.model not in TOO_NARROW:
         return found
     return replace(found, caution=joined([NARROW, *filter(None, [found.caution])]))

@@ -31,7 +31,7 @@ from core.runs.storage.artefacts import LocalArtefacts, load_json
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema
-from core.services.inference.agreement import rows_of
+from core.services.inference.paid_figures import rows_of
 from core.services.planning import make_plan
 from core.services.public_domains import with_references
 from core.services.reviews import inside_view_words

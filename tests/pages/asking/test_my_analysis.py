@@ -10,7 +10,7 @@ from core.inference.questions import Question, Statistic
 from core.runs.execution.paid_release import MeasureQuestion
 from core.runs.storage.artefacts import SYNTHETIC_TABLE, save_json
 from core.services import discussion
-from core.services.inference import agreement
+from core.services.inference import agreement, asking, paid_figures
 from tests.pages.asking.conftest import visits
 from tests.pages.asking.questions import GAP, SHARE
 from tests.pages.screen import finish, in_tab, small_report, whole, words
@@ -79,12 +79,13 @@ def test_outside_shows_only_what_the_run_paid_for(store, paid, show):
     assert f"{MEASURED} 100.0%: differs in size." in words(at) and "sex" not in words(at)
     assert agreement.compared(store, paid) is None  # nothing real was opened
     assert not discussion.looks(store, paid)
-    (row,) = agreement.measured(store, paid)
+    (row,) = paid_figures.measured(store, paid)
     told = page(small_report() | OUTSIDE, "t", conclusions=[row])
     assert f"{MEASURED} 100.0%: differs in size." in told
 
 
-def test_ask_shows_the_measured_figure_of_just_this_question(paid, show):
+def test_ask_shows_the_measured_figure_of_just_this_question(store, paid, show):
+    assert asking.ask(store, paid, SHARE).measured.startswith(MEASURED)
     at = show("ask", run=paid.id)
     assert MEASURED in words(at)
     (field,) = [one for one in at.selectbox if one.label.startswith("What do you")]
@@ -95,7 +96,7 @@ def test_ask_shows_the_measured_figure_of_just_this_question(paid, show):
 def test_a_lost_or_unknown_answer_is_said(store, paid):
     (step,) = MeasureQuestion.bought(paid.plan)
     store.artefacts(paid.id).delete(step.file)
-    (row,) = agreement.measured(store, paid)
+    (row,) = paid_figures.measured(store, paid)
     assert row["differs"] is None and row["note"].startswith("Not measured")
 
 
