@@ -72,6 +72,12 @@ class RowNoise:
         pull = self._pull(np.arange(len(each), dtype=np.float64))
         return np.asarray((each + pull * together * beyond) / (2.0 * self.deviation**2))
 
+    def of_each(self, seen: Floats, expected: Floats) -> Floats:
+        """The same of single cells, float64 [k]."""
+        some = SUSPECT * expected
+        pull = 1.0 + self._pull(1.0)
+        return np.asarray(pull * some * (some - 2.0 * seen) / (2.0 * self.deviation**2))
+
     def _pull(self, some: Floats | float) -> Floats:
         return np.asarray(1.0 / (self.cells - some + (self.total / self.deviation) ** 2))
 
@@ -242,11 +248,10 @@ class _Row:
     def candidates(self, *, atoms: bool = True) -> Iterator[Candidate]:
         """Half-lines and single atoms for which there is evidence."""
         line, fine = self.scale.line, self.scale.grid.cells
-        for cell in range(line, len(self.rows)) if atoms else ():
-            atom = fine + cell - line
-            one = self._candidate((cell, cell + 1), np.array([atom + 1]), (True, False))
-            if one.clearest > EVIDENCE:
-                yield one
+        evidence = self.noise.of_each(self.counts, self.share * self.rows)[line:]
+        for atom in np.flatnonzero(evidence > EVIDENCE) if atoms else ():
+            cell, beyond = int(line + atom), np.array([fine + atom + 1])
+            yield self._candidate((cell, cell + 1), beyond, (True, False))
         if not line:
             return
         edges = np.searchsorted(self.scale.cell_of[:fine], np.arange(line + 1))
