@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.generated_tables import TUNING
-from core.models.registry import cards
+from core.models.registry import cards, synthesizer
 from core.privacy.accounting.attacker import best_attack
 from core.privacy.discovery.open_domain import as_learned, open_domain
 from core.privacy.discovery.planning import Levels
@@ -35,6 +35,11 @@ def plan(**asked):
 def test_it_was_measured_on_tables_to_choose_on_alone():
     assert {fit["table"] for fit in FACTS["fits"]} <= set(TUNING)
     assert set(MODELS) == {"scan_focus", "pearl", "p3gm"} and FACTS["versions"]["torch"]
+
+
+def test_every_timed_setting_is_one_of_the_model():
+    for row in FACTS["pace"]:
+        assert set(row["per_step"]) <= set(synthesizer(row["model"]).settings_class.model_fields)
 
 
 @pytest.mark.parametrize("model", MODELS)
