@@ -47,7 +47,9 @@ def train_mixture(
     """Mixtures that follow all counts, for as long as these show more."""
     targets, design = focus.targets, focus.known.design
     state, steps = focus.known.checkpoint.state, settings.steps
-    first = steps if settings.trainings == 1 else math.ceil(FIRST * steps)
+    # counts do not show whether pairs that were not counted are apart by then
+    whole = settings.trainings == 1 or len(targets.pairs) < len(design.pairs)
+    first = steps if whole else math.ceil(FIRST * steps)
     model = _matcher(focus, settings, steps=first, count=settings.members)
     phase = PhaseStarted(name=TRAINING, title="Training (reads no private data)")
     _train(phase, model, int(state.get(IN_ALL, first)), focus, settings, context)
