@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,15 +84,27 @@ def _train(
 
     if not model.done and phase.name in checkpoint.state:
         model.load_state_dict(checkpoint.state[phase.name])
-    train(
-        phase,
-        model,
-        steps=steps,
-        checkpoint=checkpoint,
-        key=phase.name,
-        preview=lambda: _fitted(focus, settings, model).preview(),
-        on_event=tell,
-    )
+    with _one_thread():
+        train(
+            phase,
+            model,
+            steps=steps,
+            checkpoint=checkpoint,
+            key=phase.name,
+            preview=lambda: _fitted(focus, settings, model).preview(),
+            on_event=tell,
+        )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Operations of a step are short: beside other programs several threads wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _fitted(
