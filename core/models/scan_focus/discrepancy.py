@@ -1,4 +1,4 @@
-"""How far mixtures lie from the counts it follows, in units of their noise.
+"""How far mixtures lie from the counts they follow, in units of their noise.
 
 A mixture that is as near to the counts as the real rows are has nothing more to learn from them:
 the counts' noise alone sets those a mean square of one apart. One that lies farther has not learnt

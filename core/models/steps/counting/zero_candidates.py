@@ -259,7 +259,8 @@ class _Row:
             self._candidate((0, line), edges, asked) for asked in ((True, False), (False, True))
         )
         if max(before.clearest, after.clearest) > EVIDENCE:
-            both = self._candidate((0, line), *self._fine_cuts())
+            cuts, likelihood = self._fine_cuts()
+            both = self._candidate((0, line), cuts, likelihood=likelihood)
             likeliest = int(both.likelihood.argmax())
             together = sum(float(side.evidence[likeliest]) for side in both.sides if side)
             if together > before.clearest + after.clearest - UNSURE:
@@ -310,7 +311,7 @@ class _Row:
         inside[: self.scale.grid.cells] = np.diff(self.scale.keys, prepend=0.0)
         return inside * self.rows[self.scale.cell_of]
 
-    def _fine_cuts(self) -> tuple[NDArray[np.int64], tuple[bool, bool], Floats]:
+    def _fine_cuts(self) -> tuple[NDArray[np.int64], Floats]:
         """Where none before may be meant and all from there on, and the likelihood of each.
 
         A cell in which that changes holds as many that are meant as lie from there on.
@@ -329,7 +330,7 @@ class _Row:
         around = starts[np.searchsorted(starts, near[0], side="right") - 1]
         beyond = starts[np.searchsorted(starts, near[-1])]
         cuts = np.unique([*few, likelihood.argmax(), around, beyond])
-        return cuts, (True, True), likelihood[cuts]
+        return cuts, likelihood[cuts]
 
 
 def _near(score: Floats) -> NDArray[np.int64]:
