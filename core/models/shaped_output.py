@@ -262,9 +262,8 @@ class _Selection:
             what = f" with {named}"
         gaps = Message(" and have no missing cell") if self.shape.fill_missing else ""
         return Message(
-            "Of {drawn:,} drawn rows {fit:,} fit{what}{gaps}; {needed:,} are "
-            "needed. No file was made and nothing was spent. Ask for fewer rows or "
-            "a wider condition.",
+            "Of {drawn:,} drawn rows {fit:,} fit{what}{gaps}; {needed:,} are needed. No file was "
+            "made and nothing was spent. Ask for fewer rows or a wider condition.",
             drawn=self.drawn,
             fit=self._of_part[at],
             what=what,

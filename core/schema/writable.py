@@ -25,8 +25,7 @@ def check_writable(column: Column) -> None:
             if not column.low <= spike <= column.high and f"{spike:g}" not in column.codes:
                 raise SchemaError(
                     "Column '{name}': the spike {spike:g} lies outside the bounds {low:g} and "
-                    "{high:g}. Nothing more was spent. Widen the bounds, or leave the spike "
-                    "out.",
+                    "{high:g}. Nothing more was spent. Widen the bounds, or leave the spike out.",
                     name=column.name,
                     spike=spike,
                     low=column.low,

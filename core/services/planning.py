@@ -156,9 +156,8 @@ def _check_shift(request: RunRequest, card: Card) -> None:
     if shift > 0.0:
         raise ValueError(
             Message(
-                "A shift of {shift:g} hides nothing: {group} records notice a table "
-                "that is not shifted at all in up to {group_level:.0%} of tries. Choose "
-                "a stronger one.",
+                "A shift of {shift:g} hides nothing: {group} records notice a table that is not "
+                "shifted at all in up to {group_level:.0%} of tries. Choose a stronger one.",
                 shift=shift,
                 group=GROUP,
                 group_level=GROUP_LEVEL,

@@ -151,9 +151,8 @@ class DpAutoGan(Calibrated[DpAutoGanSettings]):
             ),
             CLOSENESS,
         ),
-        soundness="Gradients of encoder and decoder are clipped together, and both "
-        "get noise. The paper adds none to the encoder, which breaks its "
-        "privacy claim.",
+        soundness="Gradients of encoder and decoder are clipped together, and both get noise. The "
+        "paper adds none to the encoder, which breaks its privacy claim.",
         settings=settings_of(DpAutoGanSettings),
     )
 

@@ -63,18 +63,16 @@ class DpGan(Calibrated[DpGanSettings]):
         charts=(
             Chart(
                 title="Signal and noise in each step",
-                caption="Size of the critic's average training step, divided by the "
-                "size of its noise. It falls as generated records look more "
-                "like real ones.",
+                caption="Size of the critic's average training step, divided by the size of its "
+                "noise. It falls as generated records look more like real ones.",
                 unit="signal-to-noise ratio",
                 series=("signal-to-noise ratio",),
             ),
             CLIPPED,
             CLOSENESS,
         ),
-        soundness="Each real record's gradient is clipped on its own before noise is "
-        "added to the sum. Batches are Poisson samples, and sums are "
-        "divided by their expected size.",
+        soundness="Each real record's gradient is clipped on its own before noise is added to the "
+        "sum. Batches are Poisson samples, and sums are divided by their expected size.",
         settings=settings_of(DpGanSettings),
     )
 

@@ -81,9 +81,8 @@ class P3gmSettings(Frozen):
     spread: bool = tunable(
         True,
         "Learn uncertainty",
-        "Also learns how precisely a record's position "
-        "between the groups is known. Off is the paper's "
-        "variant P3GM (AE).",
+        "Also learns how precisely a record's position between the groups is known. Off is the "
+        "paper's variant P3GM (AE).",
         form=(0, 1),
     )
     weight: float = tunable(
@@ -131,9 +130,8 @@ class P3gm(Calibrated[P3gmSettings]):
     card: ClassVar[Card] = Card(
         id="p3gm",
         name="P3GM",
-        summary="Finds the table's main directions and groups of similar records, "
-        "then trains a decoder that turns points from these groups into new "
-        "records. Each stage adds noise.",
+        summary="Finds the table's main directions and groups of similar records, then trains a "
+        "decoder that turns points from these groups into new records. Each stage adds noise.",
         good_at="Mixed tables, including wide ones; training classifiers on synthetic"
         " rows; short training times.",
         weak_at="Rare categories, and details that only a few records show.",
@@ -168,10 +166,9 @@ class P3gm(Calibrated[P3gmSettings]):
             CLIPPED,
             CLOSENESS,
         ),
-        soundness="The mean that centres the records is released with noise, too. "
-        "DP-EM releases bounded sums instead of means and covariances, "
-        "because the paper's sensitivity does not hold for small groups. "
-        "Gradients of the decoder and the spread network are clipped "
+        soundness="The mean that centres the records is released with noise, too. DP-EM releases "
+        "bounded sums instead of means and covariances, because the paper's sensitivity does not "
+        "hold for small groups. Gradients of the decoder and the spread network are clipped "
         "together.",
         settings=settings_of(P3gmSettings),
     )

@@ -83,9 +83,8 @@ class PgbSettings(Frozen):
     questions: int = tunable(
         1000,
         "Public questions",
-        "Simple questions about one or two columns that can"
-        " be chosen instead of a critic. 0 uses critics "
-        "only.",
+        "Simple questions about one or two columns that can be chosen instead of a critic. 0 uses "
+        "critics only.",
         form=(0, 5000),
         ge=0,
         le=10_000,
@@ -165,9 +164,8 @@ class Pgb(Calibrated[BoostedSettings]):
         charts=(
             Chart(
                 title="How much of the mixture is recognised",
-                caption="Share of the mixture that the chosen critic takes for "
-                "generated. At about 50 %, no critic can tell the mixture "
-                "from the real table.",
+                caption="Share of the mixture that the chosen critic takes for generated. At about "
+                "50 %, no critic can tell the mixture from the real table.",
                 unit="% taken for generated",
                 series=("mixture taken for generated, %",),
             ),
@@ -187,9 +185,8 @@ class Pgb(Calibrated[BoostedSettings]):
             ),
             Chart(
                 title="Rounds won by a critic",
-                caption="Share of rounds in which a trained critic was chosen. In the"
-                " others, a public question about one or two columns told the"
-                " tables apart better.",
+                caption="Share of rounds in which a trained critic was chosen. In the others, a "
+                "public question about one or two columns told the tables apart better.",
                 unit="% of rounds",
                 series=("rounds won by a critic, %",),
             ),

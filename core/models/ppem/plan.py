@@ -162,9 +162,8 @@ class Ppem(Calibrated[PpemSettings]):
     card: ClassVar[Card] = Card(
         id="ppem",
         name="PPEM",
-        summary="Learns the tagged columns first, then the other columns given the "
-        "tagged ones. In both stages, one network scores how real a record "
-        "looks and a generator follows it.",
+        summary="Learns the tagged columns first, then the other columns given the tagged ones. In "
+        "both stages, one network scores how real a record looks and a generator follows it.",
         good_at="Hiding how tagged columns are distributed, while keeping how the "
         "other columns depend on them.",
         weak_at="Slower than the other models. If columns are tagged, nothing is "
@@ -212,11 +211,10 @@ class Ppem(Calibrated[PpemSettings]):
             CLOSENESS,
         ),
         protects=True,
-        soundness="The α-LMDP penalty depends on the whole batch, so it is clipped "
-        "separately and its effect is part of the sensitivity. The second "
-        "generator trains on generated tagged columns, because real ones "
-        "would reach it without noise. Steps of both energy networks count "
-        "towards ε.",
+        soundness="The α-LMDP penalty depends on the whole batch, so it is clipped separately and "
+        "its effect is part of the sensitivity. The second generator trains on generated tagged "
+        "columns, because real ones would reach it without noise. Steps of both energy networks "
+        "count towards ε.",
         settings=settings_of(PpemSettings),
     )
 

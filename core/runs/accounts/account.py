@@ -164,9 +164,8 @@ def set_limit(
     if epsilon > LARGEST_EPSILON:
         raise ValueError(
             Message(
-                "A limit of ε {epsilon:g} protects nobody: above ε {largest_epsilon:g} "
-                "hardly any noise is left in what is released. Nothing was changed. "
-                "Choose a smaller limit.",
+                "A limit of ε {epsilon:g} protects nobody: above ε {largest_epsilon:g} hardly any "
+                "noise is left in what is released. Nothing was changed. Choose a smaller limit.",
                 epsilon=epsilon,
                 largest_epsilon=LARGEST_EPSILON,
             )

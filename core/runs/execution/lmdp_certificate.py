@@ -143,9 +143,8 @@ def certify(
                 "threshold": round(level, 2),
                 "epsilon": protection.certificate,
                 "test": Message(
-                    "kernel two-sample test of {group} real records at a time "
-                    "against released ones; the number of rejections is "
-                    "released with Laplace noise",
+                    "kernel two-sample test of {group} real records at a time against released "
+                    "ones; the number of rejections is released with Laplace noise",
                     group=GROUP,
                 ),
             }

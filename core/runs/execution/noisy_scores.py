@@ -52,9 +52,8 @@ class ScoreCounts(PaidCounts):
         """See `PaidCounts`."""
         pairs = len(pairs_of(names, domain.target))
         return Message(
-            "Counts of public cells of {names} columns and {pairs} pairs of "
-            "columns, all at once, with Gaussian noise. Runs of this table are "
-            "scored by them.",
+            "Counts of public cells of {names} columns and {pairs} pairs of columns, all at once, "
+            "with Gaussian noise. Runs of this table are scored by them.",
             names=len(names),
             pairs=pairs,
         )

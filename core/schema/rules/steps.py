@@ -222,9 +222,8 @@ def _check_names(rule: Rule, columns: Columns, tagged: Collection[str]) -> None:
     for name in rule.columns:
         if name not in columns:
             raise SchemaError(
-                "Rule '{rule}': '{name}' is left out, text, an identifier or says whose a row "
-                "is, so nothing can be computed from it. Keep it as another kind, or remove "
-                "the rule.",
+                "Rule '{rule}': '{name}' is left out, text, an identifier or says whose a row is, "
+                "so nothing can be computed from it. Keep it as another kind, or remove the rule.",
                 rule=rule.text,
                 name=name,
             )
