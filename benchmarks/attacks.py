@@ -64,8 +64,11 @@ from core.quality.metrics.attacks.disclosure import (  # noqa: E402
     ROWS,
     attacks,
 )
-from core.quality.metrics.attacks.refitted import Refits  # noqa: E402
-from core.quality.metrics.attacks.trained import encoded, nearest  # noqa: E402
+from core.quality.metrics.attacks.trained import (  # noqa: E402
+    Refits,
+    encoded,
+    nearest,
+)
 from core.schema.schema import Schema  # noqa: E402
 from core.services.sample_tables import SAMPLE_TARGET, sample_table  # noqa: E402
 

@@ -53,7 +53,7 @@ from core.quality.aligned_tables import AlignedTable, Features
 from core.quality.metrics.estimators import classifiers
 from core.quality.metrics.marginals import one_way, pair_mean, two_way
 from core.quality.metrics.train_synthetic_test_real import BOOSTERS, Task, mean_score, tstr
-from core.services.estimates.machine_speed import matrix_seconds
+from core.services.estimates.run_progress import matrix_seconds
 
 OUT = Path(__file__).resolve().parents[1] / "core" / "services" / "estimates" / "forecast.json"
 TABLES = ("tuning_small", "tuning_network_b", "tuning_sparse", "tuning_many_labels")

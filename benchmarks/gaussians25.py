@@ -38,9 +38,9 @@ import torch  # noqa: E402 - threads are set first
 
 from core.encoding.codec import Codec  # noqa: E402
 from core.models.events import FitEvent, Signal  # noqa: E402
-from core.models.pgb.fitted import BoostedFitted  # noqa: E402
 from core.models.pgb.multiplicative_weights import REJECTION  # noqa: E402
 from core.models.pgb.plan import Pgb  # noqa: E402
+from core.models.pgb.trainer import BoostedFitted  # noqa: E402
 from core.privacy.guarded import PrivateTable  # noqa: E402
 from core.privacy.plan import Budget  # noqa: E402
 from core.schema.column import Column, Kind  # noqa: E402

@@ -24,10 +24,9 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.lmdp.discrepancy import median_bandwidth
+from core.lmdp.discrepancy import median_bandwidth, rbf
 from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.level import GROUP
-from core.lmdp.two_sample import rbf
 from core.privacy.mechanisms.additive import Mechanism
 
 _AIM = 0.05  # what the calibration aims at; the rest is for its own error

@@ -11,6 +11,10 @@ GROUP = 128  # real records a group
 GROUP_LEVEL = 0.06  # at most this share of groups rejects when nothing differs
 
 
+class ShiftError(RuntimeError):
+    """No tilt within the bounds is strong enough; the message says what to change."""
+
+
 def groups_of(n: int, *, people: bool = False) -> int:
     """K: groups of `GROUP` among n records.
 

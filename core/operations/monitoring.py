@@ -1,16 +1,17 @@
-"""Monitoring: what a Prometheus server may learn of a workspace, read from its database.
+"""Monitoring: what a Prometheus server may learn of a workspace, and whether it can take work.
 
-Read anew at each scrape, so that several servers of one workspace tell one truth and a restart
-forgets nothing. Labels come from closed lists of the code or are numbers: no name of a table,
-column, group or person, and no text of an error. An account is called by the number of the ledger's
-entry that opened it, which only who may see the ledger can read.
+Figures are read from the database anew at each scrape, so that several servers of one workspace
+tell one truth and a restart forgets nothing. Labels come from closed lists of the code or are
+numbers: no name of a table, column, group or person, and no text of an error. An account is called
+by the number of the ledger's entry that opened it, which only who may see the ledger can read.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import accumulate
 from typing import get_args
@@ -18,7 +19,7 @@ from typing import get_args
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from core.models.registry import cards
 from core.privacy.ledger.entries import Entry
@@ -27,9 +28,11 @@ from core.privacy.ledger.units import units_of
 from core.privacy.plan import Plan
 from core.runs.errors import FailureKind
 from core.runs.events import State
+from core.runs.execution.launching.launcher import Launcher
 from core.runs.storage.database import RunRow
 from core.runs.storage.processes.process import runs_without_worker
 from core.runs.storage.store import RunStore
+from core.runs.workspace import Workspace
 
 # seconds; of phases that last a blink and of trainings that last a night
 BOUNDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 180.0, 600.0, 1800.0, 3600.0, 14400.0)
@@ -178,3 +181,35 @@ def _accounts(entries: tuple[Entry, ...]) -> Iterator[Metric]:
         for name, value in values.items():
             families[name].add_metric((str(opened.seq),), value)
     yield from families.values()
+
+
+def readiness(store: Callable[[], RunStore], launcher: Callable[[], Launcher]) -> dict[str, bool]:
+    """Whether the workspace can be written, the database asked, and workers started.
+
+    Whatever goes wrong is a False and nothing more: no path, address or message.
+    """
+    return {
+        "workspace": _does(_write),
+        "database": _does(lambda: _ask(store())),
+        "launcher": _does(lambda: launcher().reachable()),
+    }
+
+
+def _does(check: Callable[[], bool]) -> bool:
+    try:
+        return check()
+    except Exception:  # what it was is on other pages' faults; here only that it is not ready
+        return False
+
+
+def _write() -> bool:
+    """A few bytes, on the disk and gone again: rights, room and a disk that answers."""
+    with tempfile.TemporaryFile(dir=Workspace.default().home) as file:
+        file.write(b"ready")
+        file.flush()
+    return True
+
+
+def _ask(store: RunStore) -> bool:
+    with store.engine.connect() as connection:
+        return bool(connection.execute(text("SELECT 1")).scalar_one() == 1)

@@ -56,7 +56,7 @@ class PublicName:
       low, high: inclusive bounds of numbers; None where only labels are public.
       beside: words that a name may hold too; `ANY_WORDS` for all but `BLOCKERS`.
       kinds: of numbers; microdegrees are whole, degrees are not.
-      labels: the list in `core.proposing.public_labels` of columns of text; "" for none.
+      labels: the list in `core.proposing.public_reference` of columns of text; "" for none.
     """
 
     phrases: str

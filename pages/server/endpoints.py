@@ -53,7 +53,7 @@ async def metrics(request: Request) -> Response:
 
 def _parts() -> dict[str, bool]:
     # what pages import at their first visit; a server starts without
-    from core.operations.readiness import readiness
+    from core.operations.monitoring import readiness
     from pages.shared import widgets as shared
     from pages.shared import workspace_store
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from core.encoding.key_groups import positions_by_key
 from core.lmdp.certificate import GroupTest, RejectionCount
+from core.lmdp.discrepancy import rbf
 from core.lmdp.level import GROUP, GROUP_LEVEL, chance, full_groups, groups_of, threshold
-from core.lmdp.two_sample import rbf
 from tests.lmdp.worlds import CODEC, coded
 
 pytestmark = pytest.mark.slow

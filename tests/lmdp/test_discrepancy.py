@@ -8,9 +8,10 @@ from core.lmdp.discrepancy import (
     critical_value,
     linear_statistic,
     median_bandwidth,
+    rbf,
     stein_pairs,
+    two_sample_test,
 )
-from core.lmdp.two_sample import rbf, two_sample_test
 from tests.lmdp.stein_tests import linear_test, quadratic_test, stein_matrix
 from tests.lmdp.worlds import MEANS, mixture, score, seeded
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from core.lmdp import shift
-from core.lmdp.errors import ShiftError
 from core.lmdp.inside import inside_check
 from core.lmdp.kernel_points import KernelPoints
+from core.lmdp.level import ShiftError
 from core.lmdp.shift import LARGEST, Tilt, find_tilts
 from core.models.saved_model import SavedModel
 from tests.lmdp.worlds import CODEC, People, coded, shifted_people

@@ -8,10 +8,9 @@ from torch import nn
 
 from core.encoding.codec import Codec
 from core.lmdp.discrepancy import linear_statistic, stein_pairs
-from core.models.ppem.column_group import ColumnGroup
 from core.models.ppem.energy import Energy, lipschitz, shapes
 from core.models.ppem.plan import column_groups
-from core.models.ppem.stein_penalty import SteinPenalty
+from core.models.ppem.stein_penalty import ColumnGroup, SteinPenalty
 from core.privacy.dpsgd import clipping
 from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import Dense

@@ -8,10 +8,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from core.models.dp_auto_gan.autoencoder import AutoEncoder
 from core.models.dp_auto_gan.plan import DpAutoGanSettings
-from core.models.p3gm.centred_records import CentredRecords
-from core.models.p3gm.decoder import DECODER, SPREAD, ElboGradient, Projection
+from core.models.dp_auto_gan.trainer import AutoEncoder
+from core.models.p3gm.decoder import DECODER, SPREAD, CentredRecords, ElboGradient, Projection
 from core.models.steps.training.adversarial import AdversarialConfig
 from core.models.steps.training.dp_optimizer import CLIPPED, SIGNAL, DPAdam
 from core.models.steps.training.gan_trainer import GanTrainer, Generator, new_critic

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from core.operations.monitoring import metrics_text
-from core.operations.readiness import readiness
+from core.operations.monitoring import metrics_text, readiness
 from core.privacy.plan import Plan
 from core.runs import operations_log
 from core.runs.execution.launching.local_launcher import LocalLauncher

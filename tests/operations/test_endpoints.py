@@ -12,7 +12,7 @@ import pytest
 import streamlit as st
 from starlette.applications import Starlette
 
-from core.operations import readiness as checks
+from core.operations import monitoring as checks
 from core.runs.workspace import Workspace
 from pages.server import endpoints, middleware
 from pages.shared import widgets as shared

@@ -7,12 +7,17 @@ import datetime as dt
 import pytest
 
 from core.message import Message
-from core.proposing.public_labels import MOST_LABELS
 from core.proposing.public_names import PUBLIC_NAMES
-from core.proposing.public_reference import FIRST_BIRTH, LAST_BIRTH, public_reference, words_of
+from core.proposing.public_reference import (
+    FIRST_BIRTH,
+    LAST_BIRTH,
+    MOST_LABELS,
+    public_reference,
+    words_of,
+)
 from core.schema.column import Column, DomainSource, Kind, changed
 from core.schema.form import Form
-from core.schema.writable import check_writable
+from core.schema.schema import check_writable
 from docs import make_public_lists
 
 INTEGER, NUMBER = (Kind.INTEGER, "int64"), (Kind.NUMBER, "float64")

@@ -19,8 +19,7 @@ from core.schema.column import Column, DomainSource, Kind, SchemaColumn, SchemaE
 from core.schema.form import Form
 from core.schema.labels import from_numbers, to_numbers
 from core.schema.round_bounds import round_bounds
-from core.schema.schema import Schema
-from core.schema.writable import check_writable
+from core.schema.schema import Schema, check_writable
 from core.services.schema_grid import grid_of
 from tests.hostile.identity import changed_cells
 from tests.hostile.workbook_files import GOOD, HEAD, book, cell

@@ -18,7 +18,7 @@ from core.proposing.propose import infer_schema
 from core.runs.request import RunRequest
 from core.schema.column import DomainSource
 from core.services import planning
-from core.services.estimates import forecast, machine_speed
+from core.services.estimates import forecast, run_progress
 from core.services.estimates.domain_forecast import forecast_sentence
 from core.services.sample_tables import sample_table
 
@@ -163,9 +163,9 @@ def test_seconds_follow_steps_and_the_machine():
 
 def test_a_machine_is_timed_once_and_another_one_anew(tmp_path: Path, monkeypatch):
     times = iter([0.5, 0.25, 0.125])
-    monkeypatch.setattr(machine_speed, "matrix_seconds", lambda: next(times))
-    assert [machine_speed.machine_seconds(tmp_path) for _ in range(2)] == [0.5, 0.5]
-    monkeypatch.setattr(machine_speed.platform, "node", lambda: "another")
-    assert machine_speed.machine_seconds(tmp_path) == 0.25
-    (tmp_path / machine_speed.FILE).write_text("[1")
-    assert machine_speed.machine_seconds(tmp_path) == 0.125
+    monkeypatch.setattr(run_progress, "matrix_seconds", lambda: next(times))
+    assert [run_progress.machine_seconds(tmp_path) for _ in range(2)] == [0.5, 0.5]
+    monkeypatch.setattr(run_progress.platform, "node", lambda: "another")
+    assert run_progress.machine_seconds(tmp_path) == 0.25
+    (tmp_path / run_progress.FILE).write_text("[1")
+    assert run_progress.machine_seconds(tmp_path) == 0.125

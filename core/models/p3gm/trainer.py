@@ -12,8 +12,7 @@ from torch import Tensor
 from core.encoding.codec import Codec, Codes
 from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import Emitter, Progress
-from core.models.p3gm.centred_records import CentredRecords
-from core.models.p3gm.decoder import SPREAD, ElboGradient, Projection
+from core.models.p3gm.decoder import SPREAD, CentredRecords, ElboGradient, Projection
 from core.models.p3gm.plan import DECODER, EM, PCA, P3gm, P3gmSettings
 from core.models.step import FitContext
 from core.models.steps.training.dp_optimizer import DPAdam

@@ -15,9 +15,52 @@ import torch
 from torch import Tensor, nn
 
 from core.models.pearl.characteristic_function import Frequencies, Target
-from core.models.pearl.mixture_generator import MixtureGenerator
 from core.models.pearl.plan import PearlSettings
 from core.models.steps.training.draws import normals
+
+
+class MixtureGenerator(nn.Module):
+    """Latent point and class → bin logits: linear–batch norm–ReLU twice, then linear.
+
+    The mixture over latent points ties the columns together. Each component is a product, so its
+    characteristic function is a product of per-column ones in closed form: no sampling of
+    categories inside training, and much less gradient noise than drawing records. Batch norm is
+    sound here: the network sees latents only, never a record.
+
+    Args:
+      classes: number of classes, ≥ 1; a one-hot of the class joins the latent.
+
+    Source: PEARL (ICLR 2022) App. H (architecture for tables).
+    """
+
+    def __init__(self, *, latent: int, classes: int, hidden: int, bins: int):
+        super().__init__()
+        self.latent = latent
+        self.classes = classes
+        self.layers = nn.Sequential(
+            nn.Linear(latent + classes, hidden),
+            nn.BatchNorm1d(hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, hidden),
+            nn.BatchNorm1d(hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, bins),
+        )
+
+    def forward(self, z: Tensor, y: Tensor) -> Tensor:
+        """Bin logits.
+
+        Args:
+          z: float32 [b, latent], standard normal.
+          y: int64 [b], class of each row.
+
+        Returns:
+          float32 [b, bins].
+        """
+        hot = nn.functional.one_hot(y, self.classes).to(z.dtype)
+        logits: Tensor = self.layers(torch.cat([z, hot], dim=1))
+        return logits
+
 
 LOSS_SCALE = 100.0  # keeps gradients far above Adam's epsilon
 LARGEST_RATIO = 3.0  # bounds how far one frequency's weight can move the loss

@@ -9,7 +9,7 @@ Where this departs from the paper, and why:
   * frequencies touch one or two columns each instead of all (`pearl.characteristic_function`): same
     sensitivity, far more signal above the noise;
   * the generator emits distributions whose characteristic function is known in closed form
-    (`pearl.mixture_generator`): no argmax and no relaxation between training and sampling;
+    (`pearl.matching`): no argmax and no relaxation between training and sampling;
   * the printed sensitivity of the pair distance assumes codes in [0, 1] while its generator works
     in [-1, 1]; ours are in [0, 1], pairs are disjoint, and the release is off by default because
     frequencies spread over five octaves make it worth less than the budget it takes.

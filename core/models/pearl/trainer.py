@@ -12,8 +12,7 @@ from core.encoding.codec import Codec, Codes
 from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import PhaseStarted
 from core.models.pearl.design import condition_block
-from core.models.pearl.matching import EmbeddingMatcher
-from core.models.pearl.mixture_generator import MixtureGenerator
+from core.models.pearl.matching import EmbeddingMatcher, MixtureGenerator
 from core.models.pearl.plan import Pearl, PearlSettings
 from core.models.pearl.private_embedding import (
     stored_frequencies,

@@ -9,11 +9,10 @@ from torch import Tensor, nn
 
 from core.encoding.codec import Codec, Codes
 from core.models.base_sampler import FittedGenerator
-from core.models.ppem.column_group import ColumnGroup
 from core.models.ppem.energy import Energy, as_critics, shapes
 from core.models.ppem.energy_gan_trainer import EnergyGanConfig, EnergyGanTrainer, SplitGenerator
 from core.models.ppem.plan import CONDITIONAL, MARGINAL, Ppem, PpemSettings, column_groups
-from core.models.ppem.stein_penalty import SteinPenalty
+from core.models.ppem.stein_penalty import ColumnGroup, SteinPenalty
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.draws import normals
 from core.models.steps.training.heads import CERTAIN, Heads

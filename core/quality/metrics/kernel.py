@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from core.lmdp.two_sample import two_sample_test
+from core.lmdp.discrepancy import two_sample_test
 from core.message import Message
 from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison

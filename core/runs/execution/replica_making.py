@@ -134,7 +134,7 @@ def attack_again(store: RunStore, run: RunRecord, *, minutes: float, on_event: O
     # measuring is heavy, as in `reports`
     from core.quality.comparison import TEST_ROWS, Comparison
     from core.quality.metrics.attacks.disclosure import attacks
-    from core.quality.metrics.attacks.refitted import Refits
+    from core.quality.metrics.attacks.trained import Refits
     from core.quality.report.types import Report
 
     artefacts, person, began = store.artefacts(run.id), run.schema.person, time.monotonic()

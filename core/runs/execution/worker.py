@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.lmdp.errors import ShiftError
+from core.lmdp.level import ShiftError
 from core.message import Message, joined
 from core.models.events import Emitter, FitCancelled, FitPaused, Progress, Signal
 from core.models.registry import synthesizer

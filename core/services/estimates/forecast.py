@@ -161,7 +161,7 @@ def expected_seconds(
     Args:
       plan: says which model, how many records and steps.
       table_rows: as many windows of histories there are at most.
-      speed: `core.services.estimates.machine_speed.machine_seconds` of this machine.
+      speed: `core.services.estimates.run_progress.machine_seconds` of this machine.
     """
     facts = _facts()
     timed = [row for row in facts.get("pace", ()) if row["model"] == plan.model]

@@ -2,19 +2,63 @@
 
 from __future__ import annotations
 
+import json
+import platform
+import time
 from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from core.privacy.plan import Plan
 from core.runs.events import State
 from core.runs.records import RunRecord
 from core.runs.storage.store import RunStore
 from core.services.estimates import forecast
-from core.services.estimates.machine_speed import machine_seconds
 from core.services.runs import REPLICAS, Progress, expected_seconds
 
 # s of a usual run's stages, until one of the model is done; all others count one each
 USUAL = {"preliminary": 12.0, "training": 60.0, "report": 25.0}
 EARLY = 0.03  # below this nobody can tell how long the rest will take
+SIZE, TIMES = 256, 40  # of the product that tells a machine's speed; too small to be felt
+FILE = "machine_speed.json"
+
+
+def matrix_seconds() -> float:
+    """Seconds that a product of two float32 matrices [256, 256] takes here, the best of forty.
+
+    On one thread: several wait for one another where other work runs, fifty times as long was seen.
+    """
+    square = np.random.default_rng(0).standard_normal((SIZE, SIZE)).astype(np.float32)
+    took = []
+    with threadpool_limits(limits=1):
+        for _ in range(TIMES):
+            start = time.perf_counter()
+            square @ square
+            took.append(time.perf_counter() - start)
+    return min(took)
+
+
+def machine_seconds(folder: Path) -> float:
+    """The same, timed once a machine and kept in a folder.
+
+    Args:
+      folder: of the workspace; one that moves to another machine is timed there anew.
+    """
+    path, machine = folder / FILE, f"{platform.node()} {platform.machine()}"
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known["machine"] == machine and known["seconds"] > 0.0:
+            return float(known["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not timed yet, or not readable: it takes milliseconds
+    seconds = matrix_seconds()
+    try:
+        path.write_text(json.dumps({"machine": machine, "seconds": seconds}), encoding="utf-8")
+    except OSError:
+        pass  # a workspace that cannot be written is timed at each look
+    return seconds
 
 
 def whole_progress(store: RunStore, run: RunRecord, now: Progress) -> tuple[float, float | None]:

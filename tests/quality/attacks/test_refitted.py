@@ -10,7 +10,7 @@ import pytest
 
 from core.quality.aligned_tables import Features
 from core.quality.metrics.attacks.disclosure import attacks
-from core.quality.metrics.attacks.refitted import FEWEST, Refits
+from core.quality.metrics.attacks.trained import FEWEST, Refits
 from tests.quality.conftest import make
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def tried(schema, train, holdout, synthetic, release: Release, seconds: float = 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.quality.metrics.attacks.refitted.MOST", FEWEST + 2)
+    monkeypatch.setattr("core.quality.metrics.attacks.trained.MOST", FEWEST + 2)
 
 
 @pytest.mark.usefixtures("few")

@@ -28,8 +28,14 @@ from core.message import Message
 from core.quality.aligned_tables import AlignedTable, Feature, Features, sample_rows
 from core.quality.comparison import Comparison
 from core.quality.metrics.attacks.membership_test import LEVEL, Lead, classes_of_numbers, leads
-from core.quality.metrics.attacks.refitted import Refits, refitted
-from core.quality.metrics.attacks.trained import counted, encoded, guessed, nearest
+from core.quality.metrics.attacks.trained import (
+    Refits,
+    counted,
+    encoded,
+    guessed,
+    nearest,
+    refitted,
+)
 from core.quality.metrics.family import Measured, Step, family
 from core.quality.report.types import Attack
 
