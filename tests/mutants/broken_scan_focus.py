@@ -86,5 +86,5 @@ class BothOfEachSum(SumCounts):
 class WholeInEachZero(BrokenZeros):
     """Counts a record fully in each of the places where it lies."""
 
-    def _shared(self, inside: Tensor) -> Tensor:
-        return inside
+    def _shared(self, lies_in: Tensor) -> Tensor:
+        return torch.ones_like(lies_in)

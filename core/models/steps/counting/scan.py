@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import reduce
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -93,7 +94,7 @@ class Scan(Mechanism):
         """Float64 [classes · G · number of sets]; layout: see `split`."""
         device, d = mask.device, self.design
         total = torch.zeros((d.classes, d.signs, d.scanned), dtype=torch.float64, device=device)
-        members = [torch.tensor(sets, device=device) for sets in d.sets]
+        halves = [_halves(torch.tensor(sets, device=device)) for sets in d.sets]
         for start in range(0, len(rows), ROWS_AT_ONCE):
             part = rows.slice(start, start + ROWS_AT_ONCE).to(str(device))
             weights = mask[start : start + ROWS_AT_ONCE].to(torch.float64)
@@ -107,7 +108,7 @@ class Scan(Mechanism):
                 chosen = weights > 0
                 if d.condition is not None:
                     chosen &= part.states[:, d.condition] == y
-                total[y] += _sums(values[:, chosen], weights[chosen], members)
+                total[y] += _sums(values[:, chosen], weights[chosen], halves)
         return total.flatten()
 
     def split(self, release: Tensor, n: int) -> list[Tensor]:
@@ -117,19 +118,39 @@ class Scan(Mechanism):
         return list(torch.split((release / n).reshape(shape), [len(s) for s in d.sets], dim=2))
 
 
-def _sums(values: Tensor, weights: Tensor, members: Sequence[Tensor]) -> Tensor:
-    """Weighted sums of products, float64 [G, sets], of signs [columns, b, G]."""
+class _Half(NamedTuple):
+    """One part of each set of a size: the different ones, and which of them each set has."""
+
+    parts: Tensor  # int64 [parts, columns of a part]
+    part: Tensor  # int64 [sets]
+
+    def products(self, signs: Tensor) -> Tensor:
+        """Of the signs [columns, b] of each part, [parts, b]."""
+        return reduce(torch.mul, (signs[column] for column in self.parts.unbind(dim=1)))
+
+
+def _halves(sets: Tensor) -> tuple[_Half, ...]:
+    """Two parts of sets [sets, columns of a set], or the one of single columns."""
+    middle = (sets.shape[1] + 1) // 2
+    sides = (side for side in (sets[:, :middle], sets[:, middle:]) if side.shape[1])
+    return tuple(_Half(*torch.unique(side, dim=0, return_inverse=True)) for side in sides)
+
+
+def _sums(values: Tensor, weights: Tensor, halves: Sequence[tuple[_Half, ...]]) -> Tensor:
+    """Weighted sums of products, float64 [G, sets], of signs [columns, b, G].
+
+    A set's product is that of two parts', and few parts make many sets: one matrix product.
+    """
     groups = []
     for signs in values.unbind(dim=2):  # [columns, b]
         sums = []
-        for sets in members:
-            weighted = signs[sets[:, 0]] * weights if sets.shape[1] != 2 else signs * weights
-            if sets.shape[1] == 2:  # all pairs at once
-                sums.append((weighted @ signs.t())[sets[:, 0], sets[:, 1]])
-                continue
-            for position in range(1, sets.shape[1]):
-                weighted = weighted * signs[sets[:, position]]
-            sums.append(weighted.sum(dim=1))
+        for first, *second in halves:
+            weighted = first.products(signs) * weights
+            if second:
+                table = weighted @ second[0].products(signs).t()
+                sums.append(table[first.part, second[0].part])
+            else:
+                sums.append(weighted.sum(dim=1)[first.part])
         groups.append(torch.cat(sums))
     return torch.stack(groups)
 

@@ -13,8 +13,10 @@ structural zeros).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -28,7 +30,6 @@ from core.models.steps.counting.scales import ColumnScale
 from core.privacy.mechanisms.additive import Mechanism
 
 Floats = NDArray[np.float64]
-ENTRIES_AT_ONCE = 4_000_000  # records times places in memory together
 ROUNDS = 10  # of proportional fitting
 LEAST_SHARE = 1e-12  # of a margin while it is fitted
 
@@ -80,29 +81,37 @@ class BrokenZeros(Mechanism):
         rows, weights = rows.to(str(mask.device)), mask.to(torch.float64)
         bins = {c: self.scales[c].grid.index(rows) for c in {z.columns[0] for z in self.zeros}}
         cells = {c: self.scales[c].index(rows) for c in {z.columns[1] for z in self.zeros}}
-        total = torch.zeros(len(self.zeros), dtype=torch.float64, device=mask.device)
-        rows_at_once = max(1, ENTRIES_AT_ONCE // len(self.zeros))
-        for start in range(0, len(weights), rows_at_once):
-            part = slice(start, start + rows_at_once)
-            both = ({c: place[part] for c, place in each.items()} for each in (bins, cells))
-            inside = _inside(self.zeros, *both).double()
-            total += self._shared(inside) @ weights[part]
+        places, lies_in = dict[tuple[int, int], Tensor](), torch.zeros_like(weights)
+        for (a, b), own in self._by_columns.items():
+            left, right = self._masks(own, mask.device)
+            places[a, b] = bins[a] * right.shape[1] + cells[b]
+            lies_in += (left.t() @ right).flatten()[places[a, b]]
+        total = weights.new_zeros(len(self.zeros))
+        each = weights * self._shared(lies_in)
+        for columns, own in self._by_columns.items():
+            left, right = self._masks(own, mask.device)
+            shape = left.shape[1], right.shape[1]
+            table = torch.bincount(places[columns], each, minlength=math.prod(shape))
+            total[own] = ((left @ table.reshape(shape)) * right).sum(dim=1)
         return total
 
-    def _shared(self, inside: Tensor) -> Tensor:
-        """What each record adds, [zeros, rows], of where it lies."""
-        return inside / inside.sum(dim=0).clamp_min(1.0).sqrt()
+    def _masks(self, own: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
+        """Of some zeros of the same columns, float64 [zeros, bins] and [zeros, cells]."""
+        sides = ([self.zeros[i].left for i in own], [self.zeros[i].right for i in own])
+        left, right = (torch.stack(side).to(device, torch.float64) for side in sides)
+        return left, right
 
+    @cached_property
+    def _by_columns(self) -> dict[tuple[int, int], list[int]]:
+        """Indices of the zeros of each two columns."""
+        found: dict[tuple[int, int], list[int]] = {}
+        for i, zero in enumerate(self.zeros):
+            found.setdefault(zero.columns, []).append(i)
+        return found
 
-def _inside(
-    zeros: Sequence[StructuralZero], bins: Mapping[int, Tensor], cells: Mapping[int, Tensor]
-) -> Tensor:
-    """Bool [zeros, rows], whether each row lies in each."""
-    found = []
-    for zero in zeros:
-        first, second = bins[zero.columns[0]], cells[zero.columns[1]]
-        found.append(zero.left.to(first.device)[first] & zero.right.to(second.device)[second])
-    return torch.stack(found)
+    def _shared(self, lies_in: Tensor) -> Tensor:
+        """What records add to each of so many places, [rows]."""
+        return lies_in.clamp_min(1.0).rsqrt()
 
 
 def everywhere(columns: tuple[int, int], scales: Sequence[ColumnScale]) -> StructuralZero:
