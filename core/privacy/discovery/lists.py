@@ -150,8 +150,12 @@ def _with_beginnings(
 
 
 def with_absent(column: SchemaColumn, missing: float, levels: Levels, n: int) -> SchemaColumn:
-    """A made-up column with its share of missing cells, by a noisy count of them."""
-    share = min(1.0, missing / n) if missing > levels.missing[LISTS] else 0.0
+    """A made-up column with its share of missing cells, by a noisy count of them.
+
+    Where noise alone may be what is not missing, all is: an empty column stays empty.
+    """
+    share = missing / n if missing > levels.missing[LISTS] else 0.0
+    share = 1.0 if n - missing <= levels.missing[LISTS] else share
     change = {"missing": share > 0.0, "absent": share}
     found = column.model_copy(update=change)
     return found.model_copy(update={"learned": Learned(domain=found.domain_digest)})

@@ -91,8 +91,10 @@ def first_look(
     ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1]))]
     peaks = _peaks(beside, levels, n) if len(beside) == value_grid().size else {}
     top = max(peaks, default=-math.inf)
+    left_out: Counts = np.zeros(0)
     if column.kind is Kind.DATETIME:
-        ends = list(_without_empty_years(min(ends), max(ends), beside, std / BESIDE))
+        low, high, left_out = _without_empty_years(min(ends), max(ends), beside, std / BESIDE)
+        ends = [low, high]
     elif grid.edges[last] <= top and bins[last] <= CAPPED * peaks[top]:
         ends = [*(end for end in ends if end < top), top]
     missing = bool(counts[-1] > levels.missing[BOUNDS])
@@ -104,7 +106,7 @@ def first_look(
         often=tuple(dict.fromkeys((*often, *peaks))),
         missing=missing,
         heavy=_heavy(grid, bins, first, last, found=found, atom_counts=atom_counts),
-        outside=rest_of(inside, levels.std[BOUNDS], n),
+        outside=rest_of(inside, levels.std[BOUNDS], n, left_out=left_out.tolist()),
     )
 
 
@@ -157,19 +159,19 @@ def learned_heaps(
 
 def _without_empty_years(
     low: float, high: float, counts: Counts, std: float
-) -> tuple[float, float]:
-    """The ends of a date's range without years that surely hold next to nothing.
+) -> tuple[float, float, Counts]:
+    """The ends of a date's range without years that surely hold next to nothing; their counts.
 
     Their count, with `SURE` standard deviations of its noise, is less than `EMPTY` of what as many
-    of the other years hold; and it is not surely more than `FEW_RECORDS` of all.
+    of the other years hold; and all years left out do not surely hold more than `FEW_RECORDS`.
     """
     grid = year_grid()
     edges = np.array(grid.edges)
     if low < edges[0] or high > edges[-1]:
-        return low, high
-    first, end = (int(i) for i in np.searchsorted(edges, (low, high)))
+        return low, high, np.zeros(0)
+    first, end = start, stop = np.searchsorted(edges, (low, high)).tolist()
     years = counts[1 : grid.bins + 1]
-    before = -1
+    left_out, before = np.zeros(0), -1
     while before != end - first:
         before = end - first
         for step in (1, -1):
@@ -177,12 +179,13 @@ def _without_empty_years(
             cut = np.arange(1, len(own))
             held = np.cumsum(own)[:-1]
             others = (own.sum() - held) / (len(own) - cut)
-            room = SURE * std * np.sqrt(cut)
-            empty = held + room <= EMPTY * cut * others
-            empty &= held - room <= FEW_RECORDS * years.sum()
+            empty = held + SURE * std * np.sqrt(cut) <= EMPTY * cut * others
+            lost = left_out.sum() + held - SURE * std * np.sqrt(len(left_out) + cut)
+            empty &= lost <= FEW_RECORDS * years.sum()
             gone = int(cut[empty][-1]) if empty.any() else 0
             first, end = (first + gone, end) if step > 0 else (first, end - gone)
-    return float(edges[first]), float(edges[end])
+            left_out = np.append(years[start:first], years[end:stop])
+    return float(edges[first]), float(edges[end]), left_out
 
 
 def _bin_of(grid: PublicGrid, value: float) -> int:
@@ -291,10 +294,17 @@ def _narrowed(look: FirstLook, fine: Counts, levels: Levels, *, step: float) -> 
     return min([low, *look.atoms]), max([high, *look.atoms])
 
 
-def rest_of(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:
-    """The share of n records that noisy counts leave, and its standard error."""
-    share = 1.0 - math.fsum(inside) / n
-    return min(1.0, max(0.0, share)), std * math.sqrt(len(inside)) / n
+def rest_of(
+    inside: Sequence[float], std: float, n: int, *, left_out: Sequence[float] = ()
+) -> tuple[float, float]:
+    """The share of n records that noisy counts leave, and its standard error.
+
+    Args:
+      left_out: counts by year, which are less exact, of what lies in `inside` but not in the range.
+    """
+    share = 1.0 - (math.fsum(inside) - math.fsum(left_out)) / n
+    variance = len(inside) + len(left_out) / BESIDE**2
+    return min(1.0, max(0.0, share)), std * math.sqrt(variance) / n
 
 
 def marked_learned(

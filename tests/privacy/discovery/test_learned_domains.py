@@ -78,6 +78,21 @@ def test_years_are_left_out_only_where_they_surely_hold_nothing(epsilon):
     assert ((seconds < column.low) | (seconds > column.high)).mean() < 0.02
 
 
+def test_records_in_years_left_out_are_told():
+    held = {1995: 850, 1996: 2320, 1997: 870, 1998: 400, 1999: 230, 2000: 140, 2001: 100, 2003: 90}
+    days = np.repeat([f"{year}-06-01" for year in held], [*held.values()])
+    frame = pd.DataFrame({"x": pd.to_datetime(days).astype("datetime64[us]")})
+    schema, outside, told = schema_for(frame), [], []
+    for seed in range(10):
+        column = by_name(learn(frame, schema, 0.3, seed))["x"]
+        seconds = to_numbers(frame["x"], column)
+        outside.append(((seconds < column.low) | (seconds > column.high)).mean())
+        told.append(column.learned.outside)
+        assert abs(told[-1] - outside[-1]) <= 3.0 * column.learned.error
+    assert max(outside) < 0.07
+    assert np.mean(told) == pytest.approx(np.mean(outside), abs=0.01)  # about 0.03
+
+
 def test_noise_alone_finds_no_cell():
     """A bound where nobody is would ruin its column: less than once in ten thousand runs."""
     wanted, plan = planned(schema_for(pd.DataFrame({"x": [1.0]})), N, 1.0)
