@@ -6,7 +6,6 @@ each sentence are on the page.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -14,13 +13,12 @@ from typing import Any, Literal
 
 from core.export.attack_sentences import Grade, exposure
 from core.message import Message, from_json, joined, plural
+from core.quality.verdict import CLOSE, FAR, distance, far_columns, noise_alone
 from core.schema.coverage import ALL_KEPT, ONE_KEPT
 
 Report = Mapping[str, Any]
 Kind = Literal["kept", "lost", "counted", "hidden", "unknown", "unseen"] | Grade
 
-CLOSE = 0.05  # total variation: at most one row in twenty lies elsewhere
-FAR = 0.10
 RELATED = 0.2  # an association worth naming
 CHANGED = 0.15  # … and a change of it
 FALSE_ALARMS = 0.01  # of all tables without such a loss, those of which one is named
@@ -98,23 +96,18 @@ def _columns(report: Report) -> Iterator[Finding]:
             columns=_listed(hidden),
         )
         yield Finding("hidden", text, "columns")
-    pictures = report["columns"]
-    distances = {
-        name: _distance(p)
-        for name, p in pictures.items()
-        if p["tvd"] is not None and name not in hidden
+    pictures = {
+        name: picture
+        for name, picture in report["columns"].items()
+        if picture["tvd"] is not None and name not in hidden
     }
     # Where noise alone would show as much, nearness is not seen, though nothing is significant.
-    near = [name for name, distance in distances.items() if distance <= CLOSE]
-    close = [n for n in near if min(pictures[n]["tvd"], _noise_alone(pictures[n])) <= CLOSE]
+    near = [name for name, picture in pictures.items() if distance(picture) <= CLOSE]
+    close = [n for n in near if min(pictures[n]["tvd"], noise_alone(pictures[n])) <= CLOSE]
     uncertain = [name for name in near if name not in close]
-    rows = report["rows_real"], report["rows_synthetic"]
-    unlike = [
-        n for n, distance in distances.items() if distance - _sampling(pictures[n], *rows) > FAR
-    ]
-    far = sorted(unlike, key=lambda name: -distances[name])
+    far = far_columns(pictures, report)
     if close:
-        text = _close(len(close), len(distances))
+        text = _close(len(close), len(pictures))
         if any(pictures[name]["shifted"] for name in close):
             text = joined([text, Message("The real shares are shifted like the released table.")])
         yield Finding("kept", text, "columns")
@@ -127,7 +120,8 @@ def _columns(report: Report) -> Iterator[Finding]:
         yield Finding("unseen", text, "columns")
     if far:
         each = [
-            Message("{column} (in {share:.0%} of rows)", column=n, share=distances[n]) for n in far
+            Message("{column} (in {share:.0%} of rows)", column=name, share=share)
+            for name, share in far.items()
         ]
         text = Message(
             "Shares differ clearly from the real ones: {columns}.", columns=_listed(each)
@@ -144,30 +138,6 @@ def _close(close: int, n: int) -> Message:
         "The only column has nearly the real shares.",
         "All {n} columns have nearly the real shares.",
     )
-
-
-def _distance(picture: Mapping[str, Any]) -> float:
-    """A column's distance, less what the noise on its real shares would show by itself."""
-    return max(0.0, float(picture["tvd"]) - _noise_alone(picture))
-
-
-def _noise_alone(picture: Mapping[str, Any]) -> float:
-    """The distance that the noise on real shares would show between equal columns."""
-    if not picture["noise"]:
-        return 0.0
-    bins = len(picture["real"]) + bool(picture["missing_real"])
-    # half the sum over bins of E|N|, N normal, whose 95 % interval is ± noise
-    return 0.5 * bins * float(picture["noise"]) / 1.96 * math.sqrt(2.0 / math.pi)
-
-
-def _sampling(picture: Mapping[str, Any], real: int, synthetic: int) -> float:
-    """The distance that two draws of so many rows from the same column show in the mean."""
-    missing = picture["missing_real"] or 0.0, picture["missing_synthetic"]
-    sides = zip((*picture["real"], missing[0]), (*picture["synthetic"], missing[1]), strict=True)
-    pooled = [(a * real + b * synthetic) / (real + synthetic) for a, b in sides]
-    spread = sum(math.sqrt(max(0.0, share * (1.0 - share))) for share in pooled)
-    # half the sum over bins of E|N|, N normal
-    return 0.5 * math.sqrt(2.0 / math.pi * (1.0 / real + 1.0 / synthetic)) * spread
 
 
 def _hidden(report: Report) -> list[str]:

@@ -6,13 +6,14 @@ measured, and nothing in its verdict comes from a real row that ε does not cove
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from core.message import Message, joined
+from core.message import Message, joined, plural, to_say
 from core.schema.column import Kind
 from core.schema.coverage import ColumnCoverage, coverage
 from core.schema.schema import Schema
@@ -24,8 +25,10 @@ CLOSE, FAR = 0.05, 0.10  # distance beyond that of another sample of real rows: 
 LEARNT, HARDLY = 0.9, 0.7  # of what real rows teach above guessing: fit, not fit
 STRONG, WEAKER = 0.2, 0.15  # an association worth keeping, and how much of it may be lost
 LOST = 0.1  # of the strong relationships, from which on cross tables need care; half: not fit
-CONTRADICTING = 0.01  # of the rows, from which on single rows need care
+CONTRADICTING = 0.01  # of the rows, from which on single rows need care; from `FAR` on: not fit
 NAMED = 3  # columns that a use names
+RULES = to_say("single rows ({share:.0%} break rules of the real table)")
+PAIRS = to_say("single rows ({share:.0%} contradict themselves)")
 
 
 @dataclass(frozen=True)
@@ -65,18 +68,16 @@ def verdict(report: Report, schema: Schema, *, private: bool, hidden: Sequence[s
 
 def _measured(report: Report, hidden: Sequence[str]) -> Iterator[tuple[Use, Message]]:
     scores = {s["key"]: s for s in report["scores"] if s["value"] is not None}
-    distances = {
-        name: picture["tvd"]
-        for name, picture in report["columns"].items()
-        if picture["tvd"] is not None and name not in hidden
-    }
     one, two = (_beyond(scores.get(key)) for key in ("tvd_1way", "tvd_2way"))
-    shares = Message("shares of single columns")
-    yield "unmeasured" if one is None or not distances else _graded(one, CLOSE, FAR), shares
-    chance = scores["tvd_1way"]["ceiling"] or 0.0 if "tvd_1way" in scores else 0.0
-    far = sorted(distances, key=lambda name: -distances[name])
-    if far := [name for name in far if distances[name] > FAR + 2.0 * chance]:
+    compared = {n: p for n, p in report["columns"].items() if p["tvd"] is not None}
+    compared = {name: picture for name, picture in compared.items() if name not in hidden}
+    if far := list(far_columns(compared, report)):
         yield "unfit", Message("shares of {columns}", columns=_listed(far))
+    if near := len(compared) - len(far) or not far:
+        shares: Message = Message("shares of single columns")
+        if far:
+            shares = plural(near, "shares of the other column", "shares of the other {n} columns")
+        yield "unmeasured" if one is None or not compared else _graded(one, CLOSE, FAR), shares
     tables = Message("cross tables")
     if two is None:
         yield "unmeasured", tables
@@ -99,11 +100,50 @@ def _measured(report: Report, hidden: Sequence[str]) -> Iterator[tuple[Use, Mess
     yield from _groups(report["groupings"])
     if report["view"] == "outside" and report["target"] is None:
         yield "unmeasured", Message("predictions")
-    for key in ("impossible_rows", "inconsistent_rows"):
-        if key in scores and scores[key]["value"] >= CONTRADICTING:
-            share = scores[key]["value"]
-            yield "care", Message("single rows ({share:.0%} contradict themselves)", share=share)
-            return
+    broken, contradicting = (
+        scores[key]["value"] if key in scores else 0.0
+        for key in ("impossible_rows", "inconsistent_rows")
+    )
+    share = max(broken, contradicting)
+    if share >= CONTRADICTING:
+        words = Message(RULES if broken > contradicting else PAIRS, share=share)
+        yield "care" if share <= FAR else "unfit", words
+
+
+def far_columns(pictures: Mapping[str, Any], report: Report) -> dict[str, float]:
+    """Columns whose shares differ clearly from the real ones: their distances, largest first.
+
+    Args:
+      pictures: of columns whose distance is known, by name.
+    """
+    distances = {name: distance(picture) for name, picture in pictures.items()}
+    far = [n for n, one in pictures.items() if distances[n] - _sampling(one, report) > FAR]
+    return {name: distances[name] for name in sorted(far, key=lambda n: -distances[n])}
+
+
+def distance(picture: Mapping[str, Any]) -> float:
+    """A column's distance, less what the noise on its real shares would show by itself."""
+    return max(0.0, float(picture["tvd"]) - noise_alone(picture))
+
+
+def noise_alone(picture: Mapping[str, Any]) -> float:
+    """The distance that the noise on real shares would show between equal columns."""
+    if not picture["noise"]:
+        return 0.0
+    bins = len(picture["real"]) + bool(picture["missing_real"])
+    # half the sum over bins of E|N|, N normal, whose 95 % interval is ± noise
+    return 0.5 * bins * float(picture["noise"]) / 1.96 * math.sqrt(2.0 / math.pi)
+
+
+def _sampling(picture: Mapping[str, Any], report: Report) -> float:
+    """The distance that two draws of so many rows from the same column show in the mean."""
+    real, synthetic = report["rows_real"], report["rows_synthetic"]
+    missing = picture["missing_real"] or 0.0, picture["missing_synthetic"]
+    sides = zip((*picture["real"], missing[0]), (*picture["synthetic"], missing[1]), strict=True)
+    pooled = [(a * real + b * synthetic) / (real + synthetic) for a, b in sides]
+    spread = sum(math.sqrt(max(0.0, share * (1.0 - share))) for share in pooled)
+    # half the sum over bins of E|N|, N normal
+    return 0.5 * math.sqrt(2.0 / math.pi * (1.0 / real + 1.0 / synthetic)) * spread
 
 
 def _groups(groupings: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Use, Message]]:

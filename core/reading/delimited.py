@@ -96,9 +96,8 @@ class DelimitedFile:
         if proposes and not encoding.startswith("utf"):
             self._doubts.append(
                 Message(
-                    "The file is not in UTF-8, so it was read as {encoding}. Check that accented "
-                    "letters look right, or save it again in UTF-8.",
-                    encoding=encoding,
+                    "The file is not in UTF-8. Check that accented letters look right, or save it "
+                    "again in UTF-8.",
                 )
             )
         self.doubts = tuple(self._doubts)

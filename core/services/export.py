@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import unicodedata
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,7 +48,7 @@ FOLLOWING = (
     "how many rows each person has, and how a value goes together with the one in the row before, "
     "are kept"
 )
-ESCAPED = "text that begins with =, +, -, @, a tab or a line break has an apostrophe in front"
+ESCAPED = "text that begins with = + - @, a tab or a line break has an apostrophe in front"
 WITH_INTERVALS = "figures, and how far the real table's may be off (95 %)"
 HIDDEN: dict[Hiding, str] = {
     "shifted": "hidden on purpose: the distribution is not that of the real table",
@@ -55,6 +56,7 @@ HIDDEN: dict[Hiding, str] = {
     "of the real table",
     "none": "tagged, but not hidden: the distribution is that of the real table",
 }
+SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})  # in names of files
 MODEL_ENDINGS = (".json", ".safetensors")  # what models save; nothing else goes into a ZIP
 
 
@@ -65,7 +67,9 @@ def file_name(run: RunRecord, ending: str) -> str:
       run: whose; finished, so that it knows its claim.
       ending: without the dot, such as "csv".
     """
-    table = re.sub(r"[^A-Za-z0-9]+", "-", Path(run.table_name).stem).strip("-").lower() or "table"
+    plain = unicodedata.normalize("NFKD", Path(run.table_name).stem.lower().translate(SPELLED))
+    words = re.findall("[a-z0-9]+", re.sub("[\u0300-\u036f]", "", plain))  # without accents
+    table = "-".join(words) or "table"
     claim = run.guarantee or run.plan.guarantee
     epsilon = f"epsilon-{epsilon_text(claim)}" if run.private else "not-private"
     return f"{table}-synthetic-{epsilon}.{ending}"

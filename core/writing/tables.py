@@ -40,8 +40,9 @@ def write_csv_parts(
 ) -> None:
     """Write UTF-8 text with a header, cells written as the original's are by its schema.
 
-    `escape_formulas` puts an apostrophe before text that a spreadsheet would run; the file then no
-    longer reads back as it was.
+    `escape_formulas` is for spreadsheets: it puts an apostrophe before text that they would run,
+    and a mark before other letters than ASCII, which they would misread; the file then no longer
+    reads back as it was.
     """
     with replacing(path) as file:
         write_csv_rows(parts, file, schema=schema, escape_formulas=escape_formulas)
@@ -59,14 +60,10 @@ def write_csv_rows(
         shown = _escaped(part) if escape_formulas else part
         if schema is not None:
             shown = as_written(shown, schema, headers=list(part.columns))
-        shown.to_csv(
-            file,
-            sep="," if schema is None else schema.delimiter,
-            index=False,
-            header=number == 0,
-            encoding="utf-8",
-            lineterminator="\n",
-        )
+        delimiter = "," if schema is None else schema.delimiter
+        text = shown.to_csv(sep=delimiter, index=False, header=number == 0, lineterminator="\n")
+        marked = escape_formulas and number == 0 and not text.isascii()
+        file.write(text.encode("utf-8-sig" if marked else "utf-8"))
 
 
 def as_written(frame: pd.DataFrame, schema: Schema, headers: Sequence[str] = ()) -> pd.DataFrame:
@@ -98,7 +95,8 @@ def _written(cells: Series, column: Column, form: Form) -> Series:
 
 def csv_text(frame: pd.DataFrame) -> str:
     """What `write_csv_parts` writes with formulas escaped, as text; for small frames."""
-    return str(_escaped(frame).to_csv(index=False, lineterminator="\n"))
+    text = str(_escaped(frame).to_csv(index=False, lineterminator="\n"))
+    return text if text.isascii() else f"\ufeff{text}"
 
 
 def write_parquet_parts(

@@ -153,8 +153,9 @@ def _table(run: RunRecord) -> tuple[SampleRequest, tuple[int, ...]]:
         say("Make the file safe to open in a spreadsheet"),
         value=True,
         help=say(
-            "Puts an apostrophe in front of text that a spreadsheet would run as a formula; the "
-            "data dictionary mentions it. Turn this off for programs that read the file as it is."
+            "Puts an apostrophe in front of text that a spreadsheet would run as a formula (the "
+            "data dictionary mentions it), and marks the file so that accented letters look "
+            "right. Turn this off for programs that read the file as it is."
         ),
     )
     shape, seeds = shaped_rows.choose(run)

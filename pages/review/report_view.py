@@ -11,6 +11,7 @@ from core.export.page_html import page
 from core.quality.report.types import View
 from core.quality.verdict import Use, verdict
 from core.runs.records import RunRecord
+from core.schema.coverage import coverage
 from core.services import discussion as notes
 from core.services import export, limits, reviews
 from core.services.inference import agreement, paid_figures
@@ -36,8 +37,9 @@ USES: dict[Use, tuple[str, str]] = {
 NOT_OUTSIDE = to_say("Not measured for this view")
 LIMITS = to_say(
     "Fit: at most 5 % of rows lie elsewhere beyond what another sample of real rows would show "
-    "(with care: 10 %), at least nine in ten strong relationships are kept (with care: half), and "
-    "models learn at least 90 % of what real rows teach (with care: 70 %)."
+    "(with care: 10 %), at least nine in ten strong relationships are kept (with care: half), "
+    "models learn at least 90 % of what real rows teach (with care: 70 %), and fewer than 1 % of "
+    "rows contradict themselves (with care: 10 %)."
 )
 STAMPS: dict[View, Badge] = {
     "inside": Badge(
@@ -114,7 +116,7 @@ def verdict_card(run: RunRecord, report: dict[str, Any]) -> None:
                 label = NOT_OUTSIDE
             uses = plain("; ".join(said(word) for word in words))
             lines.append(f":{color}-badge[{said(label)}] {uses}")
-    color = "green" if report["covered"] else "orange"
+    color = "orange" if coverage(run.schema).dropped else "green"
     kept = plain(said(report["coverage"][0])) if report["coverage"] else ""
     lines += [f":{color}-badge[{say('Columns')}] {kept}"] if kept else []
     color = "green" if run.private and not found.exposed else "red"

@@ -23,7 +23,9 @@ def beside(remarks: Sequence[Remark]) -> dict[str, str]:
     words: dict[str, str] = {}
     for urgency, template in _BESIDE.items():
         for one in remarks:
-            for name in one.columns if one.urgency is urgency else ():
+            # words that name several columns stand below the grid
+            alone = len(one.columns) == 1 or not one.named
+            for name in one.columns if one.urgency is urgency and alone else ():
                 words[name] = (
                     f"{words.get(name, '')} {say(template, words=said(one.words))}".strip()
                 )

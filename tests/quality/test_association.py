@@ -77,6 +77,18 @@ def test_shuffled_columns_are_told_apart(schema):
     assert mean_difference(real, same) < 0.03 < 0.1 < mean_difference(real, mixed)
 
 
+def test_a_list_missing_by_another_column_is_related_to_it():
+    died = np.arange(600) % 3 == 0
+    cause = pd.Series(np.where(np.arange(600) % 2, "heart", "lung")).where(died, None)
+    frame = pd.DataFrame({"died": np.where(died, "yes", "no"), "cause": cause.astype("str")})
+    lists = (("no", "yes"), ("heart", "lung"))
+    columns = [
+        Column(name=name, kind=Kind.CATEGORY, categories=labels, missing=name == "cause")
+        for name, labels in zip(frame, lists, strict=True)
+    ]
+    assert matrix(Schema(columns=tuple(columns)), frame)[1][0, 1] == pytest.approx(1.0)
+
+
 def test_constants_whose_mean_rounds_are_associated_with_nothing():
     columns = (
         Column(name="tenth", kind=Kind.NUMBER, low=0, high=1),

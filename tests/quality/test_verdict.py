@@ -69,14 +69,21 @@ def test_models_are_judged_by_what_they_learn_above_guessing(auroc, use):
 
 
 def test_a_column_far_off_is_named_but_no_hidden_one():
-    assert told(report(tvd=0.2))["shares of a"] == "unfit"
+    found = told(report(tvd=0.2))
+    assert found["shares of a"] == "unfit" and "shares of single columns" not in found
+    near = report()["columns"]["a"]
+    two = report(tvd=0.2)["columns"] | {"b": near}
+    assert told(report() | {"columns": two})["shares of the other column"] == "fit"
     found = told(report(tvd=0.2), hidden=("a",))
     assert "shares of a" not in found and found["shares of a, hidden on purpose"] == "unfit"
 
 
-def test_rows_that_contradict_themselves_ask_for_care():
-    scores = [score("inconsistent_rows", 0.04, 0.0)]
-    assert told(report(scores=scores))["single rows (4% contradict themselves)"] == "care"
+@pytest.mark.parametrize(("share", "use"), [(0.04, "care"), (0.51, "unfit")])
+def test_rows_that_contradict_themselves_ask_for_care(share, use):
+    scores = [score("impossible_rows", 0.03, 0.0), score("inconsistent_rows", share, 0.0)]
+    assert told(report(scores=scores))[f"single rows ({share:.0%} contradict themselves)"] == use
+    words = "single rows (3% break rules of the real table)"
+    assert told(report(scores=scores[:1]))[words] == "care"
 
 
 def learned(name, outside, **fields):

@@ -46,6 +46,7 @@ def made(store, run):
         ("Clinic visits (2024).csv", "clinic-visits-2024"),
         ("../../etc/passwd", "passwd"),
         ("表", "table"),
+        ("Größe & Öle à Paris.csv", "groesse-oele-a-paris"),
         ("a\r\nb", "a-b"),
     ],
 )

@@ -12,14 +12,13 @@ import pytest
 from benchmarks.generated_tables import TUNING
 from core.models.registry import cards, synthesizer
 from core.privacy.accounting.attacker import best_attack
-from core.privacy.discovery.open_domain import as_learned, open_domain
-from core.privacy.discovery.planning import Levels
+from core.privacy.discovery.open_domain import as_learned
 from core.proposing.propose import infer_schema
 from core.runs.request import RunRequest
 from core.schema.column import DomainSource
 from core.services import planning
 from core.services.estimates import forecast, run_progress
-from core.services.estimates.domain_forecast import forecast_sentence
+from core.services.estimates.domain_forecast import forecast_sentence, rarest_kept
 from core.services.sample_tables import sample_table
 
 FACTS = json.loads(forecast.FILE.read_text(encoding="utf-8"))
@@ -93,8 +92,7 @@ def test_fewer_columns_keep_what_a_smaller_plan_keeps(model):
             left_out = {"source": DomainSource.DROP}
             smaller = smaller.replace(column.model_copy(update=left_out))
     plan = planning.make_plan(smaller, 2_000, request)
-    label = Levels.of(plan, open_domain(smaller)).label
-    assert words.values["count"] == pytest.approx(label, rel=0.05)
+    assert words.values["count"] == pytest.approx(rarest_kept(plan, smaller), rel=0.05)
     assert forecast_sentence(plan, infer_schema(sample_table(2_000))) is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -79,6 +80,20 @@ def test_formulas_are_made_inert_when_asked(tmp_path: Path) -> None:
     assert path.read_text() == "'=a,n\n'=1+1,-1\n'@x,2\nplain,3\n,4\n"
     write_csv_parts([frame], path)
     assert path.read_text().startswith("=a,n\n=1+1,-1\n")
+
+
+@pytest.mark.parametrize(
+    ("cell", "escape", "start"),
+    [("männlich", True, codecs.BOM_UTF8), ("plain", True, b"sex"), ("männlich", False, b"sex")],
+)
+def test_spreadsheets_are_told_of_other_letters_than_ascii(
+    tmp_path: Path, cell: str, escape: bool, start: bytes
+) -> None:
+    frame = pd.DataFrame({"sex": [cell]})
+    write_csv_parts([frame, frame], tmp_path / "t.csv", escape_formulas=escape)
+    written = (tmp_path / "t.csv").read_bytes()
+    assert written.startswith(start) and written.count(codecs.BOM_UTF8) == (start != b"sex")
+    assert read(written).frame["sex"].tolist() == [cell, cell]
 
 
 @settings(max_examples=300, deadline=None)

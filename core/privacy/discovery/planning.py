@@ -257,7 +257,7 @@ def forecasts(plan: Plan, wanted: OpenDomain) -> tuple[Forecast, ...]:
         cell=_part(levels.cell, plan.n),
         neighbour=_part(levels.neighbour, plan.n),
     )
-    needed = _part(_label_needed(plan, wanted, levels), plan.n)
+    needed = _part(label_needed(plan, wanted), plan.n)
     lines = [Forecast(column.name, numeric, ranges) for column in wanted.numeric]
     for column in wanted.listed:
         words = "both values are known; only whether any is missing is found"
@@ -281,8 +281,9 @@ def forecasts(plan: Plan, wanted: OpenDomain) -> tuple[Forecast, ...]:
     return tuple(lines)
 
 
-def _label_needed(plan: Plan, wanted: OpenDomain, levels: Levels) -> float:
+def label_needed(plan: Plan, wanted: OpenDomain) -> float:
     """Records from which on a label is listed where all lists alike are looked at again."""
+    levels = Levels.of(plan, wanted)
     if all(phase.name != LISTS_AGAIN for phase in plan.phases):
         return levels.label
     lists = _columns(wanted)[LISTS_AGAIN] + len(wanted.beginnings)

@@ -1,9 +1,10 @@
 """Association: how strongly two columns are related, whatever their kinds.
 
 Numbers with numbers: |Pearson's r|, whose sign is kept; a list with a number: the correlation ratio
-η; lists with lists: Cramér's V; all in [0, 1]. Rows that lack either value are left out of a pair.
-Few rows, many labels or rare ones make independent columns look related; `independence_threshold`
-says how strongly.
+η; lists with lists: Cramér's V; all in [0, 1]. "Missing" is one of a list's labels, since it often
+follows from another column; rows that lack a number are left out of its pairs. Few rows, many
+labels or rare ones make independent columns look related; `independence_threshold` says how
+strongly.
 
 Sources: Cramér, "Mathematical methods of statistics", 1946; Fisher, "Statistical methods for
 research workers", 1925 (correlation ratio); Lewis, Saunders and Westcott, Biometrika 1984 (moments
@@ -130,15 +131,12 @@ def association_strengths(tables: Comparison, _: Step) -> Measured:
 
 def operand(feature: Feature, table: AlignedTable) -> Operand:
     """A column of a table, to be related to another."""
-    values = table.values[feature.name]
-    return Operand(
-        feature.numeric,
-        # Labels beyond the most frequent ones count as one.
-        values.astype(np.float64)
-        if feature.numeric
-        else np.minimum(values.astype(np.int64), HOT_LABELS),
-        ~table.missing(feature.name),
-    )
+    values, absent = table.values[feature.name], table.missing(feature.name)
+    if feature.numeric:
+        return Operand(True, values.astype(np.float64), ~absent)
+    # labels beyond the most frequent ones count as one
+    labels = np.minimum(values.astype(np.int64), HOT_LABELS)
+    return Operand(False, np.where(absent, HOT_LABELS + 1, labels), np.ones(len(labels), bool))
 
 
 def association(a: Operand, b: Operand) -> float:

@@ -50,8 +50,8 @@ MOST_GROUPS = 24  # the largest
 LEAST, LEAST_CASES = 30, 20  # real rows of a group that has figures, and cases that may be found
 RARE = 0.05  # of real rows that an outcome has at least
 FARTHEST = to_say(
-    "Farthest from the real rows: “{group}”. Its pairs of columns have a distance of "
-    "{synthetic:.3f}; in another sample of real rows it is {real:.3f}."
+    "Beyond chance, “{group}” is farthest from the real rows. Its pairs of columns have a distance "
+    "of {synthetic:.3f}; in another sample of real rows it is {real:.3f}."
 )
 RATE = to_say(
     "The share of “{outcome}” differs most for “{group}”: {real:.1%} of real rows, "

@@ -120,8 +120,10 @@ def _values(column: Column) -> Iterator[Message]:
         if column.other:
             yield Message(" ({other} stands for all others)", other=column.other)
     elif column.kind is Kind.DATETIME:
-        yield Message(" from {low} to {high}", low=_day(column.low), high=_day(column.high))
-        if column.step:
+        days = column.step == 86_400.0
+        low, high = (_moment(end)[: 10 if days else None] for end in (column.low, column.high))
+        yield Message(" from {low} to {high}", low=low, high=high)
+        if column.step and not days:
             yield Message(" in steps of {step:.15g} s", step=column.step)
     else:
         yield Message(" from {low:.15g} to {high:.15g}", low=column.low, high=column.high)
@@ -153,7 +155,7 @@ def origin(column: DomainColumn) -> str:
     return origin_words(column)
 
 
-def _day(seconds: float | None) -> str:
+def _moment(seconds: float | None) -> str:
     moment = datetime.fromtimestamp(seconds or 0.0, UTC)
     return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
 
@@ -177,15 +179,16 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
         else declared(column)
         for column in columns
     ]
-    origins = {column.provenance for column in columns if column.modelled}
+    origins, listed = {c.provenance for c in columns if c.modelled}, joined(domains, "; ")
+    stated = Message("Conditional on these domains: {domains}.", domains=listed)
+    if origins != {Provenance.LEARNED}:
+        stated = Message(
+            "Conditional on these declared domains ({how}): {domains}.", how=how, domains=listed
+        )
     return (
         *_number(schema, n),
         _unit(schema.person),
-        Message(
-            "Conditional on these declared domains ({how}): {domains}.",
-            how=how,
-            domains=joined(domains, "; "),
-        ),
+        stated,
         *_rules(schema, how),
         *schema.fallen.values(),
         *(words for where, words in ORIGINS.items() if where in origins),

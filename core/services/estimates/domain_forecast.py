@@ -6,7 +6,7 @@ import math
 
 from core.message import Message, joined
 from core.privacy.discovery.open_domain import open_domain
-from core.privacy.discovery.planning import Forecast, Levels, forecasts
+from core.privacy.discovery.planning import Forecast, Levels, forecasts, label_needed
 from core.privacy.plan import Plan
 from core.schema.schema import Schema
 from core.services.estimates.forecast import modelled_columns
@@ -23,7 +23,7 @@ def learned_forecast(plan: Plan, schema: Schema) -> tuple[Forecast, ...]:
 def rarest_kept(plan: Plan, schema: Schema) -> float:
     """How many records must share a label so that it is kept; inf where none is learned."""
     wanted = open_domain(schema)
-    return Levels.of(plan, wanted).label if plan.budget.private and wanted.names else math.inf
+    return label_needed(plan, wanted) if plan.budget.private and wanted.names else math.inf
 
 
 def forecast_sentence(plan: Plan, schema: Schema) -> Message | None:
@@ -35,15 +35,14 @@ def forecast_sentence(plan: Plan, schema: Schema) -> Message | None:
     learned, records = len(wanted.numeric) + len(wanted.listed), Message(plan.records)
     if not plan.budget.private or not learned:
         return None
-    levels = Levels.of(plan, wanted)
-    needed = levels.label
+    needed = label_needed(plan, wanted)
     words = Message(
         "Bounds and lists of {n} columns are learned with noise: a value that fewer than about "
         "{count:,.0f} of {all:,} {records} share becomes OTHER.",
         n=learned, count=needed, all=plan.n, records=records,
     )  # fmt: skip
     if math.isinf(needed):  # there is no label to find
-        needed = levels.cell
+        needed = Levels.of(plan, wanted).cell
         words = Message(
             "Bounds of {n} columns are learned with noise: ends that fewer than about {count:,.0f} "
             "{records} reach are cut off.",
