@@ -40,7 +40,7 @@ from core.models.scan_focus.conditionals import MixtureConditionals
 
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
-PEOPLE_AT_ONCE = 4096
+PEOPLE_AT_ONCE = 1024  # whose chances of components a processor keeps near
 RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
 ROUNDS, CALIBRATED_ON = 4, 10_000  # of calibration; people drawn in each
 REACHED = 0.999  # share of times since a first event that walks may reach

@@ -1,6 +1,6 @@
 """Synthetic rows some at a time, so that how many are wanted is no matter of memory.
 
-Up to `PART_ROWS` rows are one part, and the model's own for the seed. Of more, each part is drawn
+Up to `part_rows` rows are one part, and the model's own for the seed. Of more, each part is drawn
 with a seed of its own that follows from the given one and the part's place, so that the same rows
 come again whoever asks for them. Made-up values of identifiers and text go on from part to part. A
 person's rows lie in one part; the last person of a part may be cut, as the last of a table may.
@@ -21,6 +21,13 @@ from core.schema.schema import Domain
 from core.schema.surrogates import surrogate
 
 PART_ROWS = 2**18  # another number draws other rows where more are wanted
+PART_PEOPLE = 2**16  # of histories, each of which is several rows
+
+
+def part_rows(domain: Domain) -> int:
+    """How many rows of these are a part; of histories, how many people."""
+    person = domain.person
+    return PART_ROWS if person is None or not person.walked else PART_PEOPLE
 
 
 def sample_parts(fitted: Fitted, rows: int, seed: int | None = None) -> Iterator[pd.DataFrame]:
@@ -29,15 +36,16 @@ def sample_parts(fitted: Fitted, rows: int, seed: int | None = None) -> Iterator
     Yields:
       Frames in the domain's columns and dtypes, together `rows` rows, each numbered from 0.
     """
-    if rows <= PART_ROWS:
+    size = part_rows(fitted.domain)
+    if rows <= size:
         yield fitted.sample(rows, seed)
         return
     root = secrets.randbits(63) if seed is None else seed
-    starts = range(0, rows, PART_ROWS)
+    starts = range(0, rows, size)
 
     def draw(number: int) -> pd.DataFrame:
         own = np.random.SeedSequence((root, number)).generate_state(1, np.uint64)[0]
-        count = min(PART_ROWS, rows - starts[number])
+        count = min(size, rows - starts[number])
         return fitted.sample(count, int(own >> np.uint64(1)))
 
     keys = _Keys(fitted.domain, rows)

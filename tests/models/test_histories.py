@@ -97,7 +97,7 @@ def test_saved_histories_come_again(model: SavedModel, tmp_path: Path) -> None:
 def test_many_people_keep_keys_of_their_own(
     model: SavedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_parts, "PART_ROWS", 40)
+    monkeypatch.setattr(in_parts, "PART_PEOPLE", 40)
     table = sampled(model, 100, 5)
     assert table["who"].nunique() == 100
     events = table[table["key"].notna()]

@@ -9,7 +9,7 @@ from functools import cached_property
 import pandas as pd
 
 from core.models.events import Emitter, OnEvent, Signal
-from core.models.in_parts import PART_ROWS, sample_parts
+from core.models.in_parts import part_rows, sample_parts
 from core.models.saved_model import LAYOUT, Fitted, SavedModel
 from core.runs.storage.artefacts import (
     BASELINE_TABLE,
@@ -76,14 +76,13 @@ def write_tables(
         few: list[pd.DataFrame] = []
 
         def parts() -> Iterator[pd.DataFrame]:
-            done = 0
-            for part in sample_parts(source, rows, seed):
-                if rows <= PART_ROWS:
+            size = part_rows(source.domain)
+            for number, part in enumerate(sample_parts(source, rows, seed), start=1):
+                if rows <= size:
                     few.append(part)
                 yield part
-                done += len(part)
-                if tick is not None and rows > PART_ROWS:
-                    tick(done, rows)
+                if tick is not None and rows > size:
+                    tick(min(number * size, rows), rows)
 
         with artefacts.replacing(name) as file:
             write_row_groups(parts(), file)
