@@ -57,8 +57,6 @@ class _Rows:
 
     Attributes:
       table: synthetic rows [rows, columns].
-      certificate: the privacy certificate, JSON values.
-      schema: says how cells are written.
     """
 
     table: pd.DataFrame
@@ -95,7 +93,6 @@ class Synthetic(_Rows):
     """What a run came to.
 
     Attributes:
-      guarantee: what may be claimed of the table.
       ledger: what was recorded, in words.
       measured: what paid questions (`pay="share income=>50K"`) came to, a sentence each.
     """
@@ -107,11 +104,7 @@ class Synthetic(_Rows):
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn(_Rows):
-    """Rows that were drawn from a trained model.
-
-    Attributes:
-      facts: what became of the request.
-    """
+    """Rows that were drawn from a trained model."""
 
     facts: ShapeFacts
 
@@ -169,9 +162,6 @@ def plan(
       epsilon: > 0, or inf for no privacy.
       model: an id that `models` gives.
       options: the command's own, by name, such as `target="income"`.
-
-    Raises:
-      ValueError: one plain line.
     """
     asked = _options({"epsilon": epsilon, "model": model, **options}, schema)
     synthesis.check_amounts(asked.request)
@@ -236,8 +226,6 @@ def synthesize_linked(
       key: the column that says who, "id=user_id" where it is called otherwise in `linked`.
       order: the column of `linked` that sorts its rows; of several, "day,when".
       rows_per_person: at most so many rows of one person are used of each; public.
-      names: of all tables.
-      options: as of `synthesize`.
 
     Raises:
       ValueError: one plain line; says what was spent, if anything.
@@ -299,9 +287,6 @@ def replicas(run: str | Path, *, count: int = COUNT) -> tuple[Replica, ...]:
     Args:
       run: of the workspace: its id or folder.
       count: how many in all, ≥ 1.
-
-    Raises:
-      ValueError: one plain line.
     """
     limit_threads()
     make(run, _go_on, count=count)

@@ -212,11 +212,7 @@ def synth(options: argparse.Namespace) -> int:
 
 
 def _say_outcome(plan: Plan, outcome: Outcome, *, out: Path) -> None:
-    """Print what was made, and what it claims.
-
-    Args:
-      out: the file that holds the table.
-    """
+    """Print what was made, and what it claims."""
     rows, columns = outcome.tables.synthetic.shape
     print(f"wrote {out}: {rows} records, {columns} columns")
     if not plan.budget.private:

@@ -38,7 +38,6 @@ def packed(
 
     Args:
       documents: JSON values by name, as `documents` of `core.services.evidence` gathers them.
-      files: other texts by name.
       language: of the sheets and the report; documents are English.
 
     Raises:

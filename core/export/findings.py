@@ -32,7 +32,6 @@ class Finding:
     """One sentence.
 
     Attributes:
-      kind: what it says.
       about: key of the figure that shows it.
     """
 
@@ -42,11 +41,7 @@ class Finding:
 
 
 def findings(report: Report) -> list[Finding]:
-    """The sentences that the measured parts of a report allow, in reading order.
-
-    Args:
-      report: `Report.model_dump()`.
-    """
+    """The sentences that the measured parts of a report allow, in reading order."""
     return [
         *_coverage(report),
         *_impossible(report),

@@ -75,7 +75,6 @@ def page(
       remarks: comments and verdicts: "author", "time", "about", "text".
       limits: what must not be taken for real, a sentence each, in English.
       hidden: columns whose distribution is not the real one, on purpose.
-      language: of everything but what people wrote.
       conclusions: what pinned questions came to; outside, those that ε paid for.
     """
     drawn: dict[str, Any] = {}

@@ -27,7 +27,6 @@ class ReportFigure:
     Attributes:
       id: in comments, links and the HTML export.
       order: figures are shown by rising order.
-      title: the heading over it.
       name: a few words within a sentence.
       tab: of the Review page, where it stands.
       views: who may see it; "outside" only where it shows nothing but what a plan paid for.

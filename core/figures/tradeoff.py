@@ -17,7 +17,6 @@ def tradeoff_figure(runs: Sequence[Dumped], title: str) -> Figure:
 
     Args:
       runs: "title", "model", "epsilon" (inf for none), "value", and "ceiling" where there is one.
-      title: of the score, with its direction.
     """
     finite = [run["epsilon"] for run in runs if math.isfinite(run["epsilon"])]
     last = BEYOND * max(finite, default=1.0)

@@ -54,11 +54,9 @@ class Sampler(Protocol):
     @property
     def domain(self) -> Domain:
         """Of the records."""
-        ...
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
         """See `core.models.saved_model.Fitted`."""
-        ...
 
 
 @dataclass(frozen=True)

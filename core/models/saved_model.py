@@ -35,11 +35,9 @@ class Sampler(Protocol):
     @property
     def domain(self) -> Domain:
         """Of the rows."""
-        ...
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
         """See `Fitted`."""
-        ...
 
 
 class Fitted(Protocol):
@@ -52,27 +50,22 @@ class Fitted(Protocol):
     @property
     def domain(self) -> Domain:
         """See the class."""
-        ...
 
     @property
     def baseline(self) -> Fitted | None:
         """See the class."""
-        ...
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
         """`rows` ≥ 1 synthetic records with the domain's columns, order and dtypes."""
-        ...
 
     def population(self) -> Fitted:
         """What replicas take for the truth: a population that the releases leave possible.
 
         Rows are drawn each by itself; models may spread theirs more evenly than samples are.
         """
-        ...
 
     def save(self, folder: Path) -> None:
         """Write weights (safetensors) and a JSON description; no pickled code."""
-        ...
 
 
 class RowTransform(Protocol):
@@ -86,22 +79,18 @@ class RowTransform(Protocol):
 
     def output(self, domain: Domain) -> Domain:
         """Of the rows that it makes, for that of the rows it takes."""
-        ...
 
     def sample(self, before: Any, rows: int, seed: int | None) -> pd.DataFrame:
         """`rows` ≥ 1 records, drawn from what comes before."""
-        ...
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """JSON values and tensors from which `restored` makes the same again."""
-        ...
 
     @classmethod
     def restored(
         cls, domain: Domain, values: Mapping[str, Any], tensors: Mapping[str, Tensor]
     ) -> RowTransform:
         """What was `saved`, for rows of a domain."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,6 @@ class PlannedStep(Protocol):
           n: number of records, public.
           scale: of all noise that is calibrated to the budget, ≥ 0.
         """
-        ...
 
 
 class Step(PlannedStep, Protocol):
@@ -92,7 +91,6 @@ class Step(PlannedStep, Protocol):
         Raises:
           FitCancelled, FitPaused: the observer's signal was followed.
         """
-        ...
 
 
 class FreeStep:

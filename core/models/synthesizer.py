@@ -30,7 +30,6 @@ class Settings(Protocol):
 
     def model_dump(self) -> dict[str, Any]:
         """All of them as JSON values, with which `Synthesizer.configure` makes the same again."""
-        ...
 
 
 class Trainer(Protocol):
@@ -38,11 +37,9 @@ class Trainer(Protocol):
 
     def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> Fitted:
         """Execute the plan on the table; returns the base sampler of a `SavedModel`."""
-        ...
 
     def load(self, folder: Path) -> Fitted:
         """What the base sampler's `save` wrote."""
-        ...
 
 
 S = TypeVar("S", bound=Settings)

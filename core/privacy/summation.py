@@ -144,7 +144,6 @@ class Summation(Protocol):
 
     def total(self, work: ChunkedStatistic, tick: Tick) -> Tensor:
         """`added` of the blocks' sums in their order, float64 on the CPU."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,11 @@ class TableRecord:
 
     Attributes:
       id: short and fit for a URL.
-      n: number of rows.
       columns: headers in file order.
       source: where it came from, in words.
       created: time of import, UTC.
       schema: proposed, or as the steward confirmed it.
       profile: `core.proposing.profile.Profile` as a dict; pages read it instead of the rows.
-      account_id: the ledger account, see `core.runs.accounts.people`.
     """
 
     id: str
@@ -82,9 +80,6 @@ class RunRecord:
 
     Attributes:
       id: short and fit for a URL.
-      table_id, table_name: which table.
-      account_id: the ledger account that pays.
-      request: what was asked for.
       plan: what will be done for it, fixed before data was touched.
       schema: as it was when the run was made.
       state, message: where it is, with a plain sentence.

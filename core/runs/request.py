@@ -25,7 +25,6 @@ class RunRequest(BaseModel):
     Attributes:
       epsilon: budget under zero-out, > 0; inf turns differential privacy off.
       delta: in (0, 1/n); `default_delta(n)` when None.
-      settings: advanced settings by name.
       alpha: level of the tests that protect tagged columns, in (0, ½).
       shift: how different tagged columns must be, see `Protection`.
       certificate: ε of each group's private certificate, out of the budget; None for none.

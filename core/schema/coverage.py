@@ -77,9 +77,7 @@ class Coverage:
     """What a synthetic table shows of the columns of its original.
 
     Attributes:
-      kept: how many columns the synthetic table has.
       made_up: lists of which no value was frequent enough to be learned.
-      dropped: columns that are left out.
       columns: those whose domain was learned, the least covered first.
     """
 

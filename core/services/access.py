@@ -45,7 +45,6 @@ def share(store: RunStore, table_id: str, shared: Iterable[str], *, stewards: bo
     """Say with whom a table's owner shares it, instead of what was said before.
 
     Args:
-      table_id: of a table that has an owner.
       shared: addresses; blank ones are left out.
       stewards: whether every steward sees it.
     """

@@ -156,7 +156,6 @@ def domain_dictionary(
       escaped: whether the file it goes with was made safe for spreadsheets; its text columns then
         say so.
       shape: what was asked of its rows; columns it speaks of then say so.
-      how: what was done to tagged columns.
     """
     asked = {} if shape is None else asked_words(shape, domain)
     files = file_columns(domain.person, [c.name for c in domain.columns])

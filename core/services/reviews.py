@@ -197,7 +197,6 @@ def bought(
 
     Args:
       n: number of records (public), ≥ 1.
-      shift: of the plan that is asked for.
     """
     key = cells_key(Layout(domain).domain, n, shift)
     return released_cells(store, table_id, key) is not None

@@ -81,7 +81,6 @@ def start(
 
     Args:
       table_id: which table, with the schema it has now.
-      plan: that `make_plan` made of the request.
       schema: that the plan was made for; not looked at when None.
 
     Raises:
@@ -115,11 +114,7 @@ def start(
 
 
 def _require_declared(store: RunStore, table: TableRecord, schema: Schema | None) -> None:
-    """Refuse a table whose schema nobody declared public, or is not the one that was planned for.
-
-    Raises:
-      RunStoreError: see `start`.
-    """
+    """Refuse a table whose schema nobody declared public, or not the one that was planned for."""
     if schema is not None and schema != table.schema:
         raise RunStoreError(
             Message(

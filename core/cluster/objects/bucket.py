@@ -52,7 +52,6 @@ class Bucket:
       files: fsspec's file system; its driver knows endpoint and credentials.
       prefix: in front of every key; no slash at its end.
       patience: seconds to go on trying when the store does not answer, ≥ 0.
-      wait: how to sleep; tests need not.
     """
 
     files: Any

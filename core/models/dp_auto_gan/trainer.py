@@ -143,9 +143,6 @@ class AutoEncoder:
 
     Args:
       generator: data-free randomness on the CPU for the start.
-
-    Attributes:
-      networks: "encoder" and "decoder" on one flat vector.
     """
 
     def __init__(

@@ -94,7 +94,6 @@ class WeightsState:
 
     Attributes:
       rate: η of the first round, ≥ 0; see `rates`.
-      chosen: options of the rounds.
       normalisers: log Σ_b exp(η Σ D) before each of them.
     """
 

@@ -110,11 +110,7 @@ class PgbSettings(Frozen):
 
 @dataclass(frozen=True)
 class BoostedSettings:
-    """Boosting's own settings beside those of its base.
-
-    Attributes:
-      base: of the base.
-    """
+    """Boosting's own settings beside those of its base."""
 
     own: PgbSettings
     base: Settings

@@ -34,7 +34,6 @@ class BoostedFitted(BaseSampler):
 
     Args:
       base: what the base would release: its last, averaged generator.
-      state: of the rounds that were played.
     """
 
     def __init__(
@@ -109,15 +108,12 @@ class BaseTrainer(Protocol):
 
     def fit(self, table: PrivateTable, plan: Plan, context: FitContext) -> FittedGenerator:
         """See `Synthesizer.fit`."""
-        ...
 
     def load(self, folder: Path) -> FittedGenerator:
         """See `Synthesizer.load`."""
-        ...
 
     def ensemble(self, fitted: FittedGenerator) -> SnapshotEnsemble:
         """The generators and critics that the fit kept along the way."""
-        ...
 
 
 def _trainer(base: str) -> BaseTrainer:

@@ -80,7 +80,6 @@ class PpemSettings(Frozen):
     Attributes:
       alpha: level of the penalty's test.
       snapshots: of the last phase, kept over its last quarter for boosting.
-      temperature: of the Gumbel-softmax.
     """
 
     marginal_steps: int = tunable(

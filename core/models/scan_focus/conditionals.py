@@ -29,7 +29,6 @@ class MixtureConditionals:
 
     Attributes:
       weights: "weights" [components] and "shares" [components, cells].
-      sizes: cells of each column.
     """
 
     codec: Codec

@@ -117,7 +117,6 @@ class MixtureMatcher:
     """The training state: mixtures, their optimiser, and what each is to match.
 
     Args:
-      design: what was scanned, and the class.
       steps: of the first training, see `begin`.
       seed: of which pairs a step compares, where there are too many for all.
     """

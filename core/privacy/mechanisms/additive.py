@@ -34,15 +34,12 @@ class Rows(Protocol):
 
     def slice(self, start: int, stop: int) -> Rows:
         """Rows start … stop - 1."""
-        ...
 
     def take(self, index: object) -> Rows:
         """The rows at an integer array of positions."""
-        ...
 
     def to(self, device: str) -> Rows:
         """The same rows as torch tensors on a device."""
-        ...
 
 
 class Statistic(Protocol):
@@ -54,7 +51,6 @@ class Statistic(Protocol):
 
         In the L2 norm for "gaussian" and the L1 norm for "laplace".
         """
-        ...
 
     @property
     def group_size(self) -> int:
@@ -84,7 +80,6 @@ class Statistic(Protocol):
           Any fixed shape; float64, or float32 summed with care. One whose number of entries depends
             on records states a public bound on it in `entries`, since the noise's scale must not.
         """
-        ...
 
 
 @runtime_checkable
@@ -99,7 +94,6 @@ class Mechanism(Statistic, Protocol):
     @property
     def noise(self) -> NoiseKind:
         """Which noise Δ is stated for."""
-        ...
 
 
 def clip_rows(x: Tensor, radius: float) -> Tensor:

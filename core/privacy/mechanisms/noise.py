@@ -44,7 +44,6 @@ class NoiseSource(Protocol):
 
     def generator(self) -> np.random.Generator:
         """The generator for one draw."""
-        ...
 
 
 class SecureNoise:

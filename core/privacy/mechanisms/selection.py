@@ -35,11 +35,9 @@ class Scores(Protocol):
     @property
     def options(self) -> int:
         """How many there are, N ≥ 1."""
-        ...
 
     def scores(self, rows: Any) -> Any:
         """Records on a device → float [b, N], each from its own record alone; clamped to [0, 1]."""
-        ...
 
 
 class Selection:

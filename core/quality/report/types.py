@@ -53,7 +53,6 @@ class ColumnPicture(_Value):
     """One column in both tables. Shares are of all rows, so bars and missing share add up to 1.
 
     Attributes:
-      scale: how bins were spaced.
       labels: at most 20 labels by falling real share (in order for an ordered column), then the
         rest.
       edges: bin edges, one more than there are shares; dates in seconds. Bins may have zero width:

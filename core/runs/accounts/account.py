@@ -124,7 +124,6 @@ class Account:
     """What the ledger knows of a table's people.
 
     Attributes:
-      account_id: the account's name.
       limit, delta: (ε_g, δ_g) for all releases together; None before the account is opened.
       left: what the limit still allows; None before the account is opened.
       entries: the account's ledger entries, oldest first.

@@ -58,7 +58,6 @@ class Compared:
     Attributes:
       hashed: of all of them, or of a random part.
       exact: a digest that equal tables share.
-      sample: what is kept.
     """
 
     n: int
@@ -213,7 +212,6 @@ def _shared(row: Any, table: RecordSample, exact: str) -> tuple[str, float] | No
 
     Args:
       row: what is kept of the one that was seen.
-      table: what is known of the other.
     """
     earlier = RecordSample.from_bytes(row.body)
     if row.exact == exact or _equal(table, earlier):

@@ -51,7 +51,6 @@ class Attempts:
       fitted: the model of the last one that could end.
       executed: what ran in all of them.
       private: whether all noise came from a secure generator.
-      lmdp: what was found of tagged columns.
     """
 
     fitted: SavedModel
@@ -77,7 +76,6 @@ def fit_attempts(
     Args:
       codes, people: of `training_records`.
       shift: keeps the function that shifts tagged columns.
-      on_event: receives events and returns the signal.
       meter, list_counts: see `first_meter` and `FitContext`.
 
     Raises:
@@ -137,7 +135,6 @@ class _Attempt:
     """One attempt, kept in a folder of its own.
 
     Attributes:
-      meter: what ran in it.
       fitted: its model; None where its result came from disk, or it could not end.
     """
 
@@ -168,9 +165,6 @@ class _Attempt:
 
         The result of an attempt that ended before is read from disk. Its model is not: a later
         attempt may have replaced it since, or died while it did.
-
-        Args:
-          codes, people, on_event: see `fit_attempts`.
 
         Raises:
           UnplannedReleaseError: a release was charged before a crash and lost by it.
@@ -274,9 +268,6 @@ def _meter(path: Path, job: Job) -> Meter:
     """The meter of one attempt: its counts outlive the machine before each read, and come back.
 
     It is also written after each checkpoint, which then outlives the machine with it.
-
-    Args:
-      path: of its file in the job's folder.
     """
 
     def keep(meter: Meter) -> None:

@@ -28,7 +28,6 @@ class LearnedDomain(BaseModel):
     """What a run learned before its model was trained; all of it was released.
 
     Attributes:
-      domain: the schema with all that was learned.
       counts: of the states of listed columns and of ranges of numbers, their standard deviations,
         and the edges of ranges, by name.
     """

@@ -36,11 +36,8 @@ class Job:
     """What `execute` needs to know.
 
     Attributes:
-      table: the table's name, for the certificate.
       table_id: of the stored table; None for one that is not stored.
-      plan: what may be done.
       schema: with a declared domain.
-      request: what was asked for.
       device: "cpu" or "cuda", as `choose_device` answered.
       artefacts: where checkpoint, model, synthetic table and certificate go, with a folder.
       account_id: the ledger account that pays, and whose releases are all shifted the same way.

@@ -34,9 +34,6 @@ class ShiftRows(FreeStep):
 
     Later attempts and later releases use the function that the first one found, also where their
     own records would have given another strength.
-
-    Attributes:
-      settled: keeps the function.
     """
 
     settled: SettledShift

@@ -133,11 +133,7 @@ def count_synthetic(
 
 
 def released_cells(store: RunStore, table_id: str, key: str) -> NoisyCells | None:
-    """What runs of a table have bought of these cells, as one release; None when none has.
-
-    Args:
-      key: of the cells, see `cells_key`.
-    """
+    """What runs of a table have bought of these cells, as one release; None when none has."""
     releases = [
         load_json(store.artefacts(run.id), ScoreCounts.artefact, NoisyCells)
         for run in store.runs(table_id)

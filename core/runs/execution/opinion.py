@@ -23,7 +23,6 @@ def opinion_of_opacus(
     """ε as Opacus's accountants count it, beside the claim and never in its place; JSON-safe.
 
     Args:
-      phases: that the claim is made of.
       rows: records that count as one, see `Plan.rows_of_one`.
       earlier: what the claim adds to the phases.
 

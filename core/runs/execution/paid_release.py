@@ -227,12 +227,7 @@ class MeasureQuestion(PaidCounts):
 
 @dataclass(frozen=True)
 class Certify:
-    """A `Step`: each tagged group's private certificate, where one is planned.
-
-    Attributes:
-      protection: of the plan.
-      budget: of the plan.
-    """
+    """A `Step`: each tagged group's private certificate, where one is planned."""
 
     protection: Protection
     budget: Budget

@@ -103,8 +103,6 @@ def execute(
     Args:
       rows: that are trained on; read once, after the debit.
       store: holds the ledger that pays and the secret that shifts.
-      on_event: receives events and returns the signal.
-      find: the synthesizer of a model id.
       debited: told of the ledger's entry before a row is read; for a resumed run, the one it has.
       learned: told of the schema with which the run goes on, once nothing is open in it.
 

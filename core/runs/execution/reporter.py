@@ -82,11 +82,7 @@ class Stopwatch:
 
 
 class Reporter:
-    """The observer of a run's fit: stores its events at a bounded pace, returns the signal.
-
-    Attributes:
-      watch: wall time by phase.
-    """
+    """The observer of a run's fit: stores its events at a bounded pace, returns the signal."""
 
     def __init__(self, store: RunStore, run_id: str) -> None:
         self._store = store
@@ -202,7 +198,6 @@ class Heartbeat:
 
     Attributes:
       device: what the readings name as the device; the worker sets it once it is known.
-      readings: what the process uses.
     """
 
     def __init__(self, store: RunStore, reporter: Reporter, run_id: str) -> None:

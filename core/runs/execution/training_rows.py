@@ -74,11 +74,7 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class FrameRows:
-    """Training rows that are in memory already.
-
-    Attributes:
-      frame: all of them.
-    """
+    """Training rows that are in memory already."""
 
     frame: pd.DataFrame
 
@@ -97,14 +93,7 @@ class FrameRows:
 
 
 def check_disk(plan: Plan, layout: Layout, person: Person | None, folder: Path) -> None:
-    """Refuse a fit that has no room on disk for its codes, before anything is spent.
-
-    Args:
-      plan: says how many records there are.
-
-    Raises:
-      RunStoreError: one plain line.
-    """
+    """Refuse a fit that has no room on disk for its codes, before anything is spent."""
     if not _on_disk(plan, layout, person):
         return
     needed = bytes_needed(Codec(layout.domain), plan.n) + SPARE_BYTES
@@ -134,10 +123,8 @@ def training_records(
     """Read and encode.
 
     Args:
-      plan: says how many records there are.
       folder: of the run; what is too large for memory takes room there, see
         `core.encoding.stored_codes`.
-      on_event: receives progress and returns the signal.
 
     Raises:
       RunStoreError: there are other rows than the plan says, or no room on disk.

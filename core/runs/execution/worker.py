@@ -67,7 +67,6 @@ def main(
     """Work one run off; the process's exit status.
 
     Args:
-      find: the synthesizer of a model id.
       compare: makes the report; `core.quality.report.build_report.build_report` when None.
       command: how the next queued run's worker is started.
     """

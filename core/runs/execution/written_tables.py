@@ -25,7 +25,6 @@ class WrittenTables:
     """Synthetic tables among a run's artefacts.
 
     Attributes:
-      artefacts: of the run.
       few: the synthetic table where it is of one part; None where it is larger.
       modelled_few: the same rows as models see them.
     """

@@ -32,7 +32,6 @@ def run_record(row: RunRow, table: TableRow, *, resumes_free: bool) -> RunRecord
     """The record of a run's row.
 
     Args:
-      table: the run's.
       resumes_free: whether what was debited, if anything, still pays for going on.
     """
     state = State(row.state)

@@ -76,9 +76,6 @@ class RunStore(TableStore):
     ) -> RunRecord:
         """A run in state queued; it starts when a launcher finds a free slot.
 
-        Args:
-          plan: made of the request for the schema.
-
         Raises:
           RunStoreError: the plan is for another number or kind of records, or rows < 1.
         """
@@ -219,7 +216,6 @@ class RunStore(TableStore):
 
         Args:
           error: one plain line when the state is failed.
-          failure: of which kind the error is.
           expect: change only when the state is one of these.
           pid: change only when this process of this machine holds the run.
           lost: change only when there was no sign of life since it was seen so.

@@ -35,7 +35,6 @@ class Conditionals:
 
     Attributes:
       said: of each rule the column and the place of its condition, and of its consequence.
-      cost: of changing each column.
       alone: whether each row is mended by itself, so that equal rows stay equal.
     """
 

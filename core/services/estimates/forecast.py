@@ -56,7 +56,6 @@ class Forecast:
       learnt: what learning the target from synthetic rows reaches, of what real rows reach, both
         counted from guessing, in [0, 1]; higher is closer.
       columns: of the tables it comes from, fewest and most.
-      tables: how many there are.
       beyond: whether the table is much wider than any of them, so that this is a guess.
     """
 

@@ -20,8 +20,6 @@ class SynthesisOptions(BaseModel):
     """What is asked of a table in memory; docs/reference.md says what each option means.
 
     Attributes:
-      request: of the run.
-      table: the table's name, for certificate and ledger.
       declared: whether a schema was given, so that nothing is proposed from the rows.
       learn: columns whose domain the run learns although it was declared.
       references: whether domains that are public by a column's name are used before learning.

@@ -37,7 +37,6 @@ class SavedRun(BaseModel, frozen=True):
 
     Attributes:
       private: whether any differential privacy is claimed.
-      delimiter: of the table's text file.
       learned: see `learned_columns`.
     """
 
@@ -52,7 +51,6 @@ class TrainedModel(SavedRun, frozen=True):
 
     Attributes:
       folder: where the model was saved.
-      certificate: of the run.
     """
 
     folder: Path

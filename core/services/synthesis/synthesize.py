@@ -95,11 +95,7 @@ def synthesize(
     """Pay for, train and sample, in this process.
 
     Args:
-      options: checked by `check_options`.
       schema: as declared or proposed; what nobody declared is learned first, with noise.
-
-    Raises:
-      RefusedError, SchemaError, LedgerError, RunStoreError: one plain line.
     """
     schema = to_learn(options, frame, schema)
     trained, n = _trained_on(frame, schema)
@@ -169,7 +165,6 @@ def foreseen(options: SynthesisOptions, frame: pd.DataFrame, schema: Schema) -> 
     """What a run would be; stores nothing.
 
     Args:
-      options: whose amounts are checked.
       schema: as declared or proposed.
 
     Returns:

@@ -49,7 +49,6 @@ class Counts:
     Attributes:
       columns, pairs: shares of cells and their noise.
       follows, sums: relations that nearly all records keep.
-      seed: of the pool.
     """
 
     n: int

@@ -125,7 +125,6 @@ def grouping_column(
 
     Args:
       counts: of each column's cells, released.
-      sizes: cells of each column.
       noise_multiplier: of the counts of pairs.
     """
     if design.condition is not None:

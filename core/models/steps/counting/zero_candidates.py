@@ -44,7 +44,6 @@ class RowNoise:
 
     Attributes:
       deviation: of one count as released; `total`, of the label's own count.
-      cells: how many there are.
     """
 
     deviation: float

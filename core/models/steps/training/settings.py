@@ -84,7 +84,6 @@ class GanSettings(Frozen):
 
     Attributes:
       snapshots: generators and critics kept over the last quarter, for boosting.
-      temperature: of the Gumbel-softmax.
     """
 
     steps: int = tunable(2000, "Generator steps", MORE_STEPS, form=(1, 20_000), ge=1, le=100_000)

@@ -35,15 +35,12 @@ class Trainable(Protocol):
 
     def step(self) -> None:
         """One step."""
-        ...
 
     def metrics(self) -> dict[str, float]:
         """Named floats, functions of releases alone."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on, tensors and plain values only."""
-        ...
 
 
 def train(

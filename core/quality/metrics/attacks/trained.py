@@ -43,11 +43,7 @@ NEAR = 4  # released rows whose distance is looked at
 
 
 def counted(people: AlignedTable, released: AlignedTable, columns: int = 3) -> Floats:
-    """How much oftener each person's values occur in released rows than among people [n].
-
-    Args:
-      columns: that are looked at together.
-    """
+    """How much oftener each person's values occur in released rows than among people [n]."""
     (own, sizes), (other, _) = people.bins(), released.bins()
     n, score = people.n, np.zeros(people.n)
     codes = np.concatenate([own, other])

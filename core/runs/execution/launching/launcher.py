@@ -21,9 +21,7 @@ class SampleRequest(BaseModel):
     Attributes:
       rows: how many records, ≥ 1.
       seed: of the sampling; None draws one.
-      format: of the file.
       escape_formulas: write cells that a spreadsheet would run as formulas as text (CSV only).
-      shape: what they must be like.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -35,7 +35,6 @@ class LocalLauncher:
     """A `Launcher` of processes on this machine; any number of them may share one store.
 
     Attributes:
-      store: the run store.
       slots: how many workers may run at once on this workspace, ≥ 1.
       command: of the worker, after the interpreter.
     """
