@@ -60,11 +60,7 @@ def probability_figure(report: Dumped) -> Figure | None:
     if any(off):
         trace["error_y"] = {"array": off, "color": LINE, "thickness": 1, "width": 0}
     end = min(1.03, 1.06 * max(*real, *synthetic) + 0.01)
-    layout = square(
-        *(AXES[name] for name in (first, second)),
-        low=-0.02 * end,
-        high=end,
-    )
+    layout = square(*(AXES[name] for name in (first, second)), low=-0.02 * end, high=end)
     for name in ("xaxis", "yaxis"):
         layout[name]["tickformat"] = ".0%"
     layout |= {"showlegend": False, "annotations": name_points(trace, names)}

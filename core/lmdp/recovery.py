@@ -160,11 +160,7 @@ class Recovery:
 
 
 def measure(
-    model: Sampler,
-    shift: Shift,
-    groups: Mapping[str, Sequence[str]],
-    *,
-    records: int = RECORDS,
+    model: Sampler, shift: Shift, groups: Mapping[str, Sequence[str]], *, records: int = RECORDS
 ) -> dict[str, Recovery]:
     """Attack a shift of a model with the exact shares that records have before it.
 

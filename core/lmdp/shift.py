@@ -97,12 +97,7 @@ _BOUNDS = (-math.log(LARGEST), math.log(LARGEST))
 
 
 def find_tilts(
-    codec: Codec,
-    groups: Mapping[str, Sequence[str]],
-    synthetic: Codes,
-    *,
-    power: float,
-    key: bytes,
+    codec: Codec, groups: Mapping[str, Sequence[str]], synthetic: Codes, *, power: float, key: bytes
 ) -> tuple[Tilt, ...]:
     """Tilts that make each group's released marginal differ.
 

@@ -17,14 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from core.message import Message
-from core.proposing.public_names import (
-    ANY_WORDS,
-    BIRTH,
-    BLOCKERS,
-    FLAGS,
-    PUBLIC_NAMES,
-    PublicName,
-)
+from core.proposing.public_names import ANY_WORDS, BIRTH, BLOCKERS, FLAGS, PUBLIC_NAMES, PublicName
 from core.schema.column import BOOLEAN_PAIRS, Column, Kind, is_whole
 from core.schema.labels import TEXT
 

@@ -13,10 +13,7 @@ from core.proposing import kinds, rare
 from core.proposing.profile import ColumnProfile
 from core.schema.column import Kind, SchemaColumn
 
-INFORMATION = (
-    *(kinds.EMPTY, kinds.ALWAYS_ONE, kinds.MANY_LABELS, kinds.CODED),
-    *rare.MERGED,
-)
+INFORMATION = (*(kinds.EMPTY, kinds.ALWAYS_ONE, kinds.MANY_LABELS, kinds.CODED), *rare.MERGED)
 GUESSED = (kinds.LOOKS_LIKE_KEY, kinds.LOOKS_LIKE_TEXT)
 MOST_MISFITS = 0.5  # share of a column's values; of more that are lost, the column is
 Urgency = Enum("Urgency", "DECIDE CHECK NOTE")

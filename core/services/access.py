@@ -14,14 +14,7 @@ from core.runs.storage.access import (
 )
 from core.runs.storage.store import RunStore
 
-__all__ = [
-    "access_of",
-    "end_sign_ins",
-    "hidden_tables",
-    "record_sign_in",
-    "share",
-    "sign_in_ended",
-]
+__all__ = ["access_of", "end_sign_ins", "hidden_tables", "record_sign_in", "share", "sign_in_ended"]
 
 
 def access_of(store: RunStore, table_id: str) -> Access | None:

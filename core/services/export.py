@@ -140,11 +140,7 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
 
 
 def domain_dictionary(
-    domain: Domain,
-    *,
-    escaped: bool = False,
-    shape: Shape | None = None,
-    how: Hiding = "shifted",
+    domain: Domain, *, escaped: bool = False, shape: Shape | None = None, how: Hiding = "shifted"
 ) -> pd.DataFrame:
     """One row a column: name, type, what may stand in it and where that was taken from.
 

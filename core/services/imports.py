@@ -106,11 +106,7 @@ def import_frame(store: RunStore, frame: pd.DataFrame, **about: Unpack[About]) -
 
 
 def _import_apart(
-    store: RunStore,
-    request: Request,
-    content: BinaryIO | None,
-    progress: Progress,
-    about: About,
+    store: RunStore, request: Request, content: BinaryIO | None, progress: Progress, about: About
 ) -> TableRecord:
     """Keep what another process reads: `content` where the request names no file."""
     return keep_table(

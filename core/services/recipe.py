@@ -101,11 +101,7 @@ def sample_code(run: RunRecord, request: SampleRequest, seeds: Sequence[int], *,
     }
     options = {name: value for name, value in asked.items() if value}
     written = {"seed": list(seeds), "escape_formulas": request.escape_formulas, "out": out}
-    command = [
-        "sample",
-        run.id,
-        *option_words({**options, **written}),
-    ]
+    command = ["sample", run.id, *option_words({**options, **written})]
     first = {"seed": seeds[0]} if seeds else {}
     unpacked = out.endswith(".zip") and not run.schema.linked
     file = str(Path(out).with_suffix(".csv")) if unpacked else out

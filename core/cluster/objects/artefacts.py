@@ -14,12 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from core.cluster.objects.bucket import Bucket
-from core.cluster.objects.published_folder import (
-    Manifest,
-    PublishedFolder,
-    Publisher,
-    top_names,
-)
+from core.cluster.objects.published_folder import Manifest, PublishedFolder, Publisher, top_names
 from core.runs.storage.artefacts import (
     CHECKPOINT,
     METER,

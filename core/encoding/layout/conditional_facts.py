@@ -122,10 +122,7 @@ def _beyond(first: _Marks, then: _Marks) -> Iterator[tuple[_Said, _Said]]:
             relation = "present" if statement.relation == "missing" else "not in"
             yield (
                 first.beyond(-sign, last),
-                (
-                    statement.model_copy(update={"relation": relation}),
-                    ~rows,
-                ),
+                (statement.model_copy(update={"relation": relation}), ~rows),
             )
 
 

@@ -14,14 +14,7 @@ from core.schema.person import Person
 from core.schema.rules.following import not_followed
 from core.schema.rules.lists import Lookup, labels_of
 from core.schema.rules.relations import breaks
-from core.schema.rules.rules import (
-    Combinations,
-    Determines,
-    Follows,
-    IfThen,
-    MissingTogether,
-    Rule,
-)
+from core.schema.rules.rules import Combinations, Determines, Follows, IfThen, MissingTogether, Rule
 from core.schema.rules.statements import breaking
 from core.schema.schema import Domain
 

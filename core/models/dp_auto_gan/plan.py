@@ -36,10 +36,7 @@ from core.privacy.plan import Phase
 from core.schema.schema import Domain
 
 AUTOENCODER = "autoencoder"  # name of the first private phase
-TITLES = {
-    AUTOENCODER: "Training the autoencoder",
-    CRITIC: "Training the critic and the generator",
-}
+TITLES = {AUTOENCODER: "Training the autoencoder", CRITIC: "Training the critic and the generator"}
 
 
 # What serves better where there is no noise, unless it is set by hand.
@@ -126,12 +123,7 @@ class DpAutoGan(Calibrated[DpAutoGanSettings]):
                 makes="a decoder from codes to records",
                 private=True,
             ),
-            Stage(
-                name=CRITIC,
-                title=TITLES[CRITIC],
-                makes="a generator of codes",
-                private=True,
-            ),
+            Stage(name=CRITIC, title=TITLES[CRITIC], makes="a generator of codes", private=True),
         ),
         charts=(
             Chart(
@@ -166,13 +158,7 @@ class DpAutoGan(Calibrated[DpAutoGanSettings]):
         }
         return tuple(
             gradient_phase(
-                name,
-                TITLES[name],
-                scale=scale,
-                n=n,
-                batch=settings.batch,
-                count=count,
-                share=share,
+                name, TITLES[name], scale=scale, n=n, batch=settings.batch, count=count, share=share
             )
             for name, (share, count) in counts.items()
         )

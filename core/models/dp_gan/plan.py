@@ -54,10 +54,7 @@ class DpGan(Calibrated[DpGanSettings]):
         stages=(
             *COUNTING_STAGES,
             Stage(
-                name=CRITIC,
-                title=TITLE,
-                makes="a generator trained by noisy critics",
-                private=True,
+                name=CRITIC, title=TITLE, makes="a generator trained by noisy critics", private=True
             ),
         ),
         charts=(

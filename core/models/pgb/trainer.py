@@ -126,9 +126,7 @@ def fit(table: PrivateTable, plan: Plan, context: FitContext) -> BoostedFitted:
     checkpoint = Checkpoint.open(context, "pgb.pt", table.meter)
     trainer = _trainer(own.base)
     fitted = trainer.fit(
-        table,
-        plan.model_copy(update={"settings": rest}),
-        replace(context, seed=checkpoint.seed),
+        table, plan.model_copy(update={"settings": rest}), replace(context, seed=checkpoint.seed)
     )
     ensemble = trainer.ensemble(fitted)
     random = torch.Generator().manual_seed(checkpoint.seed + 7)

@@ -53,10 +53,7 @@ from core.privacy.plan import Phase
 from core.schema.schema import Domain
 
 MARGINAL, CONDITIONAL = "marginal", "conditional"
-TITLES = {
-    MARGINAL: "Training on the tagged columns",
-    CONDITIONAL: "Training on the other columns",
-}
+TITLES = {MARGINAL: "Training on the tagged columns", CONDITIONAL: "Training on the other columns"}
 STATISTIC, CRITICAL = "Stein statistic, generated records", "critical value"
 
 

@@ -15,12 +15,7 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.lmdp.discrepancy import (
-    critical_value,
-    linear_statistic,
-    median_bandwidth,
-    stein_pairs,
-)
+from core.lmdp.discrepancy import critical_value, linear_statistic, median_bandwidth, stein_pairs
 from core.models.ppem.energy import Energy
 from core.models.steps.training.column_bins import column_bins
 from core.models.steps.training.heads import WAVES, Heads

@@ -73,11 +73,7 @@ class MixtureConditionals:
         return total
 
     def draw(
-        self,
-        log_weights: Tensor,
-        codes: Codes,
-        factors: Factors,
-        random: torch.Generator,
+        self, log_weights: Tensor, codes: Codes, factors: Factors, random: torch.Generator
     ) -> None:
         """Draw columns of n records and write them into their codes.
 

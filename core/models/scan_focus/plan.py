@@ -31,11 +31,7 @@ from core.models.steps.counting.steps import (
     Counted,
     counting_steps,
 )
-from core.models.steps.training.settings import (
-    LEAST_STEPS,
-    PEAK_RATE,
-    AutomaticSteps,
-)
+from core.models.steps.training.settings import LEAST_STEPS, PEAK_RATE, AutomaticSteps
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Plan
 from core.schema.schema import Domain

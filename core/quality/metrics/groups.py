@@ -28,12 +28,7 @@ from core.quality.comparison import Comparison
 from core.quality.metrics.estimators import logistic, regressors, side_by_side
 from core.quality.metrics.family import Measured, Step, family
 from core.quality.metrics.marginals import DENSE_CELLS, column_sets
-from core.quality.metrics.train_synthetic_test_real import (
-    TEST_ROWS,
-    Predictions,
-    Task,
-    predict,
-)
+from core.quality.metrics.train_synthetic_test_real import TEST_ROWS, Predictions, Task, predict
 from core.quality.report.types import GroupFigures, Grouping
 
 Floats = NDArray[np.float64]

@@ -38,10 +38,7 @@ Ints = NDArray[np.int64]
 _SOURCE = "total variation, associations, Kaplan and Meier (1958); beside halves of the real people"
 _SCORES = {
     "events": ("Histories: events per person", "Distance of people's numbers of events."),
-    "gaps": (
-        "Histories: time between events",
-        "Distance of the times from one event to the next.",
-    ),
+    "gaps": ("Histories: time between events", "Distance of the times from one event to the next."),
     "first": ("Histories: first event", "Distance of the times at which histories begin."),
     "runs": (
         "Histories: equal events in a row",

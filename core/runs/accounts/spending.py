@@ -238,9 +238,7 @@ def left_words(left: Left, delta: float) -> tuple[str, ...]:
     if mixed is not None:
         return (mixed,)
     used = Message(
-        "{share:.2%} of the limit of ε {limit:g} is used.",
-        share=share_used(left),
-        limit=left.limit,
+        "{share:.2%} of the limit of ε {limit:g} is used.", share=share_used(left), limit=left.limit
     )
     most = left.epsilon(delta)
     could = Message("One more release could spend about ε {epsilon:.2f}.", epsilon=most)

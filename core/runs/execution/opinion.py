@@ -14,11 +14,7 @@ from core.schema.rounding_up import round_up
 
 
 def opinion_of_opacus(
-    phases: Sequence[Phase],
-    delta: float,
-    *,
-    rows: int = 1,
-    earlier: Sequence[Learned] = (),
+    phases: Sequence[Phase], delta: float, *, rows: int = 1, earlier: Sequence[Learned] = ()
 ) -> dict[str, Any]:
     """ε as Opacus's accountants count it, beside the claim and never in its place; JSON-safe.
 

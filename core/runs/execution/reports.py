@@ -128,10 +128,7 @@ def report_name(store: RunStore, run: RunRecord) -> str:
 
 
 def _report_outside(
-    artefacts: ArtefactStore,
-    run: RunRecord,
-    synthetic: Side,
-    modelled: pd.DataFrame | None,
+    artefacts: ArtefactStore, run: RunRecord, synthetic: Side, modelled: pd.DataFrame | None
 ) -> None:
     """Write the report for people outside; opens no real row."""
     # measuring is heavy: a worker imports it when its fit is done

@@ -52,12 +52,7 @@ class WrittenTables:
 
 
 def write_tables(
-    fitted: SavedModel,
-    rows: int,
-    seed: int | None,
-    artefacts: ArtefactStore,
-    *,
-    on_event: OnEvent,
+    fitted: SavedModel, rows: int, seed: int | None, artefacts: ArtefactStore, *, on_event: OnEvent
 ) -> WrittenTables:
     """Draw and keep the synthetic table and those beside it.
 

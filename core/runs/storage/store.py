@@ -67,12 +67,7 @@ class RunStore(TableStore):
         return self.storage.run(run_id)
 
     def create_run(
-        self,
-        table_id: str,
-        plan: Plan,
-        request: RunRequest,
-        *,
-        schema: Schema,
+        self, table_id: str, plan: Plan, request: RunRequest, *, schema: Schema
     ) -> RunRecord:
         """A run in state queued; it starts when a launcher finds a free slot.
 

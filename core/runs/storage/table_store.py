@@ -26,13 +26,7 @@ from core.reading.typed_cells import typed_rows
 from core.runs import operations_log
 from core.runs.errors import NO_RECORDS, NotFoundError, RunStoreError
 from core.runs.events import State, json_safe
-from core.runs.records import (
-    NEWEST,
-    PEOPLE,
-    TableRecord,
-    people_counted,
-    people_of_profile,
-)
+from core.runs.records import NEWEST, PEOPLE, TableRecord, people_counted, people_of_profile
 from core.runs.storage.artefacts import ROWS, ArtefactStore
 from core.runs.storage.database import AccessRow, RunRow, SketchRow, TableRow
 from core.runs.storage.engine import open_engine
@@ -336,9 +330,7 @@ class TableStore:
 
 
 def _with_people(
-    profile: dict[str, Any],
-    schema: Schema,
-    columns_of: Callable[[list[str]], Iterable[pa.Table]],
+    profile: dict[str, Any], schema: Schema, columns_of: Callable[[list[str]], Iterable[pa.Table]]
 ) -> dict[str, Any]:
     """The profile with the number of people who are trained on, where rows are put together.
 

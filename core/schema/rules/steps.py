@@ -26,14 +26,7 @@ from core.schema.rules.following import Following
 from core.schema.rules.gaps import free_name
 from core.schema.rules.lists import Joint, Lookup, check_lists
 from core.schema.rules.relations import relations_of
-from core.schema.rules.rules import (
-    Combinations,
-    Determines,
-    Follows,
-    IfThen,
-    NumberRule,
-    Rule,
-)
+from core.schema.rules.rules import Combinations, Determines, Follows, IfThen, NumberRule, Rule
 
 Columns = Mapping[str, DomainColumn]
 

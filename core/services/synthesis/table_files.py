@@ -39,11 +39,7 @@ MARK = "not-private.json"
 
 
 def read_file(
-    path: Path | Url,
-    *,
-    query: str = "",
-    schema: Schema | None = None,
-    form: FileForm | None = None,
+    path: Path | Url, *, query: str = "", schema: Schema | None = None, form: FileForm | None = None
 ) -> tuple[pa.Table, Schema]:
     """The raw rows of a table and their schema; what was decided in doubt goes to stderr.
 

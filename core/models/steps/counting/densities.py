@@ -209,10 +209,7 @@ def _banded(matrix: Floats, band: int) -> Floats:
 
 
 def seen(
-    counts: Floats,
-    cells: NDArray[np.int64],
-    noise: float,
-    ranges: Sequence[RangeCount] = (),
+    counts: Floats, cells: NDArray[np.int64], noise: float, ranges: Sequence[RangeCount] = ()
 ) -> tuple[int, int]:
     """The fine cells first … end - 1 without those at the bounds that seem to hold nothing.
 

@@ -63,10 +63,7 @@ def determined(
     for pair in pairs:
         joint = pair.shares.sum(dim=0)
         noise = pair.noise * pair.shares.shape[0] ** 0.5
-        for (source, result), table in (
-            (pair.columns, joint),
-            (pair.columns[::-1], joint.t()),
-        ):
+        for (source, result), table in ((pair.columns, joint), (pair.columns[::-1], joint.t())):
             if result == taken or not scales[result].exact:
                 continue
             top, whole = table.max(dim=1), torch.from_numpy(shares[source])

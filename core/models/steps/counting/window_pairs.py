@@ -8,14 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block
-from core.encoding.windows import (
-    FIRST,
-    GAP,
-    NEXT,
-    NOW,
-    NUMBER,
-    PERSON,
-)
+from core.encoding.windows import FIRST, GAP, NEXT, NOW, NUMBER, PERSON
 from core.models.steps.counting.scales import ColumnScale
 
 Floats = NDArray[np.float64]

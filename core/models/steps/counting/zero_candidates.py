@@ -18,11 +18,7 @@ from torch import Tensor
 
 from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.structural_zeros import (
-    BrokenZeros,
-    StructuralZero,
-    everywhere,
-)
+from core.models.steps.counting.structural_zeros import BrokenZeros, StructuralZero, everywhere
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
