@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.figures.elements import (
-    REAL,
-    SIGNED,
-    SYNTHETIC,
-    Dumped,
-    Figure,
-    Trace,
-    axis,
-    figure,
-    heatmap,
-    name_ticks,
-    panel,
-)
+from core.figures import elements as look
+from core.figures.elements import Dumped, Figure, Trace
 from core.figures.report_figure import ReportFigure
 from core.message import Message
 
@@ -55,24 +44,24 @@ def side_by_side(
     height: int,
 ) -> Figure:
     """Heat maps [up][across] of both tables and of their difference; `real` may be empty."""
-    panels: dict[Message, list[list[float]]] = {SYNTHETIC: synthetic}
+    panels: dict[Message, list[list[float]]] = {look.SYNTHETIC: synthetic}
     if real:
         rows = zip(real, synthetic, strict=True)
         gaps = [[b - a for a, b in zip(*row, strict=True)] for row in rows]
-        panels = {REAL: real, SYNTHETIC: synthetic, DIFFERENCE: gaps}
+        panels = {look.REAL: real, look.SYNTHETIC: synthetic, DIFFERENCE: gaps}
     layout: Trace = {"height": height}
     data: list[Trace] = []
     for i, (key, z) in enumerate(panels.items()):
         n = str(i + 1) if i else ""
         data.append(_heatmap(key, z, across, up, what) | {"xaxis": f"x{n}", "yaxis": f"y{n}"})
-        area = {"domain": panel(i, len(panels), gap=0.03), "anchor": f"y{n}"}
-        lower = name_ticks(across, LETTERS)
-        layout[f"xaxis{n}"] = axis(key, showgrid=False, tickangle=-45, **lower, **area)
-        side = name_ticks(up, LETTERS)
-        upper = axis("", showgrid=False, autorange="reversed", anchor=f"x{n}", **side)
+        area = {"domain": look.panel(i, len(panels), gap=0.03), "anchor": f"y{n}"}
+        lower = look.name_ticks(across, LETTERS)
+        layout[f"xaxis{n}"] = look.axis(key, showgrid=False, tickangle=-45, **lower, **area)
+        side = look.name_ticks(up, LETTERS)
+        upper = look.axis("", showgrid=False, autorange="reversed", anchor=f"x{n}", **side)
         layout[f"yaxis{n}"] = upper | ({"matches": "y", "showticklabels": False} if i else {})
     data[-1]["showscale"] = True
-    return figure(data, layout)
+    return look.figure(data, layout)
 
 
 def _heatmap(
@@ -82,10 +71,10 @@ def _heatmap(
     scale = Message("0: none, 1: full")
     if key == DIFFERENCE:
         scale = Message("0: equal")
-    return heatmap(
+    return look.heatmap(
         z,
         limits=(-1.0, 1.0),
-        scale=SIGNED,
+        scale=look.SIGNED,
         bar={"title": {"text": what, "side": "right"}},
         name=key,
         xgap=1,

@@ -4,25 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from core.figures.elements import (
-    LINE,
-    MISSING_VALUES,
-    REAL,
-    SYNTHETIC,
-    VERMILION,
-    Dumped,
-    Figure,
-    Trace,
-    axis,
-    bars,
-    bold,
-    edge_ticks,
-    figure,
-    lines,
-    name_ticks,
-    share,
-    spans,
-)
+from core.figures import elements as look
+from core.figures.elements import Dumped, Figure, Trace
 from core.inference.report_intervals import figures_words
 from core.message import Message, joined
 
@@ -41,7 +24,7 @@ def column_figure(report: Dumped, name: str) -> Figure:
     picture = report["columns"][name] | {"intervals": _intervals(report, name)}
     if picture["labels"] is not None:
         labels = list(picture["labels"])
-        return figure(*_state_bars(labels, picture, picture["real"], picture["synthetic"]))
+        return look.figure(*_state_bars(labels, picture, picture["real"], picture["synthetic"]))
     return _histogram(picture)
 
 
@@ -89,7 +72,7 @@ def _noted(picture: Trace) -> Iterator[Message]:
 
 def _largest_difference(picture: Trace) -> Iterator[Message]:
     labels = [Message("“{label}”", label=label) for label in picture["labels"] or []]
-    names = labels or spans(picture["edges"] or [], picture["kind"])
+    names = labels or look.spans(picture["edges"] or [], picture["kind"])
     if names:
         gaps = [abs(a - b) for a, b in zip(picture["real"], picture["synthetic"], strict=True)]
         i = gaps.index(max(gaps))
@@ -97,8 +80,8 @@ def _largest_difference(picture: Trace) -> Iterator[Message]:
             "The largest difference is at {name}: {real} of real and {synthetic} of synthetic "
             "rows.",
             name=names[i],
-            real=share(picture["real"][i]),
-            synthetic=share(picture["synthetic"][i]),
+            real=look.share(picture["real"][i]),
+            synthetic=look.share(picture["synthetic"][i]),
         )
 
 
@@ -106,8 +89,8 @@ def _missing(picture: Trace) -> Iterator[Message]:
     if picture["missing_real"] or picture["missing_synthetic"]:
         yield Message(
             "Missing in {real} of real and {synthetic} of synthetic rows.",
-            real=share(picture["missing_real"]),
-            synthetic=share(picture["missing_synthetic"]),
+            real=look.share(picture["missing_real"]),
+            synthetic=look.share(picture["missing_synthetic"]),
         )
 
 
@@ -121,22 +104,22 @@ def _state_bars(
     if not picture["real"] and picture["missing_real"] is None:
         shown = {}
     if picture["missing_real"] or picture["missing_synthetic"]:
-        labels = [*labels, MISSING_VALUES]
+        labels = [*labels, look.MISSING_VALUES]
         if shown:
             shown[named].append(picture["missing_real"])
         synthetic.append(picture["missing_synthetic"])
-    shown[SYNTHETIC] = synthetic
+    shown[look.SYNTHETIC] = synthetic
     hover = _hovers(labels, shown.get(named, []), synthetic, picture)
     at = list(range(len(labels)))
     layout: Trace = {
         "barmode": "group",
         "bargap": 0.25,
-        "xaxis": axis(Message("share of rows"), tickformat=".0%", rangemode="tozero"),
-        "yaxis": axis("", autorange="reversed", showgrid=False, **name_ticks(labels)),
+        "xaxis": look.axis(Message("share of rows"), tickformat=".0%", rangemode="tozero"),
+        "yaxis": look.axis("", autorange="reversed", showgrid=False, **look.name_ticks(labels)),
         "height": 110 + 30 * len(labels),
         "hovermode": "closest",
     }
-    data = [bars(name, at, values, hover) for name, values in shown.items()]
+    data = [look.bars(name, at, values, hover) for name, values in shown.items()]
     if shown.get(named) and picture.get("noise"):
         data[0]["error_x"] = _whiskers(picture["noise"])
     if halves := picture.get("intervals", {}).get("shares"):
@@ -147,12 +130,12 @@ def _state_bars(
 
 def _real_name(picture: Trace) -> Message:
     """What real shares are called: not real where they are shifted as the released table is."""
-    return AS_SHIFTED if picture.get("shifted") else REAL
+    return AS_SHIFTED if picture.get("shifted") else look.REAL
 
 
 def _whiskers(noise: float) -> Trace:
     """The 95 % interval of the noise that a real share was released with."""
-    return {"type": "constant", "value": noise, "color": LINE, "thickness": 1, "width": 3}
+    return {"type": "constant", "value": noise, "color": look.LINE, "thickness": 1, "width": 3}
 
 
 def _hovers(
@@ -160,16 +143,20 @@ def _hovers(
 ) -> list[Message]:
     noise, named = picture.get("noise"), _real_name(picture)
     about = (
-        Message("") if noise is None else Message(" (± {noise}, with noise)", noise=share(noise))
+        Message("")
+        if noise is None
+        else Message(" (± {noise}, with noise)", noise=look.share(noise))
     )
     hovers = []
     for i, name in enumerate(names):
-        rows = [bold(name)]
+        rows = [look.bold(name)]
         if real:
-            part = Message("{name}: {share} of rows", name=named, share=share(real[i]))
+            part = Message("{name}: {share} of rows", name=named, share=look.share(real[i]))
             rows.append(joined([part, about], ""))
-        rows.append(Message("{name}: {share} of rows", name=SYNTHETIC, share=share(synthetic[i])))
-        hovers.append(lines(*rows))
+        rows.append(
+            Message("{name}: {share} of rows", name=look.SYNTHETIC, share=look.share(synthetic[i]))
+        )
+        hovers.append(look.lines(*rows))
     return hovers
 
 
@@ -181,7 +168,7 @@ def _histogram(picture: Trace) -> Figure:
     edges, kind, real = picture["edges"] or [], picture["kind"], picture["real"]
     atoms = [i for i in range(len(edges) - 1) if edges[i] == edges[i + 1]]
     whole = [i for i in range(len(edges) - 1) if i not in atoms]
-    names, halves = spans(edges, kind), picture["intervals"].get("shares")
+    names, halves = look.spans(edges, kind), picture["intervals"].get("shares")
     of_atoms = {"shares": [halves[i] for i in atoms], "missing": 0.0} if halves else {}
     gaps = bool(picture["missing_real"] or picture["missing_synthetic"]) and bool(whole)
     states, state_layout = _state_bars(
@@ -193,7 +180,7 @@ def _histogram(picture: Trace) -> Figure:
         [picture["synthetic"][i] for i in atoms],
     )
     if not whole:
-        return figure(states, state_layout)
+        return look.figure(states, state_layout)
     ends = [edges[i] for i in whole] + [edges[whole[-1] + 1]]
     data = _steps(
         [real[i] for i in whole] if real else [],
@@ -202,26 +189,26 @@ def _histogram(picture: Trace) -> Figure:
         picture,
         [*(halves[i] for i in whole), picture["intervals"]["missing"]] if halves else [],
     )
-    ticks = edge_ticks(ends, kind)
+    ticks = look.edge_ticks(ends, kind)
     if gaps:
         at = len(whole) * 1.12 + 1  # far enough for both names on the axis
         _add_missing(data, picture, at)
         ticks["tickvals"].append(at)
-        ticks["ticktext"].append(MISSING_VALUES)
+        ticks["ticktext"].append(look.MISSING_VALUES)
     layout: Trace = {
         "bargap": 0.0,
-        "xaxis": axis("", showgrid=False, tickangle=0, ticklabeloverflow="allow", **ticks),
+        "xaxis": look.axis("", showgrid=False, tickangle=0, ticklabeloverflow="allow", **ticks),
         "margin": {"l": 10, "r": 30, "t": 36, "b": 10},
-        "yaxis": axis(Message("share of rows"), tickformat=".1~%", rangemode="tozero"),
+        "yaxis": look.axis(Message("share of rows"), tickformat=".1~%", rangemode="tozero"),
         "height": 340,
         "hovermode": "x",
     }
     if not atoms:
-        return figure(data, layout)
+        return look.figure(data, layout)
     strip = min(0.4, 0.14 + 0.11 * len(atoms))  # of the figure's height
     for trace in states:
         trace |= {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
-    return figure(
+    return look.figure(
         [*data, *states],
         layout
         | {
@@ -241,7 +228,7 @@ def _add_missing(data: list[Trace], picture: Trace, at: float) -> None:
     filled["x"].append(at)
     filled["y"].append(sides[0] if picture["real"] else sides[1])
     real = [sides[0]] if picture["real"] else []
-    filled["hovertext"] += _hovers([MISSING_VALUES], real, [sides[1]], picture)
+    filled["hovertext"] += _hovers([look.MISSING_VALUES], real, [sides[1]], picture)
     outline["x"] += [None, at - 0.5, at - 0.5, at + 0.5, at + 0.5]
     outline["y"] += [None, 0.0, sides[1], sides[1], 0.0]
 
@@ -259,15 +246,15 @@ def _steps(
     outline: Trace = {
         "type": "scatter",
         "mode": "lines",
-        "name": SYNTHETIC,
+        "name": look.SYNTHETIC,
         "x": at,
         "y": [0.0, *synthetic, synthetic[-1], 0.0],
-        "line": {"shape": "hv", "color": VERMILION, "width": 2},
+        "line": {"shape": "hv", "color": look.VERMILION, "width": 2},
         "hoverinfo": "skip",
     }
     filled: Trace = {
         "type": "bar",
-        "name": _real_name(picture) if real else SYNTHETIC,
+        "name": _real_name(picture) if real else look.SYNTHETIC,
         "x": list(range(len(bins))),
         "y": list(real or synthetic),
         "marker": {"color": REAL_FILL if real else SYNTHETIC_FILL, "line": {"width": 0}},

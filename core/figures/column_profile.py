@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.figures.elements import (
-    BLUE,
-    LINE,
-    MISSING_VALUES,
-    Dumped,
-    Figure,
-    Trace,
-    axis,
-    edge_ticks,
-    figure,
-    name_ticks,
-    share,
-    spans,
-)
+from core.figures import elements as look
+from core.figures.elements import Dumped, Figure, Trace
 from core.message import Message
 
 
@@ -34,35 +22,35 @@ def profile_figure(column: Dumped) -> Figure:
     shares = [count / rows for count in counts] if values else []
     layout: Trace = {"showlegend": False, "height": 190, "margin": dict.fromkeys("lrtb", 8)}
     if column["edges"] is not None:
-        names: list[str] = [*spans(column["edges"], kind)]
+        names: list[str] = [*look.spans(column["edges"], kind)]
         at = list(range(len(names)))
-        ticks = edge_ticks(column["edges"], kind, most=5)
+        ticks = look.edge_ticks(column["edges"], kind, most=5)
         if gaps:
-            names, shares, at = [*names, MISSING_VALUES], [*shares, gaps], [*at, len(at) + 1]
+            names, shares, at = [*names, look.MISSING_VALUES], [*shares, gaps], [*at, len(at) + 1]
             ticks["tickvals"].append(at[-1])
-            ticks["ticktext"].append(MISSING_VALUES)
+            ticks["ticktext"].append(look.MISSING_VALUES)
         trace = _small_bars(shares, names, missing=bool(gaps)) | {"x": at, "y": shares}
         layout |= {
             "bargap": 0.04,
-            "xaxis": axis("", showgrid=False, **ticks),
-            "yaxis": axis("", tickformat=".0~%", rangemode="tozero"),
+            "xaxis": look.axis("", showgrid=False, **ticks),
+            "yaxis": look.axis("", tickformat=".0~%", rangemode="tozero"),
         }
-        return figure([trace], layout)
+        return look.figure([trace], layout)
     ours = kind in ("identifier", "text")  # words of the product, which a profile keeps in English
     labels = [Message(label) if ours else label for label in column["labels"] or ()]
     if column["other"]:
         labels, shares = [*labels, Message("other")], [*shares, column["other"] / rows]
     if gaps:
-        labels, shares = [*labels, MISSING_VALUES], [*shares, gaps]
+        labels, shares = [*labels, look.MISSING_VALUES], [*shares, gaps]
     at = list(range(len(labels)))
     trace = _small_bars(shares, labels, missing=bool(gaps)) | {"x": shares, "y": at}
     layout |= {
         "height": 60 + 20 * max(len(labels), 1),
         "bargap": 0.25,
-        "xaxis": axis("", tickformat=".0~%", rangemode="tozero"),
-        "yaxis": axis("", autorange="reversed", showgrid=False, **name_ticks(labels)),
+        "xaxis": look.axis("", tickformat=".0~%", rangemode="tozero"),
+        "yaxis": look.axis("", autorange="reversed", showgrid=False, **look.name_ticks(labels)),
     }
-    return figure([trace | {"orientation": "h"}], layout)
+    return look.figure([trace | {"orientation": "h"}], layout)
 
 
 def _small_bars(shares: Sequence[float], names: Sequence[str], *, missing: bool) -> Trace:
@@ -71,7 +59,7 @@ def _small_bars(shares: Sequence[float], names: Sequence[str], *, missing: bool)
     return {
         "type": "bar",
         "marker": {
-            "color": [LINE if i == last else BLUE for i in range(len(shares))],
+            "color": [look.LINE if i == last else look.BLUE for i in range(len(shares))],
             "pattern": {
                 "shape": ["/" if i == last else "" for i in range(len(shares))],
                 "fillmode": "overlay",
@@ -79,7 +67,7 @@ def _small_bars(shares: Sequence[float], names: Sequence[str], *, missing: bool)
             "line": {"width": 0},
         },
         "hovertext": [
-            Message("<b>{name}</b>: {share}", name=name, share=share(part))
+            Message("<b>{name}</b>: {share}", name=name, share=look.share(part))
             for name, part in zip(names, shares, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",

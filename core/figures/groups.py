@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from core.figures.elements import (
-    LINE,
-    REAL,
-    SYNTHETIC,
-    Dumped,
-    Figure,
-    Trace,
-    axis,
-    figure,
-    lines,
-    name_ticks,
-    points,
-)
+from core.figures import elements as look
+from core.figures.elements import Dumped, Figure, Trace
 from core.message import Message, to_say
 
 SHARES = to_say("{real:.1%} → {synthetic:.1%}")
@@ -41,25 +30,27 @@ def groups_figure(grouping: Dumped) -> Figure | None:
         "mode": "lines",
         "x": [x for group in groups for x in (*group["rate"], None)],
         "y": [y for i in at for y in (i, i, None)],
-        "line": {"color": LINE, "width": 1},
+        "line": {"color": look.LINE, "width": 1},
         "hoverinfo": "skip",
         "showlegend": False,
     }
     data: list[Trace] = [join]
-    for side, (title, symbol) in enumerate(((REAL, "circle"), (SYNTHETIC, "diamond-open"))):
+    for side, (title, symbol) in enumerate(
+        ((look.REAL, "circle"), (look.SYNTHETIC, "diamond-open"))
+    ):
         rates = [group["rate"][side] for group in groups]
         words = [Message("{x:.1%}", x=x) if share else Message("{x:,.4g}", x=x) for x in rates]
-        hover = [lines(group["name"], word) for group, word in zip(groups, words, strict=True)]
-        data.append(points(title, rates, list(at), hover=hover, symbol=symbol))
+        hover = [look.lines(group["name"], word) for group, word in zip(groups, words, strict=True)]
+        data.append(look.points(title, rates, list(at), hover=hover, symbol=symbol))
     settings = {"tickformat": ".0%", "rangemode": "tozero"} if share else {}
-    names = name_ticks([group["name"] for group in groups])
+    names = look.name_ticks([group["name"] for group in groups])
     layout = {
-        "xaxis": axis(grouping["outcome"], **settings),
-        "yaxis": axis("", autorange="reversed", **names),
+        "xaxis": look.axis(grouping["outcome"], **settings),
+        "yaxis": look.axis("", autorange="reversed", **names),
         "height": 130 + 26 * len(groups),
         "hovermode": "closest",
     }
-    return figure(data, layout)
+    return look.figure(data, layout)
 
 
 def group_table(grouping: Dumped) -> list[dict[str, str]]:

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.figures import elements as look
 from core.figures.associations import side_by_side
-from core.figures.elements import (
-    BLUE,
-    LINE,
-    PHASES,
-    REAL,
-    SYNTHETIC,
-    VERMILION,
-    Dumped,
-    Figure,
-    Trace,
-    axis,
-    figure,
-    panel,
-    short,
-)
+from core.figures.elements import Dumped, Figure, Trace
 from core.figures.report_figure import ReportFigure
 from core.message import Message
 
@@ -96,19 +83,19 @@ def survival_figure(report: Dumped) -> Figure | None:
     for i, label in enumerate(shown):
         n = str(i + 1) if i else ""
         for name, late, color, dash in (
-            (REAL, state["real_not_yet"], BLUE, "solid"),
-            (SYNTHETIC, state["synthetic_not_yet"], VERMILION, "dash"),
+            (look.REAL, state["real_not_yet"], look.BLUE, "solid"),
+            (look.SYNTHETIC, state["synthetic_not_yet"], look.VERMILION, "dash"),
         ):
             if late:
                 line = {"color": color, "dash": dash, "width": 2, "shape": "hv"}
                 data.append({"type": "scatter", "mode": "lines", "name": name, "line": line})
                 data[-1] |= {"x": state["times"], "y": late[i], "showlegend": not i}
                 data[-1] |= {"xaxis": f"x{n}", "yaxis": f"y{n}"}
-        area = {"domain": panel(i, len(shown), gap=0.04), "anchor": f"y{n}"}
-        layout[f"xaxis{n}"] = axis(short(label), **area)
-        side = axis("", range=[0, 1.03], tickformat=".0%", anchor=f"x{n}")
+        area = {"domain": look.panel(i, len(shown), gap=0.04), "anchor": f"y{n}"}
+        layout[f"xaxis{n}"] = look.axis(look.short(label), **area)
+        side = look.axis("", range=[0, 1.03], tickformat=".0%", anchor=f"x{n}")
         layout[f"yaxis{n}"] = side | ({"matches": "y", "showticklabels": False} if i else {})
-    return figure(data, layout)
+    return look.figure(data, layout)
 
 
 def describe_survival(report: Dumped) -> Message:
@@ -130,20 +117,24 @@ def timeline_figure(report: Dumped) -> Figure | None:
     labels = found["states"][0]["labels"] if found["states"] else [""]
     places = [(i + 1, *event) for i, events in enumerate(found["people"]) for event in events]
     data: list[Trace] = [{"type": "scatter", "mode": "lines", "showlegend": False}]
-    data[0] |= {"hoverinfo": "skip", "line": {"color": LINE, "width": 1}}
+    data[0] |= {"hoverinfo": "skip", "line": {"color": look.LINE, "width": 1}}
     ends = [(events[0][0], events[-1][0], None) for events in found["people"]]
     data[0] |= {"x": [x for line in ends for x in line]}
     data[0] |= {"y": [y for i in range(len(ends)) for y in (i + 1, i + 1, None)]}
     for k, label in enumerate(labels):
         own = [(x, y) for y, x, its in places if its == label]
-        mark = {"size": 10, "color": PHASES[k % len(PHASES)], "symbol": SYMBOLS[k % len(SYMBOLS)]}
+        mark = {
+            "size": 10,
+            "color": look.PHASES[k % len(look.PHASES)],
+            "symbol": SYMBOLS[k % len(SYMBOLS)],
+        }
         data.append({"type": "scatter", "mode": "markers", "marker": mark})
-        data[-1] |= {"name": short(label) or Message("event")}
+        data[-1] |= {"name": look.short(label) or Message("event")}
         data[-1] |= {"x": [x for x, _ in own], "y": [y for _, y in own]}
     days = found["days"]
     title = Message("days since the first event") if days else Message("since the first event")
-    up = axis(Message("person"), autorange="reversed", dtick=1)
-    return figure(data, {"xaxis": axis(title), "yaxis": up, "height": 420})
+    up = look.axis(Message("person"), autorange="reversed", dtick=1)
+    return look.figure(data, {"xaxis": look.axis(title), "yaxis": up, "height": 420})
 
 
 def describe_timeline(report: Dumped) -> Message:

@@ -5,22 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from core.figures.elements import (
-    BLUE,
-    FULL_VERMILION,
-    Dumped,
-    Figure,
-    Trace,
-    axis,
-    bars,
-    bold,
-    figure,
-    hatched,
-    heatmap,
-    lines,
-    name_ticks,
-    short,
-)
+from core.figures import elements as look
+from core.figures.elements import Dumped, Figure, Trace
 from core.figures.report_figure import ReportFigure
 from core.message import Message, joined, plural
 
@@ -47,24 +33,24 @@ def interactions_figure(report: Dumped) -> Figure | None:
     data: list[Trace] = []
     layout: Trace = {"height": max(220, whole + 130), "showlegend": False}
     if names:
-        ticks = name_ticks(names, 18)
+        ticks = look.name_ticks(names, 18)
         data.append(_matrix(pairs, names, _associations(report)))
-        layout["xaxis"] = axis("", showgrid=False, tickangle=-45, side="top", **ticks)
-        layout["yaxis"] = axis("", showgrid=False, autorange="reversed", **ticks)
+        layout["xaxis"] = look.axis("", showgrid=False, tickangle=-45, side="top", **ticks)
+        layout["yaxis"] = look.axis("", showgrid=False, autorange="reversed", **ticks)
         layout["yaxis"]["domain"] = [min(1.0, split + 0.08) if larger else 0.0, 1.0]
     if larger:
         scores = [max(one["score"], 1.0) for one in larger]
-        trace = bars("", range(len(larger)), scores, [_hover(one) for one in larger])
-        trace |= {"marker": hatched(BLUE, ""), "xaxis": "x2", "yaxis": "y2"}
+        trace = look.bars("", range(len(larger)), scores, [_hover(one) for one in larger])
+        trace |= {"marker": look.hatched(look.BLUE, ""), "xaxis": "x2", "yaxis": "y2"}
         data.append(trace)
-        labels = [short(" × ".join(one["columns"]), 48) for one in larger]
+        labels = [look.short(" × ".join(one["columns"]), 48) for one in larger]
         title = Message("score of larger sets (log scale)")
         top = math.ceil(math.log10(max(10.0, larger[0]["score"])))
-        layout["xaxis2"] = axis(title, type="log", anchor="y2", dtick=1, range=[0, top])
-        layout["yaxis2"] = axis("", showgrid=False, autorange="reversed", anchor="x2")
-        layout["yaxis2"] |= name_ticks(labels, 48)
+        layout["xaxis2"] = look.axis(title, type="log", anchor="y2", dtick=1, range=[0, top])
+        layout["yaxis2"] = look.axis("", showgrid=False, autorange="reversed", anchor="x2")
+        layout["yaxis2"] |= look.name_ticks(labels, 48)
         layout["yaxis2"]["domain"] = [0.0, max(0.1, split - 0.08) if names else 1.0]
-    return figure(data, layout)
+    return look.figure(data, layout)
 
 
 def _associations(report: Dumped) -> dict[frozenset[str], Message]:
@@ -90,7 +76,7 @@ def _matrix(
     """Pairs of the named columns; those that are not significant have no colour."""
     index = {name: i for i, name in enumerate(names)}
     grid: list[list[float | None]] = [[None] * len(names) for _ in names]
-    hover = [[lines(_named((a, b)), NOTHING) for b in names] for a in names]
+    hover = [[look.lines(_named((a, b)), NOTHING) for b in names] for a in names]
     for one in pairs:
         if not set(one["columns"]) <= set(names):
             continue
@@ -98,7 +84,7 @@ def _matrix(
         for a, b in ((i, j), (j, i)):
             grid[a][b] = math.log10(max(one["score"], 1.0))
             about = tied.get(frozenset(one["columns"]))
-            hover[a][b] = _hover(one) if about is None else lines(_hover(one), about)
+            hover[a][b] = _hover(one) if about is None else look.lines(_hover(one), about)
     top = max(1.0, *(value for row in grid for value in row if value is not None))
     powers = list(range(math.ceil(top) + 1))
     bar = {
@@ -106,10 +92,10 @@ def _matrix(
         "tickvals": powers,
         "ticktext": [Message("{x:,}", x=10**power) for power in powers],
     }
-    return heatmap(
+    return look.heatmap(
         grid,
         limits=(0.0, top),
-        scale=("rgba(213,94,0,0.12)", FULL_VERMILION),
+        scale=("rgba(213,94,0,0.12)", look.FULL_VERMILION),
         bar=bar,
         xgap=1,
         ygap=1,
@@ -120,13 +106,13 @@ def _matrix(
 
 
 def _named(columns: Sequence[str]) -> Message:
-    return joined([bold(name) for name in columns], " × ")
+    return joined([look.bold(name) for name in columns], " × ")
 
 
 def _hover(one: Dumped) -> Message:
     score = Message("{score:,.0f} standard deviations above noise and chance", score=one["score"])
     more = [Message("differs between the values of the target")] if one["target"] else []
-    return lines(_named(one["columns"]), score, *more)
+    return look.lines(_named(one["columns"]), score, *more)
 
 
 def describe_interactions(report: Dumped) -> Message:

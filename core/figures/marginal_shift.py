@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import math
 
-from core.figures.elements import (
-    BLUE,
-    VERMILION,
-    Dumped,
-    Figure,
-    Trace,
-    axis,
-    edge_ticks,
-    figure,
-    hatched,
-    name_ticks,
-)
+from core.figures import elements as look
+from core.figures.elements import Dumped, Figure, Trace
 from core.message import Message, joined
 
 STRENGTH = 0.75  # of the example's shift
@@ -36,13 +26,13 @@ def shift_figure(column: Dumped) -> Figure:
     bent = [c * math.exp(0.9 * STRENGTH * wave) for c, wave in zip(counts, waves, strict=True)]
     listed = column["edges"] is None
     if listed:
-        ticks = name_ticks([str(label) for label in column["labels"] or ()])
+        ticks = look.name_ticks([str(label) for label in column["labels"] or ()])
     else:
-        ticks = edge_ticks(column["edges"], column["kind"], most=5)
+        ticks = look.edge_ticks(column["edges"], column["kind"], most=5)
     traces: list[Trace] = []
     for label, weights, colour, dash in (
-        (Message("would be revealed"), counts, BLUE, "solid"),
-        (Message("shifted (an example)"), bent, VERMILION, "dash"),
+        (Message("would be revealed"), counts, look.BLUE, "solid"),
+        (Message("shifted (an example)"), bent, look.VERMILION, "dash"),
     ):
         trace: Trace = {
             "name": label,
@@ -51,7 +41,7 @@ def shift_figure(column: Dumped) -> Figure:
             "hovertemplate": Message("%{{y:.1%}}<extra>{label}</extra>", label=label),
         }
         if listed:
-            marker = {"color": colour} if dash == "solid" else hatched(colour, "/")
+            marker = {"color": colour} if dash == "solid" else look.hatched(colour, "/")
             traces.append(trace | {"type": "bar", "marker": marker})
         else:
             line = {"shape": "hvh", "color": colour, "dash": dash, "width": 2}
@@ -61,10 +51,10 @@ def shift_figure(column: Dumped) -> Figure:
         "margin": dict.fromkeys("lrtb", 8),
         "showlegend": False,
         "barmode": "group",
-        "xaxis": axis("", showgrid=False, **ticks),
-        "yaxis": axis("", tickformat=".0~%", rangemode="tozero"),
+        "xaxis": look.axis("", showgrid=False, **ticks),
+        "yaxis": look.axis("", tickformat=".0~%", rangemode="tozero"),
     }
-    return figure(traces, layout)
+    return look.figure(traces, layout)
 
 
 def verdict_words(check: Dumped) -> Message:

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from core.figures.elements import (
-    LEGEND,
-    REAL,
-    SIGNED,
-    SYNTHETIC,
-    Dumped,
-    Figure,
-    Trace,
-    axis,
-    figure,
-    heatmap,
-    lines,
-    panel,
-    points,
-    share,
-)
+from core.figures import elements as look
+from core.figures.elements import Dumped, Figure, Trace
 from core.figures.report_figure import ReportFigure
 from core.message import Message, joined
 
@@ -27,9 +13,9 @@ def pca_figure(report: Dumped) -> Figure | None:
     pca = report["pca"]
     if pca is None:
         return None
-    panels = [("synthetic", SYNTHETIC, Message("synthetic row"), "diamond")]
+    panels = [("synthetic", look.SYNTHETIC, Message("synthetic row"), "diamond")]
     if pca["real"]:
-        panels.insert(0, ("real", REAL, Message("real row"), "circle"))
+        panels.insert(0, ("real", look.REAL, Message("real row"), "circle"))
     if pca.get("before"):
         own = Message("before boosting"), Message("row before boosting")
         panels.insert(-1, ("before", *own, "square"))
@@ -38,26 +24,26 @@ def pca_figure(report: Dumped) -> Figure | None:
     layout: Trace = {
         "height": 400,
         "hovermode": "closest",
-        "legend": LEGEND | {"itemsizing": "constant"},
+        "legend": look.LEGEND | {"itemsizing": "constant"},
     }
     for i, (key, name, row, symbol) in enumerate(panels):
         x, y = ([dot[j] for dot in pca[key]] for j in (0, 1))
         hover = [
-            lines(row, Message("axis 1: {x:.2f}", x=a), Message("axis 2: {x:.2f}", x=b))
+            look.lines(row, Message("axis 1: {x:.2f}", x=a), Message("axis 2: {x:.2f}", x=b))
             for a, b in pca[key]
         ]
-        trace = points(name, x, y, hover=hover, symbol=symbol)
+        trace = look.points(name, x, y, hover=hover, symbol=symbol)
         trace["marker"] |= {"size": 5, "opacity": 0.45, "line": {"width": 0}}
-        domain = panel(i, len(panels), gap=0.04)
+        domain = look.panel(i, len(panels), gap=0.04)
         if i == 0:
-            layout |= {"xaxis": axis(across, domain=domain), "yaxis": axis(up)}
+            layout |= {"xaxis": look.axis(across, domain=domain), "yaxis": look.axis(up)}
         else:
             n = i + 1
             trace |= {"xaxis": f"x{n}", "yaxis": f"y{n}"}
-            layout[f"xaxis{n}"] = axis(across, domain=domain, matches="x", anchor=f"y{n}")
-            layout[f"yaxis{n}"] = axis("", matches="y", anchor=f"x{n}", showticklabels=False)
+            layout[f"xaxis{n}"] = look.axis(across, domain=domain, matches="x", anchor=f"y{n}")
+            layout[f"yaxis{n}"] = look.axis("", matches="y", anchor=f"x{n}", showticklabels=False)
         data.append(trace)
-    return figure(data, layout)
+    return look.figure(data, layout)
 
 
 def axis_names(report: Dumped) -> tuple[Message, Message]:
@@ -116,13 +102,13 @@ def density_figure(report: Dumped) -> Figure | None:
     rows = list(zip(density["real"], density["synthetic"], strict=True))
     gaps = [[b - a for a, b in zip(*row, strict=True)] for row in rows]
     most = max(1e-4, *(abs(gap) for row in gaps for gap in row))
-    trace = heatmap(
+    trace = look.heatmap(
         gaps,
         x=x,
         y=y,
         limits=(-most, most),
         # blue: rows that are missing there; orange: rows that are too many
-        scale=SIGNED[::-1],
+        scale=look.SIGNED[::-1],
         bar={
             "title": {"text": Message("too few … too many"), "side": "right"},
             "tickformat": "+.1%",
@@ -134,7 +120,7 @@ def density_figure(report: Dumped) -> Figure | None:
         ),
     )
     across, up = axis_names(report)
-    return figure([trace], {"xaxis": axis(across), "yaxis": axis(up), "height": 400})
+    return look.figure([trace], {"xaxis": look.axis(across), "yaxis": look.axis(up), "height": 400})
 
 
 def describe_density(report: Dumped) -> Message:
@@ -145,7 +131,7 @@ def describe_density(report: Dumped) -> Message:
     return Message(
         "Where the synthetic table has too few (blue) or too many (orange) rows on two principal "
         "axes. The largest difference is {share} of rows in one cell.",
-        share=share(max(gaps)),
+        share=look.share(max(gaps)),
     )
 
 

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from core.figures.elements import (
-    LINE,
-    Dumped,
-    Figure,
-    Trace,
-    diagonal,
-    farthest,
-    figure,
-    lines,
-    name_points,
-    points,
-    square,
-)
+from core.figures import elements as look
+from core.figures.elements import Dumped, Figure, Trace
 from core.figures.report_figure import ReportFigure
 from core.message import Message, plural
 
@@ -40,7 +29,7 @@ def prediction_figure(report: Dumped) -> Figure | None:
     symbols = ("circle", "triangle-up", "square", "x-thin")
     for (title, group), symbol in zip(groups.items(), symbols, strict=True):
         hover = [
-            lines(
+            look.lines(
                 Message(
                     "<b>{column}</b> ({metric}, 1: perfect)", column=p["column"], metric=p["metric"]
                 ),
@@ -51,17 +40,17 @@ def prediction_figure(report: Dumped) -> Figure | None:
             for p in group
         ]
         real, synthetic = ([p[key] for p in group] for key in ("real", "synthetic"))
-        trace = points(title, real, synthetic, hover=hover, symbol=symbol)
+        trace = look.points(title, real, synthetic, hover=hover, symbol=symbol)
         trace["marker"]["line"]["color"] = trace["marker"]["color"]
         half_widths = [p.get("half_width") or 0.0 for p in group]
-        trace["error_y"] = {"array": half_widths, "color": LINE, "thickness": 1, "width": 0}
+        trace["error_y"] = {"array": half_widths, "color": look.LINE, "thickness": 1, "width": 0}
         if group:
             data.append(trace)
     named = [p for p in measured if p["predictable"]]
     every = {"x": [p["real"] for p in named], "y": [p["synthetic"] for p in named]}
-    notes = name_points(every, [p["column"] for p in named])
-    layout = square(FROM_REAL, FROM_SYNTHETIC, low=-0.03, high=1.04)
-    return figure([diagonal(0.0, 1.0), *data], layout | {"annotations": notes})
+    notes = look.name_points(every, [p["column"] for p in named])
+    layout = look.square(FROM_REAL, FROM_SYNTHETIC, low=-0.03, high=1.04)
+    return look.figure([look.diagonal(0.0, 1.0), *data], layout | {"annotations": notes})
 
 
 def describe_prediction(report: Dumped) -> Message:
@@ -72,7 +61,7 @@ def describe_prediction(report: Dumped) -> Message:
     ]
     if not scored:
         return Message("No column can be predicted from the others, or this is not measured yet.")
-    worst = farthest(scored)
+    worst = look.farthest(scored)
     return plural(
         len(scored),
         "Prediction of 1 column, trained on real and on synthetic rows: {column}, {metric} "

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from core.figures.elements import (
-    LINE,
-    REAL,
-    SYNTHETIC,
-    Dumped,
-    Figure,
-    bold,
-    diagonal,
-    farthest,
-    figure,
-    lines,
-    name_points,
-    points,
-    share,
-    square,
-)
+from core.figures import elements as look
+from core.figures.elements import Dumped, Figure
 from core.figures.report_figure import ReportFigure
 from core.message import Message, joined
 from core.quality.report.types import MISSING
 
-AXES = {REAL: Message("share of real rows"), SYNTHETIC: Message("share of synthetic rows")}
+AXES = {
+    look.REAL: Message("share of real rows"),
+    look.SYNTHETIC: Message("share of synthetic rows"),
+}
 
 
 def probability_figure(report: Dumped) -> Figure | None:
@@ -31,9 +20,9 @@ def probability_figure(report: Dumped) -> Figure | None:
     Outside, synthetic shares stand across, and up where real ones may lie.
     """
     labels, halves = report["dimension_probability"], _halves(report)
-    first, second = REAL, SYNTHETIC
+    first, second = look.REAL, look.SYNTHETIC
     if report["view"] == "outside":
-        first, second = SYNTHETIC, REAL
+        first, second = look.SYNTHETIC, look.REAL
         labels = [
             {"column": column, "label": label, "real": value, "synthetic": value}
             for (column, label), (value, _) in halves.items()
@@ -44,27 +33,27 @@ def probability_figure(report: Dumped) -> Figure | None:
     real, synthetic = ([label[key] for label in labels] for key in ("real", "synthetic"))
     off = [halves.get((one["column"], one["label"]), (0.0, 0.0))[1] for one in labels]
     hover = [
-        lines(
-            bold(name),
-            Message("{name}: {share} of rows", name=first, share=share(a)),
+        look.lines(
+            look.bold(name),
+            Message("{name}: {share} of rows", name=first, share=look.share(a)),
             joined(
                 [
-                    Message("{name}: {share} of rows", name=second, share=share(b)),
-                    *([Message("(± {half})", half=share(half))] if half else []),
+                    Message("{name}: {share} of rows", name=second, share=look.share(b)),
+                    *([Message("(± {half})", half=look.share(half))] if half else []),
                 ]
             ),
         )
         for name, a, b, half in zip(names, real, synthetic, off, strict=True)
     ]
-    trace = points(Message("labels"), real, synthetic, hover=hover, symbol="circle-open")
+    trace = look.points(Message("labels"), real, synthetic, hover=hover, symbol="circle-open")
     if any(off):
-        trace["error_y"] = {"array": off, "color": LINE, "thickness": 1, "width": 0}
+        trace["error_y"] = {"array": off, "color": look.LINE, "thickness": 1, "width": 0}
     end = min(1.03, 1.06 * max(*real, *synthetic) + 0.01)
-    layout = square(*(AXES[name] for name in (first, second)), low=-0.02 * end, high=end)
+    layout = look.square(*(AXES[name] for name in (first, second)), low=-0.02 * end, high=end)
     for name in ("xaxis", "yaxis"):
         layout[name]["tickformat"] = ".0%"
-    layout |= {"showlegend": False, "annotations": name_points(trace, names)}
-    return figure([diagonal(0.0, end), trace], layout)
+    layout |= {"showlegend": False, "annotations": look.name_points(trace, names)}
+    return look.figure([look.diagonal(0.0, end), trace], layout)
 
 
 def _halves(report: Dumped) -> dict[tuple[str, str], tuple[float, float]]:
@@ -87,9 +76,9 @@ def describe_probability(report: Dumped) -> Message:
             "Shares of {n} labels in synthetic rows. Each lies at most {half} above or below the "
             "real one (95 %).",
             n=len(_halves(report)),
-            half=share(widest),
+            half=look.share(widest),
         )
-    worst = farthest(labels)
+    worst = look.farthest(labels)
     if worst["label"] == MISSING:
         at = Message("missing values of {column}", column=worst["column"])
     else:
@@ -99,8 +88,8 @@ def describe_probability(report: Dumped) -> Message:
         "{real} of real and {synthetic} of synthetic rows.",
         n=len(labels),
         at=at,
-        real=share(worst["real"]),
-        synthetic=share(worst["synthetic"]),
+        real=look.share(worst["real"]),
+        synthetic=look.share(worst["synthetic"]),
     )
 
 

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.figures.elements import (
-    BLUE,
-    LEGEND,
-    LINE,
-    PHASES,
-    VERMILION,
-    Dumped,
-    Figure,
-    Trace,
-    axis,
-    figure,
-)
+from core.figures import elements as look
+from core.figures.elements import Dumped, Figure, Trace
 from core.message import Message
 
 # name, colour and dash of each line; the fill of what lies between lowest and highest
 LINES: dict[str, tuple[Message, str, str, str]] = {
-    "pairs": (Message("pairs of columns in common"), BLUE, "solid", "rgba(0,114,178,0.15)"),
-    "learnt": (Message("predicting the target"), PHASES[2], "dash", "rgba(0,158,115,0.15)"),
-    "attacker": (Message("attacker guesses right"), VERMILION, "dot", ""),
+    "pairs": (Message("pairs of columns in common"), look.BLUE, "solid", "rgba(0,114,178,0.15)"),
+    "learnt": (Message("predicting the target"), look.PHASES[2], "dash", "rgba(0,158,115,0.15)"),
+    "attacker": (Message("attacker guesses right"), look.VERMILION, "dot", ""),
 }
 TICKS = (0.1, 0.3, 1, 3, 10)  # of ε
 
@@ -60,16 +50,16 @@ def prospects_figure(points: Sequence[Dumped], today: float) -> Figure:
         )
     mark = {"type": "line", "x0": today, "x1": today, "yref": "paper", "y0": 0, "y1": 1}
     layout = {
-        "xaxis": axis(
+        "xaxis": look.axis(
             Message("ε (more private to the left)"),
             type="log",
             tickvals=TICKS,
             ticktext=[Message("{x:g}", x=x) for x in TICKS],
         ),
-        "yaxis": axis("", tickformat=".0%", range=[0, 1.02]),
-        "shapes": [mark | {"line": {"color": LINE, "width": 1, "dash": "dot"}}],
+        "yaxis": look.axis("", tickformat=".0%", range=[0, 1.02]),
+        "shapes": [mark | {"line": {"color": look.LINE, "width": 1, "dash": "dot"}}],
         "height": 330,
         "hovermode": "closest",
-        "legend": LEGEND | {"traceorder": "normal"},
+        "legend": look.LEGEND | {"traceorder": "normal"},
     }
-    return figure(data, layout)
+    return look.figure(data, layout)

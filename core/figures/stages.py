@@ -9,19 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.figures.elements import (
-    BLUE,
-    LINE,
-    PHASES,
-    VERMILION,
-    Dumped,
-    Figure,
-    Trace,
-    bold,
-    figure,
-    lines,
-    share,
-)
+from core.figures import elements as look
+from core.figures.elements import Dumped, Figure, Trace
 from core.message import Message, joined, plural
 from core.privacy.discovery.planning import PHASES as DISCOVERY
 
@@ -46,15 +35,15 @@ def stages_figure(stages: Sequence[Dumped], plan: Dumped) -> Figure:
     )
     made = Message("made from the results above")
     none = Message("")
-    boxes = [(Message("Real table"), counted, none, BLUE, True)]
+    boxes = [(Message("Real table"), counted, none, look.BLUE, True)]
     boxes += [_box(stage, phase, plan) for stage, phase in _held(stages, plan)]
-    boxes += [(Message("Synthetic table"), made, none, VERMILION, False)]
+    boxes += [(Message("Synthetic table"), made, none, look.VERMILION, False)]
     shapes: list[Trace] = []
     notes: list[Trace] = []
     for row, (title, text, cost, color, solid) in enumerate(boxes):
         middle = -float(row)
         shapes += _frame(middle, color, solid=solid)
-        notes.append(_note(LEFT + 0.035, middle, lines(bold(title), text), "left"))
+        notes.append(_note(LEFT + 0.035, middle, look.lines(look.bold(title), text), "left"))
         if cost:
             notes.append(_note(RIGHT - 0.02, middle, cost, "right"))
         if row:
@@ -70,7 +59,7 @@ def stages_figure(stages: Sequence[Dumped], plan: Dumped) -> Figure:
         "showlegend": False,
         "hovermode": False,
     }
-    return figure([{"type": "scatter", "x": [], "y": []}], layout)
+    return look.figure([{"type": "scatter", "x": [], "y": []}], layout)
 
 
 def stages_text(stages: Sequence[Dumped], plan: Dumped) -> Message:
@@ -123,10 +112,10 @@ def _protection(plan: Dumped) -> list[Dumped]:
 def _box(stage: Dumped, phase: Dumped | None, plan: Dumped) -> _Box:
     title, text = joined([stage["title"]]), Message("gives {makes}", makes=joined([stage["makes"]]))
     if phase is None:
-        return title, text, NO_ROWS, LINE, False
+        return title, text, NO_ROWS, look.LINE, False
     names = [p["name"] for p in plan["phases"]]
-    color = PHASES[names.index(phase["name"]) % len(PHASES)]
-    return title, text, lines(*_costs(phase, plan)), color, True
+    color = look.PHASES[names.index(phase["name"]) % len(look.PHASES)]
+    return title, text, look.lines(*_costs(phase, plan)), color, True
 
 
 def _counted(plan: Dumped, rows: Message, people: Message) -> Message:
@@ -148,7 +137,7 @@ def _costs(phase: Dumped, plan: Dumped) -> list[Message]:
         often = Message("{n:,} random batches of {rows:,}", n=count, rows=rows)
     if not phase["noise_multiplier"] and phase["mechanism"] != "zcdp":
         return [often, Message("no noise")]
-    spent = Message("{share} of the budget", share=share(phase["share"]))
+    spent = Message("{share} of the budget", share=look.share(phase["share"]))
     if phase["mechanism"] == "zcdp":
         epsilon = math.sqrt(8.0 * phase["rho"])
         return [spent, often, Message("random choice, ε₀ = {epsilon:.2g}", epsilon=epsilon)]
@@ -160,7 +149,7 @@ def _frame(middle: float, color: str, *, solid: bool) -> list[Trace]:
     low, high = middle - BOX / 2, middle + BOX / 2
     border: Trace = {
         "type": "rect", "x0": LEFT, "x1": RIGHT, "y0": low, "y1": high,
-        "line": {"color": LINE, "width": 1.2, "dash": "solid" if solid else "dot"},
+        "line": {"color": look.LINE, "width": 1.2, "dash": "solid" if solid else "dot"},
         "fillcolor": "rgba(128,128,128,0.06)",
     }  # fmt: skip
     edge: Trace = {
@@ -181,5 +170,5 @@ def _arrow(to: float, start: float) -> Trace:
     return {
         "x": 0.5, "y": to, "ax": 0.5, "ay": start, "xref": "x", "yref": "y", "axref": "x",
         "ayref": "y", "text": "", "showarrow": True, "arrowhead": 2, "arrowsize": 1,
-        "arrowwidth": 1.4, "arrowcolor": LINE,
+        "arrowwidth": 1.4, "arrowcolor": look.LINE,
     }  # fmt: skip

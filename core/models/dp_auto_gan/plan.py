@@ -24,14 +24,9 @@ from core.models.card import Card, Chart, Stage, settings_of, tunable
 from core.models.registry import register
 from core.models.steps.calibration.calibrated import Calibrated
 from core.models.steps.counting.steps import CLOSENESS, COUNTING_STAGES
+from core.models.steps.training import settings as common
 from core.models.steps.training.phases import CRITIC, gradient_phase
-from core.models.steps.training.settings import (
-    CLIPPING,
-    MORE_STEPS,
-    PEAK_RATE,
-    SMALLER_NET,
-    GanSettings,
-)
+from core.models.steps.training.settings import GanSettings
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 
@@ -57,7 +52,7 @@ class DpAutoGanSettings(GanSettings):
     """
 
     encoder_steps: int = tunable(
-        4000, "Autoencoder steps", MORE_STEPS, form=(1, 50_000), ge=1, le=100_000
+        4000, "Autoencoder steps", common.MORE_STEPS, form=(1, 50_000), ge=1, le=100_000
     )
     encoder_share: float = tunable(
         0.3,
@@ -68,24 +63,24 @@ class DpAutoGanSettings(GanSettings):
         lt=1.0,
     )
     encoder_rate: float = tunable(
-        2e-3, "Autoencoder learning rate", PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0
+        2e-3, "Autoencoder learning rate", common.PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0
     )
     encoder_clip: float = tunable(
-        1.0, "Autoencoder clipping norm", CLIPPING, form=(0.01, 100), gt=0.0, le=1000.0
+        1.0, "Autoencoder clipping norm", common.CLIPPING, form=(0.01, 100), gt=0.0, le=1000.0
     )
     encoder_hidden: int = tunable(
-        60, "Autoencoder width", SMALLER_NET, form=(1, 2048), ge=1, le=4096
+        60, "Autoencoder width", common.SMALLER_NET, form=(1, 2048), ge=1, le=4096
     )
     latent: int = tunable(
         15, "Code length", "Numbers in the code of a record.", form=(1, 512), ge=1, le=1024
     )
     fakes: int = Field(default=256, ge=16, le=10_000)
     clip_norm: float = tunable(
-        1.0, "Critic clipping norm", CLIPPING, form=(0.01, 100), gt=0.0, le=100.0
+        1.0, "Critic clipping norm", common.CLIPPING, form=(0.01, 100), gt=0.0, le=100.0
     )
     noise: int = Field(default=32, ge=1, le=1024)
     rate: float = tunable(
-        1e-4, "Generator learning rate", PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0
+        1e-4, "Generator learning rate", common.PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0
     )
 
 

@@ -30,15 +30,8 @@ from core.models.card import Card, Chart, Frozen, Stage, settings_of, tunable
 from core.models.registry import register
 from core.models.steps.calibration.calibrated import Calibrated
 from core.models.steps.counting.steps import CLOSENESS, COUNTING_STAGES
+from core.models.steps.training import settings as common
 from core.models.steps.training.phases import CLIPPED, gradient_phase
-from core.models.steps.training.settings import (
-    BATCH,
-    CLIPPING,
-    MORE_STEPS,
-    PEAK_RATE,
-    SMALLER_NET,
-    counting_share,
-)
 from core.privacy.accounting.split import noise_for_share
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
@@ -72,11 +65,15 @@ class P3gmSettings(Frozen):
         ge=0,
         le=200,
     )
-    em_steps: int = tunable(10, "Grouping steps", MORE_STEPS, form=(1, 100), ge=1, le=200)
-    steps: int = tunable(4000, "Decoder steps", MORE_STEPS, form=(1, 100_000), ge=1, le=200_000)
-    batch: int = BATCH
-    clip_norm: float = tunable(1.0, "Clipping norm", CLIPPING, form=(0.01, 1000), gt=0.0, le=1000.0)
-    hidden: int = tunable(128, "Decoder width", SMALLER_NET, form=(4, 2048), ge=4, le=4096)
+    em_steps: int = tunable(10, "Grouping steps", common.MORE_STEPS, form=(1, 100), ge=1, le=200)
+    steps: int = tunable(
+        4000, "Decoder steps", common.MORE_STEPS, form=(1, 100_000), ge=1, le=200_000
+    )
+    batch: int = common.BATCH
+    clip_norm: float = tunable(
+        1.0, "Clipping norm", common.CLIPPING, form=(0.01, 1000), gt=0.0, le=1000.0
+    )
+    hidden: int = tunable(128, "Decoder width", common.SMALLER_NET, form=(4, 2048), ge=4, le=4096)
     spread_hidden: int = Field(default=32, ge=1, le=4096)
     spread: bool = tunable(
         True,
@@ -94,7 +91,7 @@ class P3gmSettings(Frozen):
         ge=0.0,
         le=100.0,
     )
-    rate: float = tunable(2e-3, "Learning rate", PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0)
+    rate: float = tunable(2e-3, "Learning rate", common.PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0)
     pca_share: float = tunable(
         0.15,
         "Budget for directions",
@@ -119,7 +116,7 @@ class P3gmSettings(Frozen):
         gt=0.0,
         le=10.0,
     )
-    count_share: float = counting_share(0.5)
+    count_share: float = common.counting_share(0.5)
 
 
 @register

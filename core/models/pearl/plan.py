@@ -33,13 +33,8 @@ from core.models.pearl.design import DISTANCE, EMBEDDING, Design, condition_bloc
 from core.models.registry import register
 from core.models.saved_model import Fitted, SavedModel
 from core.models.step import FitContext, FreeStep, State, Step
-from core.models.steps.training.settings import (
-    GENERATOR_LAYERS,
-    LEAST_STEPS,
-    PEAK_RATE,
-    SMOOTHER,
-    AutomaticSteps,
-)
+from core.models.steps.training import settings as common
+from core.models.steps.training.settings import AutomaticSteps
 from core.models.synthesizer import Synthesizer
 from core.privacy.plan import Phase, Plan
 from core.schema.schema import Domain
@@ -75,12 +70,14 @@ class PearlSettings(Frozen):
         le=200_000,
     )
     batch: int = tunable(
-        1000, "Generated records per step", SMOOTHER, form=(32, 10_000), ge=32, le=100_000
+        1000, "Generated records per step", common.SMOOTHER, form=(32, 10_000), ge=32, le=100_000
     )
     groups_per_step: int = Field(default=48, ge=1, le=10_000)
-    hidden: int = tunable(256, "Network width", GENERATOR_LAYERS, form=(8, 2048), ge=8, le=4096)
+    hidden: int = tunable(
+        256, "Network width", common.GENERATOR_LAYERS, form=(8, 2048), ge=8, le=4096
+    )
     latent: int = Field(default=32, ge=1, le=1024)
-    rate: float = tunable(3e-3, "Learning rate", PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0)
+    rate: float = tunable(3e-3, "Learning rate", common.PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0)
     critic: float = tunable(
         0.3,
         "Critic strength",
@@ -250,7 +247,7 @@ class Pearl(Synthesizer[PearlSettings]):
 
     def replica_settings(self, settings: PearlSettings, fitted: Fitted) -> PearlSettings:
         """See `Synthesizer`: few steps from where the run's generator ended."""
-        return settings.model_copy(update={"steps": max(LEAST_STEPS, settings.steps // 6)})
+        return settings.model_copy(update={"steps": max(common.LEAST_STEPS, settings.steps // 6)})
 
     def finish(self, domain: Domain, plan: Plan, settings: PearlSettings) -> PearlSettings:
         """See `Synthesizer.finish`: how many steps the noise deserves."""

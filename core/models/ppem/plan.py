@@ -32,23 +32,8 @@ from core.models.card import Card, Chart, Frozen, Stage, settings_of, tunable
 from core.models.registry import register
 from core.models.steps.calibration.calibrated import Calibrated
 from core.models.steps.counting.steps import CLOSENESS, COUNTING_STAGES
+from core.models.steps.training import settings as common
 from core.models.steps.training.phases import gradient_phase
-from core.models.steps.training.settings import (
-    BATCH,
-    CLIP_NORM,
-    FAKES,
-    GENERATOR_LAYERS,
-    LATENT,
-    MORE_STEPS,
-    PEAK_RATE,
-    RATE,
-    READS_RECORDS,
-    SMALLER_NET,
-    SNAPSHOTS,
-    TEMPERATURE,
-    WEIGHT_LIMIT,
-    counting_share,
-)
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 
@@ -80,16 +65,21 @@ class PpemSettings(Frozen):
     """
 
     marginal_steps: int = tunable(
-        500, "Steps for tagged columns", MORE_STEPS, form=(1, 20_000), ge=1, le=100_000
+        500, "Steps for tagged columns", common.MORE_STEPS, form=(1, 20_000), ge=1, le=100_000
     )
     steps: int = tunable(
-        2000, "Steps for other columns", MORE_STEPS, form=(1, 20_000), ge=1, le=100_000
+        2000, "Steps for other columns", common.MORE_STEPS, form=(1, 20_000), ge=1, le=100_000
     )
     energy_steps: int = tunable(
-        10, "Energy network steps per generator step", READS_RECORDS, form=(1, 100), ge=1, le=200
+        10,
+        "Energy network steps per generator step",
+        common.READS_RECORDS,
+        form=(1, 100),
+        ge=1,
+        le=200,
     )
-    batch: int = BATCH
-    fakes: int = FAKES
+    batch: int = common.BATCH
+    fakes: int = common.FAKES
     marginal_share: float = tunable(
         0.2,
         "Budget for tagged columns",
@@ -98,7 +88,7 @@ class PpemSettings(Frozen):
         gt=0.0,
         lt=1.0,
     )
-    clip_norm: float = CLIP_NORM
+    clip_norm: float = common.CLIP_NORM
     penalty_clip: float = tunable(
         0.25,
         "Penalty clipping",
@@ -132,21 +122,23 @@ class PpemSettings(Frozen):
         ge=0.0,
         le=1000.0,
     )
-    hidden: int = tunable(128, "Generator width", GENERATOR_LAYERS, form=(4, 2048), ge=4, le=4096)
-    latent: int = LATENT
-    energy_hidden: int = tunable(
-        64, "Energy network width", SMALLER_NET, form=(4, 2048), ge=4, le=4096
+    hidden: int = tunable(
+        128, "Generator width", common.GENERATOR_LAYERS, form=(4, 2048), ge=4, le=4096
     )
-    rate: float = RATE
+    latent: int = common.LATENT
+    energy_hidden: int = tunable(
+        64, "Energy network width", common.SMALLER_NET, form=(4, 2048), ge=4, le=4096
+    )
+    rate: float = common.RATE
     energy_rate: float = tunable(
-        1e-3, "Energy network learning rate", PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0
+        1e-3, "Energy network learning rate", common.PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0
     )
     box: float = tunable(
-        1.0, "Energy network weight limit", WEIGHT_LIMIT, form=(0, 10), ge=0.0, le=100.0
+        1.0, "Energy network weight limit", common.WEIGHT_LIMIT, form=(0, 10), ge=0.0, le=100.0
     )
-    temperature: float = TEMPERATURE
-    snapshots: int = SNAPSHOTS
-    count_share: float = counting_share(0.5)
+    temperature: float = common.TEMPERATURE
+    snapshots: int = common.SNAPSHOTS
+    count_share: float = common.counting_share(0.5)
 
 
 @register

@@ -8,35 +8,23 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Dialect,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    String,
-    Text,
-    TypeDecorator,
-)
+import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from core.message import from_json, to_json
 
 NUL, SUBSTITUTE = "\x00", "\ufffd"
 # SQLite's integers are 64 bits wide, PostgreSQL's only where it is said
-WIDE = BigInteger().with_variant(Integer(), "sqlite")
+WIDE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
-class PlainText(TypeDecorator[str]):
+class PlainText(sa.TypeDecorator[str]):
     """Text that PostgreSQL takes too: it has no character of number 0, and SQLite has."""
 
-    impl = String
+    impl = sa.String
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
         """The text as it is written and looked for."""
         if value is None or dialect.name == "sqlite":
             return value
@@ -46,21 +34,21 @@ class PlainText(TypeDecorator[str]):
 class LongPlainText(PlainText):
     """The same without a limit that a database might set."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
 
-class Sentence(TypeDecorator[str]):
+class Sentence(sa.TypeDecorator[str]):
     """A sentence for people as JSON, so that a `Message` keeps its template and values."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
         """The sentence as it is written."""
         return None if value is None else json.dumps(to_json(value), ensure_ascii=False)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
         """The sentence as it was given."""
         return None if value is None else str(from_json(json.loads(value)))
 
@@ -80,10 +68,10 @@ class TableRow(Base):
     name: Mapped[str]
     n: Mapped[int] = mapped_column(WIDE)
     source: Mapped[str]
-    created: Mapped[float] = mapped_column(Float(53))
+    created: Mapped[float] = mapped_column(sa.Float(53))
     account_id: Mapped[str]
     schema: Mapped[str] = mapped_column(LongPlainText)
-    profile: Mapped[dict[str, Any]] = mapped_column(JSON)
+    profile: Mapped[dict[str, Any]] = mapped_column(sa.JSON)
 
 
 class AccessRow(Base):
@@ -92,10 +80,10 @@ class AccessRow(Base):
     __tablename__ = "access"
 
     table_id: Mapped[str] = mapped_column(
-        ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True
+        sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True
     )
     owner: Mapped[str]
-    shared: Mapped[list[str]] = mapped_column(JSON)
+    shared: Mapped[list[str]] = mapped_column(sa.JSON)
     stewards: Mapped[bool]
 
 
@@ -105,8 +93,8 @@ class SignInRow(Base):
     __tablename__ = "sign_ins"
 
     person: Mapped[str] = mapped_column(primary_key=True)
-    newest: Mapped[float] = mapped_column(Float(53))
-    ended: Mapped[float | None] = mapped_column(Float(53))
+    newest: Mapped[float] = mapped_column(sa.Float(53))
+    ended: Mapped[float | None] = mapped_column(sa.Float(53))
 
 
 class RunRow(Base):
@@ -118,7 +106,9 @@ class RunRow(Base):
     __tablename__ = "runs"
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    table_id: Mapped[str] = mapped_column(ForeignKey("tables.id", ondelete="CASCADE"), index=True)
+    table_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("tables.id", ondelete="CASCADE"), index=True
+    )
     request: Mapped[str] = mapped_column(LongPlainText)
     plan: Mapped[str] = mapped_column(LongPlainText)
     schema: Mapped[str] = mapped_column(LongPlainText)
@@ -128,20 +118,20 @@ class RunRow(Base):
     message: Mapped[str] = mapped_column(Sentence, default="")
     error: Mapped[str | None] = mapped_column(Sentence)
     failure: Mapped[str | None]
-    created: Mapped[float] = mapped_column(Float(53))
-    queued: Mapped[float] = mapped_column(Float(53))
-    started: Mapped[float | None] = mapped_column(Float(53))
-    ended: Mapped[float | None] = mapped_column(Float(53))
+    created: Mapped[float] = mapped_column(sa.Float(53))
+    queued: Mapped[float] = mapped_column(sa.Float(53))
+    started: Mapped[float | None] = mapped_column(sa.Float(53))
+    ended: Mapped[float | None] = mapped_column(sa.Float(53))
     slot: Mapped[int | None] = mapped_column(unique=True)
-    claimed: Mapped[float | None] = mapped_column(Float(53))
+    claimed: Mapped[float | None] = mapped_column(sa.Float(53))
     host: Mapped[str | None]
     pid: Mapped[int | None]
-    pid_started: Mapped[float | None] = mapped_column(Float(53))
-    heartbeat: Mapped[float | None] = mapped_column(Float(53))
+    pid_started: Mapped[float | None] = mapped_column(sa.Float(53))
+    heartbeat: Mapped[float | None] = mapped_column(sa.Float(53))
     attempt: Mapped[int] = mapped_column(default=1)
     debit: Mapped[str | None]
     guarantee: Mapped[str | None] = mapped_column(LongPlainText)
-    seconds: Mapped[dict[str, float]] = mapped_column(JSON)
+    seconds: Mapped[dict[str, float]] = mapped_column(sa.JSON)
     peak_memory_mb: Mapped[float | None]
 
 
@@ -158,10 +148,10 @@ class SketchRow(Base):
     table_id: Mapped[str | None] = mapped_column(index=True)
     account_id: Mapped[str] = mapped_column(index=True)
     title: Mapped[str]
-    created: Mapped[float] = mapped_column(Float(53))
+    created: Mapped[float] = mapped_column(sa.Float(53))
     exact: Mapped[str]
-    body: Mapped[bytes] = mapped_column(LargeBinary)
-    alike: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    body: Mapped[bytes] = mapped_column(sa.LargeBinary)
+    alike: Mapped[list[dict[str, Any]]] = mapped_column(sa.JSON)
     words: Mapped[str] = mapped_column(LongPlainText, default="")
     owner: Mapped[str] = mapped_column(default="", server_default="")
 
@@ -170,13 +160,15 @@ class EventRow(Base):
     """One event; (run, seq) is the key, so events are append-only and in order."""
 
     __tablename__ = "events"
-    __table_args__ = (Index("events_by_kind", "run_id", "kind", "seq"),)
+    __table_args__ = (sa.Index("events_by_kind", "run_id", "kind", "seq"),)
 
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    run_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
+    )
     seq: Mapped[int] = mapped_column(primary_key=True)
-    time: Mapped[float] = mapped_column(Float(53))
+    time: Mapped[float] = mapped_column(sa.Float(53))
     kind: Mapped[str]
-    data: Mapped[dict[str, Any]] = mapped_column(JSON)
+    data: Mapped[dict[str, Any]] = mapped_column(sa.JSON)
 
 
 class NoteRow(Base):
@@ -185,11 +177,13 @@ class NoteRow(Base):
     __tablename__ = "notes"
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    table_id: Mapped[str] = mapped_column(ForeignKey("tables.id", ondelete="CASCADE"), index=True)
-    run_id: Mapped[str | None] = mapped_column(
-        ForeignKey("runs.id", ondelete="CASCADE"), index=True
+    table_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("tables.id", ondelete="CASCADE"), index=True
     )
-    time: Mapped[float] = mapped_column(Float(53))
+    run_id: Mapped[str | None] = mapped_column(
+        sa.ForeignKey("runs.id", ondelete="CASCADE"), index=True
+    )
+    time: Mapped[float] = mapped_column(sa.Float(53))
     author: Mapped[str]
     kind: Mapped[str]
     view: Mapped[str]
@@ -209,4 +203,4 @@ class InsideViewRow(Base):
     author: Mapped[str] = mapped_column(primary_key=True)
     table_id: Mapped[str] = mapped_column(index=True)
     account_id: Mapped[str] = mapped_column(index=True)
-    time: Mapped[float] = mapped_column(Float(53))
+    time: Mapped[float] = mapped_column(sa.Float(53))
