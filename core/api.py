@@ -34,21 +34,12 @@ from core.services.linking.files import LinkedFile, keys_of, link_all, unlink
 from core.services.runs import open_store
 from core.services.shaping import certificate_of
 from core.services.synthesis import synthesize as synthesis
+from core.services.synthesis import table_files
 from core.services.synthesis.frames import mark_read, rows_of, schema_of, typed_rows_of
 from core.services.synthesis.locations import location
 from core.services.synthesis.options import SynthesisOptions, options_of
 from core.services.synthesis.saved_runs import trained_model
 from core.services.synthesis.schema_options import with_rules, with_schema, with_target
-from core.services.synthesis.table_files import (
-    OUT_ENDINGS,
-    mark_without_privacy,
-    out_path,
-    read_file,
-    require_consent,
-    say_misfits,
-    typed_frame,
-    write_table,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +71,14 @@ class _Rows:
         Raises:
           ValueError: the file has another ending.
         """
-        endings = (".zip",) if self.schema.linked else OUT_ENDINGS
-        path = out_path(Path(out), endings=endings, inputs=[])
+        endings = (".zip",) if self.schema.linked else table_files.OUT_ENDINGS
+        path = table_files.out_path(Path(out), endings=endings, inputs=[])
         if not self.certificate["private"]:
-            mark_without_privacy(path, self.certificate)
+            table_files.mark_without_privacy(path, self.certificate)
         papers, schema = self.certificate, self.schema
-        write_table(self.table, path, papers, schema=schema, escape_formulas=escape_formulas)
+        table_files.write_table(
+            self.table, path, papers, schema=schema, escape_formulas=escape_formulas
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,10 +116,10 @@ def read_table(
         one, what columns are is proposed from all rows together.
     """
     declared = schema_of(schema)
-    rows, known = read_file(location(str(path)), query=query, schema=declared)
-    frame = typed_frame(rows, known)
+    rows, known = table_files.read_file(location(str(path)), query=query, schema=declared)
+    frame = table_files.typed_frame(rows, known)
     if declared is not None:
-        say_misfits(rows, declared.columns)
+        table_files.say_misfits(rows, declared.columns)
     mark_read(frame, known, declared=declared is not None)
     return frame
 
@@ -144,7 +137,7 @@ def schema(frame: pd.DataFrame, *, target: str | None = None, rule: Sequence[str
       rule: what holds in every row, see `--rule`.
     """
     rows, proposed = rows_of(frame, None)
-    typed = rows if isinstance(rows, pd.DataFrame) else typed_frame(rows, proposed)
+    typed = rows if isinstance(rows, pd.DataFrame) else table_files.typed_frame(rows, proposed)
     return with_rules(with_target(proposed, target), rule, typed)
 
 
@@ -266,7 +259,7 @@ def sample(
     """
     trained = trained_model(str(run))
     if not trained.private:
-        require_consent(given=without_privacy)
+        table_files.require_consent(given=without_privacy)
     limit_threads()
     shape = Shape(where=tuple(where), share=share, fill_missing=fill_missing)
     fitted = load_fitted(trained.model, trained.folder)

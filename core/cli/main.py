@@ -21,17 +21,7 @@ from datetime import date
 from pathlib import Path
 from typing import NoReturn
 
-from core.cli.shared_options import (
-    added_options,
-    ask_options,
-    escape_and_flag,
-    linked_options,
-    output_options,
-    pay_options,
-    person_options,
-    sample_options,
-    table_options,
-)
+from core.cli import shared_options as shared
 
 FAILED = 2
 ADDRESS = re.compile(r"\S+://\S+")
@@ -126,9 +116,9 @@ def command_line() -> argparse.ArgumentParser:
         _plan_options(command)
     _synth_options(synth)
     sample = commands.add_parser("sample", help="more rows of a trained model; spends nothing")
-    sample_options(sample)
+    shared.sample_options(sample)
     ask = commands.add_parser("ask", help="a figure of a run, and how far off it may be; is free")
-    ask_options(ask)
+    shared.ask_options(ask)
     review = commands.add_parser("review", help="compare a synthetic table with the real one")
     _review_options(review)
     evidence = commands.add_parser("evidence", help="what those need who must judge a release")
@@ -158,7 +148,7 @@ def command_line() -> argparse.ArgumentParser:
 
 
 def _schema_options(command: argparse.ArgumentParser) -> None:
-    table_options(command, optional=True)
+    shared.table_options(command, optional=True)
     command.add_argument(
         "--delimiter",
         choices=("comma", "semicolon", "tab", "bar"),
@@ -194,14 +184,14 @@ def _synth_options(command: argparse.ArgumentParser) -> None:
         choices=("auto", "cpu", "cuda"),
         help="where to compute; auto takes a graphics card when there is one",
     )
-    output_options(command)
+    shared.output_options(command)
     command.add_argument(
         "--save",
         type=Path,
         metavar="FOLDER",
         help="a new folder for the trained model and its certificate, from which `sample` draws",
     )
-    escape_and_flag(command)
+    shared.escape_and_flag(command)
     command.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
@@ -319,7 +309,7 @@ def _learning(command: argparse.ArgumentParser) -> None:
 
 
 def _plan_options(command: argparse.ArgumentParser) -> None:
-    table_options(command)
+    shared.table_options(command)
     command.add_argument("--model", required=True, help="an id that `models` prints")
     command.add_argument("--epsilon", type=float, required=True, help="> 0, or inf for no privacy")
     command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
@@ -328,8 +318,8 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
     _learning(command)
     _keep_out(command)
     _rule(command)
-    person_options(command)
-    linked_options(command)
+    shared.person_options(command)
+    shared.linked_options(command)
     command.add_argument(
         "--people",
         metavar="NAME",
@@ -344,5 +334,5 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="advanced settings of the model; docs/reference.md lists them",
     )
-    added_options(command)
-    pay_options(command)
+    shared.added_options(command)
+    shared.pay_options(command)

@@ -16,19 +16,13 @@ from core.proposing.rule_suggestions import suggest_rules
 from core.proposing.schema_matching import adopted, compare
 from core.schema.form import DELIMITERS, FileForm
 from core.schema.schema import Schema
+from core.services.synthesis import table_files
 from core.services.synthesis.options import RefusedError
 from core.services.synthesis.schema_options import (
     say_dangers,
     say_violations,
     with_rules,
     with_target,
-)
-from core.services.synthesis.table_files import (
-    out_path,
-    read_file,
-    read_schema,
-    say_misfits,
-    typed_frame,
 )
 from core.writing.whole_files import replacing
 
@@ -41,11 +35,11 @@ def schema(options: argparse.Namespace) -> int:
         raise RefusedError("name a table and --out FILE.json, or ask for --json-schema")
     if options.out is None:
         raise RefusedError("say with --out FILE.json where the schema goes")
-    out = out_path(options.out, endings=(".json",), inputs=files(options.table))
-    rows, proposed = read_file(options.table, query=options.query, form=_form(options))
+    out = table_files.out_path(options.out, endings=(".json",), inputs=files(options.table))
+    rows, proposed = table_files.read_file(options.table, query=options.query, form=_form(options))
     comparison = None
     if options.like is not None:
-        saved = read_schema(options.like)
+        saved = table_files.read_schema(options.like)
         comparison = compare(proposed, saved)
         print(f"like {options.like.name}: {comparison.words}", file=sys.stderr)
         for name, what in comparison.changed.items():
@@ -53,12 +47,12 @@ def schema(options: argparse.Namespace) -> int:
                 f"note: `{name}`: as last time, not as proposed: {', '.join(what)}", file=sys.stderr
             )
         proposed = adopted(proposed, saved)
-    frame = typed_frame(rows, proposed)
+    frame = table_files.typed_frame(rows, proposed)
     proposed = with_rules(with_target(proposed, options.target), options.rule or (), frame)
     with replacing(out) as file:
         file.write(proposed.model_dump_json(indent=1).encode())
     say_dangers(frame, proposed)
-    say_misfits(rows, proposed.columns)
+    table_files.say_misfits(rows, proposed.columns)
     say_violations(frame, proposed)
     for rule in suggest_rules(proposed, frame):
         print(f"suggestion: --rule {shlex.quote(rule.text)} (holds in the rows)", file=sys.stderr)
@@ -91,7 +85,7 @@ def _json_schema(options: argparse.Namespace) -> int:
     if options.out is None:
         print(text)
     else:
-        with replacing(out_path(options.out, endings=(".json",), inputs=[])) as file:
+        with replacing(table_files.out_path(options.out, endings=(".json",), inputs=[])) as file:
             file.write(text.encode())
         print(f"wrote {options.out}")
     if options.json:
