@@ -110,16 +110,17 @@ class Placing:
             _add_up(codec, codes, SumCandidate(*one))
         return codes
 
-    def _left(self, i: int, cells: Sequence[Cells]) -> Floats:
+    def _left(self, i: int, cells: Sequence[Cells]) -> Floats | None:
         """Float64 [2, n], the part of its cell, from … to in [0, 1], that is left of a column.
 
-        All of it where nothing is barred, or everything.
+        All of it where everything is barred; None where nothing ever is.
         """
+        ends = [(k, *end) for k, (column, *end) in enumerate(self.values["ends"]) if column == i]
+        if not ends:
+            return None
+        fine, keys = (self.tensors[f"{name}.{i}"].numpy() for name in ("fine", "keys"))
         left = np.stack([np.zeros(len(cells[i])), np.ones(len(cells[i]))])
-        for k, (column, other, first, end) in enumerate(self.values["ends"]):
-            if column != i:
-                continue
-            fine, keys = (self.tensors[f"{name}.{i}"].numpy() for name in ("fine", "keys"))
+        for k, other, first, end in ends:
             cell = fine[first]
             barred = (cells[i] == cell) & self.tensors[f"barred.{k}"].numpy()[cells[other]]
             if first and fine[first - 1] == cell:

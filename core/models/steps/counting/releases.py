@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain, islice
 
 import numpy as np
@@ -51,9 +51,9 @@ from core.models.steps.counting.scales import (
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
-from core.models.steps.counting.structural_zeros import StructuralZero
+from core.models.steps.counting.structural_zeros import BrokenZeros, StructuralZero, everywhere
 from core.models.steps.counting.window_pairs import column_weights, none_cells, window_importance
-from core.models.steps.counting.zero_candidates import zeros_of
+from core.models.steps.counting.zero_candidates import asked_zeros, candidates, kept_zeros
 from core.models.steps.training.training_loop import Checkpoint
 from core.privacy.discovery.lists import ListCounts
 from core.privacy.guarded import PrivateTable
@@ -174,12 +174,16 @@ class Releases:
         self.tell_significant()
 
     def _count_zeros(self) -> None:
-        """Of no column that follows, or is tagged."""
+        """Of no column that follows, or is tagged; of all records where pairs suggest no zero."""
         known = self.counted, self.scales, self.shares
         left_out = {one.result for one in determined(*known, self.design.condition)}
         left_out |= {b.index for b in self.codec.blocks if b.column.name in self._tagged}
-        release, noise = partial(self.release, ZEROS), self.noise_multiplier(ZEROS)
-        self.zeros = zeros_of(*known, self.column_noise, self.table.n, left_out, release, noise)
+        found = candidates(*known, self.column_noise, self.table.n, left_out)
+        asked = asked_zeros(found) or (everywhere(self.counted[0].columns, self.scales),)
+        mechanism = BrokenZeros(self.scales, asked)  # what is planned is made
+        counts = self.release(ZEROS, mechanism).numpy()
+        noise = self.noise_multiplier(ZEROS) * mechanism.sensitivity
+        self.zeros = kept_zeros(found, counts, noise)
 
     @cached_property
     def _tagged(self) -> frozenset[str]:

@@ -6,7 +6,7 @@ See `structural_zeros` for what that is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -14,11 +14,10 @@ from itertools import pairwise
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.structural_zeros import BrokenZeros, StructuralZero, everywhere
+from core.models.steps.counting.structural_zeros import StructuralZero
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -334,27 +333,6 @@ def _near(score: Floats) -> NDArray[np.int64]:
     near = np.arange(max(0, best - AROUND), min(len(score), best + AROUND + 1))
     near = near[score[near] > score[best] - UNSURE]
     return np.arange(near[0], near[-1] + 1)
-
-
-def zeros_of(
-    pairs: Sequence[PairTarget],
-    scales: Sequence[ColumnScale],
-    shares: Sequence[Floats],
-    noise: Sequence[Floats],
-    n: int,
-    left_out: Set[int],
-    release: Callable[[BrokenZeros], Tensor],
-    multiplier: float,
-) -> tuple[StructuralZero, ...]:
-    """The zeros of a table, by one release; see `candidates`.
-
-    Where pairs suggest none it asks how many records there are, for what is planned is made.
-    """
-    found = candidates(pairs, scales, shares, noise, n, left_out)
-    asked = asked_zeros(found) or (everywhere(pairs[0].columns, scales),)
-    mechanism = BrokenZeros(tuple(scales), asked)
-    counts = release(mechanism).numpy()
-    return kept_zeros(found, counts, multiplier * mechanism.sensitivity)
 
 
 def asked_zeros(found: Sequence[Candidate]) -> tuple[StructuralZero, ...]:
