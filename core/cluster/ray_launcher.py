@@ -12,8 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from core.cluster.ray_config import Cluster, configured_cluster
-from core.cluster.ray_messages import HANDING_OVER
+from core.cluster.ray_config import HANDING_OVER, Cluster, configured_cluster
 from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.execution.launching import children

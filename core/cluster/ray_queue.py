@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from core.cluster import ray_supervisor
-from core.cluster.ray_config import Cluster, configured_cluster
-from core.cluster.ray_messages import (
+from core.cluster.ray_config import (
     ABSENT,
     EARLY,
     IN_QUEUE,
     NOT_STARTED,
     UNREACHABLE,
+    Cluster,
+    configured_cluster,
     machine_lacks,
 )
 from core.cluster.ray_supervisor import LACKS, FacsimileRun

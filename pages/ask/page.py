@@ -12,7 +12,8 @@ from core.message import Message
 from core.runs.records import RunRecord
 from core.schema.column import SchemaError
 from core.services import limits
-from core.services.inference import answer_code, asking, replicas
+from core.services.inference import asking, replicas
+from core.services.recipe import answer_code
 from pages.ask import error_bars, question_form
 from pages.server import guard
 from pages.shared import visible
@@ -69,7 +70,7 @@ def _answered(run: RunRecord, question: Question) -> None:
     if answer.measured:
         st.caption(f":material/straighten: {plain(said(answer.measured))}")
     if answer.figures:
-        code = answer_code.answer_code(run, question)
+        code = answer_code(run, question)
         with st.expander(say("Show the code"), icon=":material/code:"):
             st.caption(say("Finds this figure in the downloaded CSV file, without error bars:"))
             st.code(code.python, language="python")

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.cluster.ray_config import IN_QUEUE
 from core.cluster.ray_launcher import RayLauncher
-from core.cluster.ray_messages import IN_QUEUE
 from core.cluster.ray_queue import NAMESPACE
 from core.privacy.guarded import CHUNK_ROWS
 from core.reading.raw_cells import raw_frame

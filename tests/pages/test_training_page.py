@@ -7,7 +7,7 @@ import math
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.cluster.ray_messages import ABSENT, HANDING_OVER, IN_QUEUE, UNREACHABLE
+from core.cluster.ray_config import ABSENT, HANDING_OVER, IN_QUEUE, UNREACHABLE
 from core.models.events import Metrics, PhaseStarted, Preview, Progress, Signal
 from core.privacy.accounting.accountant import epsilon
 from core.runs.errors import RunStoreError

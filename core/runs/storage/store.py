@@ -39,8 +39,15 @@ from core.runs.storage.artefacts import (
 from core.runs.storage.database import RunRow, TableRow
 from core.runs.storage.engine import can_write
 from core.runs.storage.journal import Journal
-from core.runs.storage.processes.holding import held_by, to_adopt, to_beat, to_claim
-from core.runs.storage.processes.process import LostRun, runs_without_worker, started_since_boot
+from core.runs.storage.processes.process import (
+    LostRun,
+    held_by,
+    runs_without_worker,
+    started_since_boot,
+    to_adopt,
+    to_beat,
+    to_claim,
+)
 from core.runs.storage.row_mapping import run_record
 from core.runs.storage.table_store import TableStore
 from core.runs.workspace import Workspace, private_folder

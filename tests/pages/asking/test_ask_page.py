@@ -11,8 +11,8 @@ from core.cli.main import main
 from core.inference.questions import Question, Statistic
 from core.inference.replicas import COUNT
 from core.services import export
-from core.services.inference.answer_code import answer_code
 from core.services.inference.asking import ask
+from core.services.recipe import answer_code
 from tests.pages.asking.questions import GAP, SHARE
 from tests.pages.screen import buttons, words
 

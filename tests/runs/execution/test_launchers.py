@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from core.cluster import ray_launcher, ray_queue
-from core.cluster.ray_config import Cluster, LauncherError
+from core.cluster.ray_config import ABSENT, HANDING_OVER, UNREACHABLE, Cluster, LauncherError
 from core.cluster.ray_launcher import RayLauncher
-from core.cluster.ray_messages import ABSENT, HANDING_OVER, UNREACHABLE
 from core.runs.errors import RunStoreError
 from core.runs.events import State
 from core.runs.execution.launching import children, local_launcher

@@ -11,7 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import sqlalchemy as sa
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    insert,
+    inspect,
+    select,
+)
 from sqlalchemy.exc import DBAPIError
 
 from core.message import Message, to_say
@@ -27,11 +38,11 @@ FOLDER = Path(__file__).parent
 LOCK = 4_102_276_817  # of PostgreSQL's advisory locks; any number that nobody else takes
 WAIT = "10min"  # for another process that is at it
 
-_revision = sa.Table(
+_revision = Table(
     "alembic_version",
-    sa.MetaData(),
-    sa.Column("version_num", sa.String(32), nullable=False),
-    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 _OTHER_VERSION = to_say(
     "The database '{name}' was made by another version of Facsimile, which this one cannot read. "
@@ -44,7 +55,7 @@ _ENCODING = (
 )
 
 
-def bring_up_to_date(engine: sa.Engine) -> None:
+def bring_up_to_date(engine: Engine) -> None:
     """Create or migrate the database; several processes may call this at once.
 
     Raises:
@@ -55,16 +66,16 @@ def bring_up_to_date(engine: sa.Engine) -> None:
 
 
 @repeatable
-def _change(engine: sa.Engine) -> None:
+def _change(engine: Engine) -> None:
     with migrating(engine) as connection:
-        found = _read(connection) if sa.inspect(connection).has_table(_revision.name) else None
+        found = _read(connection) if inspect(connection).has_table(_revision.name) else None
         if found == HEAD:
             return  # another process was first
         ours = {name for metadata in METADATA for name in metadata.tables}
-        if found is None and not ours & set(sa.inspect(connection).get_table_names()):
+        if found is None and not ours & set(inspect(connection).get_table_names()):
             create_tables(connection)
             _revision.create(connection)
-            connection.execute(sa.insert(_revision).values(version_num=HEAD))
+            connection.execute(insert(_revision).values(version_num=HEAD))
         elif found is not None and (FOLDER / "versions" / _file_name(found)).exists():
             _upgrade(connection)
         else:
@@ -77,23 +88,23 @@ def _file_name(revision: str) -> str:
     return f"step_{revision.replace('.', '_')}.py"
 
 
-def _revision_of(engine: sa.Engine) -> str | None:
+def _revision_of(engine: Engine) -> str | None:
     """The database's revision; None where it holds none."""
     with engine.connect() as connection:
         try:
             return _read(connection)
         except DBAPIError:
             connection.rollback()
-            if not sa.inspect(connection).has_table(_revision.name):
+            if not inspect(connection).has_table(_revision.name):
                 return None
         return _read(connection)  # another process made it just now, or this raises again
 
 
-def _read(connection: sa.Connection) -> str | None:
-    return connection.execute(sa.select(_revision.c.version_num)).scalar()
+def _read(connection: Connection) -> str | None:
+    return connection.execute(select(_revision.c.version_num)).scalar()
 
 
-def create_tables(connection: sa.Connection) -> None:
+def create_tables(connection: Connection) -> None:
     """Create all tables, as the models describe them.
 
     Raises:
@@ -107,7 +118,7 @@ def create_tables(connection: sa.Connection) -> None:
         metadata.create_all(connection, checkfirst=False)
 
 
-def _upgrade(connection: sa.Connection) -> None:
+def _upgrade(connection: Connection) -> None:
     """Run the steps that the database lacks."""
     from alembic import command  # late: importing it takes a tenth of a second
     from alembic.config import Config
@@ -119,7 +130,7 @@ def _upgrade(connection: sa.Connection) -> None:
 
 
 @contextmanager
-def migrating(engine: sa.Engine) -> Iterator[sa.Connection]:
+def migrating(engine: Engine) -> Iterator[Connection]:
     """A transaction that changes tables; one process at a time, all of it or nothing.
 
     SQLite rebuilds a table to change it, and dropping the old one would delete the rows that refer
