@@ -21,17 +21,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.cluster import ray_config as config
 from core.cluster import ray_supervisor
-from core.cluster.ray_config import (
-    ABSENT,
-    EARLY,
-    IN_QUEUE,
-    NOT_STARTED,
-    UNREACHABLE,
-    Cluster,
-    configured_cluster,
-    machine_lacks,
-)
+from core.cluster.ray_config import Cluster
 from core.cluster.ray_supervisor import LACKS, FacsimileRun
 from core.runs.errors import NotFoundError
 from core.runs.events import State
@@ -60,14 +52,14 @@ def main(
     parser.add_argument("--home", type=Path, required=True)
     options = parser.parse_args(arguments)
     os.umask(0o077)
-    cluster = configured_cluster()
+    cluster = config.configured_cluster()
     if cluster is None:
         return 0
     with RunStore(Workspace(options.home)) as store:
         try:
             import ray  # an extra: only servers with a cluster have it
         except ImportError:
-            _say(store, ABSENT)
+            _say(store, config.ABSENT)
             return 1
         for pause in PAUSES:
             time.sleep(pause)
@@ -78,7 +70,7 @@ def main(
             except Exception:
                 # the edge to another system: people get one line, the log the rest
                 traceback.print_exc()
-                _say(store, UNREACHABLE)
+                _say(store, config.UNREACHABLE)
                 ray.shutdown()
     return 1
 
@@ -138,10 +130,10 @@ class _Queue:
             # the next look makes another
             for run_id in (run for run in waiting if run not in actors):
                 if run_id in self.made:
-                    self._failed(run_id, EARLY)
+                    self._failed(run_id, config.EARLY)
                 else:
                     self._create(run_id)
-            _say(self.store, IN_QUEUE, [run for run in waiting if run in actors])
+            _say(self.store, config.IN_QUEUE, [run for run in waiting if run in actors])
             self._listen()
             if not self.store.queue() or time.monotonic() > end:
                 return
@@ -200,12 +192,12 @@ class _Queue:
             except self.ray.exceptions.RayActorError as error:
                 lacks = re.search(rf"{LACKS} (.*)", str(error))
                 if lacks is not None:  # else it stood, and is gone with its work
-                    self._failed(run_id, machine_lacks(lacks.group(1)))
+                    self._failed(run_id, config.machine_lacks(lacks.group(1)))
 
     def _failed(self, run_id: str, error: str) -> None:
         expect = (State.QUEUED,)
         self.store.set_state(
-            run_id, State.FAILED, NOT_STARTED, error=error, failure="launcher", expect=expect
+            run_id, State.FAILED, config.NOT_STARTED, error=error, failure="launcher", expect=expect
         )
 
 

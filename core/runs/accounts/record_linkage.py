@@ -18,16 +18,7 @@ from typing import Any, Self
 import pandas as pd
 from sqlalchemy import Connection, insert, select, update
 
-from core.importing.record_hashes import (
-    DrawnRows,
-    HashedTable,
-    RecordSample,
-    most_compared,
-    same_rows,
-    sample_of_drawn,
-    sample_records,
-    table_digest,
-)
+from core.importing import record_hashes as hashes
 from core.importing.record_overlap import Overlap, estimate_overlap
 from core.message import Message, from_json, to_json
 from core.reading.raw_cells import raw_frame
@@ -61,9 +52,9 @@ class Compared:
     """
 
     n: int
-    hashed: HashedTable
+    hashed: hashes.HashedTable
     exact: str
-    sample: RecordSample
+    sample: hashes.RecordSample
 
     @classmethod
     def of(cls, frame: pd.DataFrame, key: bytes) -> Self:
@@ -73,15 +64,15 @@ class Compared:
           frame: all its rows, typed, n ≥ 1.
           key: secret bytes of the workspace.
         """
-        most = most_compared(frame.shape[1])
+        most = hashes.most_compared(frame.shape[1])
         if len(frame) > most:
-            rows, seed = DrawnRows(), int.from_bytes(key[:4], "big")
+            rows, seed = hashes.DrawnRows(), int.from_bytes(key[:4], "big")
             rows.add(raw_frame(frame))
             names = tuple(map(str, frame.columns))
             part = frame.sample(most, random_state=seed)
             return cls.of_part(part, len(frame), names, rows.sums(), key)
-        hashed = HashedTable.of(frame, key)
-        exact, sample = table_digest(hashed, key), sample_records(frame, hashed, key)
+        hashed = hashes.HashedTable.of(frame, key)
+        exact, sample = hashes.table_digest(hashed, key), hashes.sample_records(frame, hashed, key)
         return cls(len(frame), hashed, exact, sample)
 
     @classmethod
@@ -99,7 +90,7 @@ class Compared:
             return cls.of(part, key)
         told = "\x1f".join((*names, str(n), sums)).encode()
         exact = hashlib.blake2b(told, key=key, digest_size=32).hexdigest()
-        return cls(n, HashedTable.of(part, key), exact, sample_of_drawn(part, n, key))
+        return cls(n, hashes.HashedTable.of(part, key), exact, hashes.sample_of_drawn(part, n, key))
 
     def sketch(
         self,
@@ -152,7 +143,7 @@ class Comparison:
 
     def linked(self) -> tuple[LinkedAccount, ...]:
         """Compare with what is new; every account linked so far."""
-        table = RecordSample(self.table.n, self.table.hashed)
+        table = hashes.RecordSample(self.table.n, self.table.hashed)
         there = visible_sketches(self._store, None)
         seen = visible_sketches(self._store, self._viewer)
         for row in _read(self._store, [number for number in seen if number > self.seen]):
@@ -195,7 +186,7 @@ def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
     """
     with store.engine.connect() as connection:
         own = connection.execute(select(SketchRow).where(SketchRow.table_id == table_id)).one()
-    mine = RecordSample.from_bytes(own.body)
+    mine = hashes.RecordSample.from_bytes(own.body)
     found = {one["account_id"]: LinkedAccount(**from_json(one)) for one in own.alike}
     for row in _read(store, visible_sketches(store, own.owner)):
         if row.table_id != table_id:
@@ -207,13 +198,13 @@ def link_anew(store: RunStore, table_id: str) -> tuple[LinkedAccount, ...]:
     return linked
 
 
-def _shared(row: Any, table: RecordSample, exact: str) -> tuple[str, float] | None:
+def _shared(row: Any, table: hashes.RecordSample, exact: str) -> tuple[str, float] | None:
     """How a table shares rows with one that was seen, in words and strength; None where not.
 
     Args:
       row: what is kept of the one that was seen.
     """
-    earlier = RecordSample.from_bytes(row.body)
+    earlier = hashes.RecordSample.from_bytes(row.body)
     if row.exact == exact or _equal(table, earlier):
         return _evidence(row, None)
     overlap = estimate_overlap(table.sample, earlier, n=table.n)
@@ -222,7 +213,7 @@ def _shared(row: Any, table: RecordSample, exact: str) -> tuple[str, float] | No
 
 def shared_rows(earlier: Any, later: Any) -> int:
     """About how many rows two tables share; 0 where their people differ."""
-    old, new = (RecordSample.from_bytes(one.body) for one in (earlier, later))
+    old, new = (hashes.RecordSample.from_bytes(one.body) for one in (earlier, later))
     if earlier.exact == later.exact or _equal(new, old):
         return new.n
     overlap = estimate_overlap(new.sample, old, n=new.n)
@@ -244,10 +235,10 @@ def _likeliest_first(linked: dict[str, LinkedAccount]) -> tuple[LinkedAccount, .
     return tuple(sorted(linked.values(), key=lambda one: -one.strength))
 
 
-def _equal(one: RecordSample, other: RecordSample) -> bool:
+def _equal(one: hashes.RecordSample, other: hashes.RecordSample) -> bool:
     """Whether two tables of which all rows are here hold the same ones."""
     whole = all(table.n == table.sample.n for table in (one, other))
-    return whole and same_rows(one.sample, other.sample)
+    return whole and hashes.same_rows(one.sample, other.sample)
 
 
 def _read(store: RunStore, numbers: Sequence[int]) -> Iterator[SketchRow]:

@@ -37,17 +37,8 @@ from core.runs.execution.domain_discovery import LearnedDomain
 from core.runs.execution.report_rows import real_sides, synthetic_side
 from core.runs.execution.reports import report_name
 from core.runs.records import RunRecord
-from core.runs.storage.artefacts import (
-    INSIDE_REPORT,
-    LEARNED_DOMAIN,
-    MODEL,
-    OUTSIDE_REPORT,
-    REPORT_INTERVALS,
-    SYNTHETIC_TABLE,
-    ArtefactStore,
-    load_json,
-    save_json,
-)
+from core.runs.storage import artefacts as stored
+from core.runs.storage.artefacts import ArtefactStore
 from core.runs.storage.store import RunStore
 
 PHASE = "replicas"  # of a run's events
@@ -100,10 +91,10 @@ def refitting(artefacts: ArtefactStore, run: RunRecord) -> Refitting:
     reason = no_replicas(run.plan)
     if reason is not None:
         raise RunStoreError(reason)
-    learned = load_json(artefacts, LEARNED_DOMAIN, LearnedDomain)
+    learned = stored.load_json(artefacts, stored.LEARNED_DOMAIN, LearnedDomain)
     return Refitting(
         model=synthesizer(run.model),
-        fitted=load_fitted(run.model, artefacts.local(MODEL)),
+        fitted=load_fitted(run.model, artefacts.local(stored.MODEL)),
         plan=run.plan,
         schema=run.schema,
         rows=run.rows,
@@ -113,14 +104,14 @@ def refitting(artefacts: ArtefactStore, run: RunRecord) -> Refitting:
 
 def _describe(artefacts: ArtefactStore, run: RunRecord) -> None:
     """Keep how far figures of the report for people outside may be off, where intervals hold."""
-    if not artefacts.exists(OUTSIDE_REPORT) or run.plan.model in TOO_NARROW:
+    if not artefacts.exists(stored.OUTSIDE_REPORT) or run.plan.model in TOO_NARROW:
         return
-    with artefacts.open(OUTSIDE_REPORT) as file:
+    with artefacts.open(stored.OUTSIDE_REPORT) as file:
         report = json.load(file)
-    with artefacts.readable(SYNTHETIC_TABLE) as table:
+    with artefacts.readable(stored.SYNTHETIC_TABLE) as table:
         published = pd.read_parquet(table)
     found = report_intervals(report, published, replicas_of(artefacts), run.schema)
-    with artefacts.replacing(REPORT_INTERVALS) as out:
+    with artefacts.replacing(stored.REPORT_INTERVALS) as out:
         out.write(json.dumps(found).encode())
 
 
@@ -138,7 +129,10 @@ def attack_again(store: RunStore, run: RunRecord, *, minutes: float, on_event: O
     from core.quality.report.types import Report
 
     artefacts, person, began = store.artefacts(run.id), run.schema.person, time.monotonic()
-    report, made = load_json(artefacts, INSIDE_REPORT, Report), refitting(artefacts, run)
+    report, made = (
+        stored.load_json(artefacts, stored.INSIDE_REPORT, Report),
+        refitting(artefacts, run),
+    )
     if report is None or not report.attacks or (person is not None and person.grouped):
         raise RunStoreError(Message("This attack needs rows kept out, and one row per person."))
     real, kept_out = real_sides(store, run, [c.name for c in run.schema.domain().columns])
@@ -155,7 +149,7 @@ def attack_again(store: RunStore, run: RunRecord, *, minutes: float, on_event: O
         return made.released(rows, made.plan_for(len(rows)), secrets.randbits(62), tell)
 
     Emitter(on_event).phase(PHASE, Message("Attacking the table by refitting its model"))
-    synthetic = synthetic_side(artefacts, SYNTHETIC_TABLE).rows
+    synthetic = synthetic_side(artefacts, stored.SYNTHETIC_TABLE).rows
     tables = Comparison.open(real.rows, synthetic, run.schema, test=holdout)
     assert tables.holdout is not None  # there were attacks
     sides = tables.real, tables.holdout, tables.synthetic
@@ -163,5 +157,5 @@ def attack_again(store: RunStore, run: RunRecord, *, minutes: float, on_event: O
     found = attacks(*sides, target=tables.target, seed=tables.seed, refits=refits)
     report = report.model_copy(update={"attacks": found})
     earlier = store.table_artefacts(run.table_id).within("reports")
-    for files, name in ((artefacts, INSIDE_REPORT), (earlier, report_name(store, run))):
-        save_json(files, name, report)
+    for files, name in ((artefacts, stored.INSIDE_REPORT), (earlier, report_name(store, run))):
+        stored.save_json(files, name, report)

@@ -24,17 +24,8 @@ from core.runs.execution.paid_release import ReviewHistograms
 from core.runs.execution.privacy_certificate import VERSION
 from core.runs.execution.report_rows import Side, real_sides, synthetic_side
 from core.runs.records import RunRecord
-from core.runs.storage.artefacts import (
-    BASELINE_TABLE,
-    INSIDE_REPORT,
-    MODELLED_TABLE,
-    OUTSIDE_REPORT,
-    ROWS,
-    SYNTHETIC_TABLE,
-    ArtefactStore,
-    load_json,
-    save_json,
-)
+from core.runs.storage import artefacts as stored
+from core.runs.storage.artefacts import ArtefactStore
 from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
 
@@ -66,18 +57,18 @@ def make_reports(
     artefacts = store.artefacts(run.id)
     person = run.schema.person
     together = person is not None and person.grouped
-    synthetic = synthetic_side(artefacts, SYNTHETIC_TABLE, together=together)
+    synthetic = synthetic_side(artefacts, stored.SYNTHETIC_TABLE, together=together)
     if run.private:  # else the synthetic rows themselves may quote anyone: they have no outside
-        seen = artefacts.exists(MODELLED_TABLE)
-        modelled = synthetic_side(artefacts, MODELLED_TABLE).rows if seen else None
+        seen = artefacts.exists(stored.MODELLED_TABLE)
+        modelled = synthetic_side(artefacts, stored.MODELLED_TABLE).rows if seen else None
         _report_outside(artefacts, run, synthetic, modelled)
-        with artefacts.readable(MODELLED_TABLE if seen else SYNTHETIC_TABLE) as file:
+        with artefacts.readable(stored.MODELLED_TABLE if seen else stored.SYNTHETIC_TABLE) as file:
             parts = row_batches(file)
             cells = count_synthetic(
                 parts, Layout(run.schema.domain()).domain, run.plan.n, run.plan.shift
             )
         if cells is not None:
-            save_json(artefacts, SYNTHETIC_CELLS, cells)
+            stored.save_json(artefacts, SYNTHETIC_CELLS, cells)
     earlier = store.table_artefacts(run.table_id).within("reports")
     name = report_name(store, run)
     if earlier.exists(name):
@@ -93,18 +84,18 @@ def make_reports(
         options["alpha"] = run.plan.attempt_alpha
     if len(holdout.rows):
         options["test"] = holdout.rows
-    if artefacts.exists(BASELINE_TABLE):
-        options["before"] = synthetic_side(artefacts, BASELINE_TABLE).rows
+    if artefacts.exists(stored.BASELINE_TABLE):
+        options["before"] = synthetic_side(artefacts, stored.BASELINE_TABLE).rows
 
     def save(report: Report) -> None:
-        save_json(artefacts, INSIDE_REPORT, report)
+        stored.save_json(artefacts, stored.INSIDE_REPORT, report)
 
     compare = compare or _standard()
     report = compare(
         real.rows, synthetic.rows, run.schema, on_progress=on_progress, save=save, **options
     )
     save(report)
-    save_json(earlier, name, report)
+    stored.save_json(earlier, name, report)
 
 
 def content_key(files: Sequence[BinaryIO], *facts: object) -> str:
@@ -118,11 +109,13 @@ def content_key(files: Sequence[BinaryIO], *facts: object) -> str:
 def report_name(store: RunStore, run: RunRecord) -> str:
     """The file among the table's that a finished inside report is kept in."""
     artefacts = store.artefacts(run.id)
-    names = [name for name in (SYNTHETIC_TABLE, BASELINE_TABLE) if artefacts.exists(name)]
+    names = [
+        name for name in (stored.SYNTHETIC_TABLE, stored.BASELINE_TABLE) if artefacts.exists(name)
+    ]
     alpha = None if run.plan.protection is None else run.plan.attempt_alpha
     with ExitStack() as opened:
         files = [opened.enter_context(artefacts.open(name)) for name in names]
-        files.append(opened.enter_context(store.table_artefacts(run.table_id).open(ROWS)))
+        files.append(opened.enter_context(store.table_artefacts(run.table_id).open(stored.ROWS)))
         key = content_key(files, run.schema.model_dump_json(), alpha, len(files))
         return f"{key}.json"
 
@@ -134,15 +127,15 @@ def _report_outside(
     # measuring is heavy: a worker imports it when its fit is done
     from core.quality.report.outside import outside_report
 
-    histograms = load_json(artefacts, ReviewHistograms.artefact, ReleasedHistograms)
+    histograms = stored.load_json(artefacts, ReviewHistograms.artefact, ReleasedHistograms)
     report = outside_report(
         synthetic.rows, run.schema, released=histograms, modelled=modelled, rows=synthetic.of
     )
-    save_json(artefacts, OUTSIDE_REPORT, report)
+    stored.save_json(artefacts, stored.OUTSIDE_REPORT, report)
 
 
 def _copy(source: ArtefactStore, name: str, target: ArtefactStore) -> None:
-    with source.open(name) as report, target.replacing(INSIDE_REPORT) as file:
+    with source.open(name) as report, target.replacing(stored.INSIDE_REPORT) as file:
         shutil.copyfileobj(report, file)
 
 

@@ -40,15 +40,8 @@ from core.runs.execution.threads import limit_threads
 from core.runs.execution.training_rows import StoredRows
 from core.runs.extensions import cluster_module
 from core.runs.records import RunRecord
-from core.runs.storage.artefacts import (
-    CHECKPOINT,
-    LEARNED_DOMAIN,
-    METER,
-    REFITS_WANTED,
-    ROWS,
-    ROWS_DIGEST,
-    WorkingFolder,
-)
+from core.runs.storage import artefacts as stored
+from core.runs.storage.artefacts import WorkingFolder
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.column import SchemaError
@@ -123,7 +116,7 @@ class _Work:
             try:
                 if not self.store.has_result(self.record.id):
                     self._fit()
-                if self.store.artefacts(self.record.id).exists(REFITS_WANTED):
+                if self.store.artefacts(self.record.id).exists(stored.REFITS_WANTED):
                     self._replicate()
                 else:
                     self._report()
@@ -159,7 +152,7 @@ class _Work:
             self.record = run = store.begin_again(run.id)
         if not resume:
             # an older checkpoint belongs to an older debit
-            for name in (CHECKPOINT, METER, LEARNED_DOMAIN):
+            for name in (stored.CHECKPOINT, stored.METER, stored.LEARNED_DOMAIN):
                 store.artefacts(run.id).delete(name)
         self.heart.device = choose_device(run.request.device)
         self._say(Message("Going on from the checkpoint.") if resume else "Fitting.")
@@ -201,14 +194,14 @@ class _Work:
         """
         run, store = self.record, self.store
         store.record(run.id, debit=entry.id)
-        with store.table_artefacts(run.table_id).open(ROWS) as file:
+        with store.table_artefacts(run.table_id).open(stored.ROWS) as file:
             digest = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
         kept = store.artefacts(run.id)
-        if not (resume and kept.exists(ROWS_DIGEST)):
-            with kept.replacing(ROWS_DIGEST) as out:
+        if not (resume and kept.exists(stored.ROWS_DIGEST)):
+            with kept.replacing(stored.ROWS_DIGEST) as out:
                 out.write(digest)
             return
-        with kept.open(ROWS_DIGEST) as file:
+        with kept.open(stored.ROWS_DIGEST) as file:
             if file.read() != digest:
                 raise RunStoreError(
                     Message(
@@ -244,7 +237,7 @@ class _Work:
         """Attack a finished run, or make its replicas; what is complete by its end is kept."""
         artefacts = self.store.artefacts(self.record.id)
         said: str = "Done."
-        with artefacts.open(REFITS_WANTED) as file:
+        with artefacts.open(stored.REFITS_WANTED) as file:
             minutes = float(file.read() or 0.0)
         try:
             if minutes:
@@ -258,7 +251,7 @@ class _Work:
         except Exception as error:
             # the process's edge, as in `_report`
             said = _with_cause(Message("Done. The model could not be fitted again:"), error)
-        artefacts.delete(REFITS_WANTED)
+        artefacts.delete(stored.REFITS_WANTED)
         self._end(State.DONE, said)
 
     def _say(self, message: str) -> None:
@@ -307,7 +300,9 @@ class _Work:
         unpaid = run.debit is None
         if unpaid_again(self.store, run):
             return Message("There is no checkpoint: a new start spends its budget again.")
-        published = self.working_folder is not None and bool(self.working_folder.names(CHECKPOINT))
+        published = self.working_folder is not None and bool(
+            self.working_folder.names(stored.CHECKPOINT)
+        )
         if unpaid or published:
             return Message("Resuming spends nothing more.")
         if away:
