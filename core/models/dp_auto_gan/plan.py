@@ -49,6 +49,7 @@ class DpAutoGanSettings(GanSettings):
 
     Attributes:
       noise: width of what the generator starts from.
+      fakes: generated records per step.
     """
 
     encoder_steps: int = tunable(

@@ -49,6 +49,7 @@ class PearlSettings(Frozen):
 
     Attributes:
       frequencies: complex ones, in all (k); groups follow from it.
+      groups_per_step: groups of frequencies compared per step.
       latent: width of what the generator starts from.
     """
 

@@ -21,6 +21,7 @@ from torch import Tensor
 from core.encoding.codec import Codec
 from core.models.events import Emitter, Interaction, SignificantSets
 from core.models.step import FitContext
+from core.models.steps.counting import pair_queries
 from core.models.steps.counting.counts import PairTarget, SetCounts, SumCounts, uniform_query
 from core.models.steps.counting.design import (
     ALL_PAIRS,
@@ -32,14 +33,6 @@ from core.models.steps.counting.design import (
     ZEROS,
     Design,
     SumCandidate,
-)
-from core.models.steps.counting.pair_queries import (
-    PairQueries,
-    PairsSeen,
-    grouping_column,
-    noise_dominates,
-    pair_importance,
-    select_pairs,
 )
 from core.models.steps.counting.relations import determined, sums_kept
 from core.models.steps.counting.scales import (
@@ -318,7 +311,7 @@ class Releases:
         return self.scanned.energy(2, self._independent_pairs)
 
     @cached_property
-    def _pair_queries(self) -> PairQueries:
+    def _pair_queries(self) -> pair_queries.PairQueries:
         assert self.scanned is not None
         state, design = self.checkpoint.state, self.design
         if JOINS not in state:
@@ -326,14 +319,14 @@ class Releases:
             state[JOINS] = design.classes > 1 and not clear and self.scanned.clear
         above, score = self.pair_energy()
         of_noise = self.scanned.noise**2 * math.sqrt(2.0 * design.classes / design.signs)
-        seen = PairsSeen(
+        seen = pair_queries.PairsSeen(
             score=score,
             energy=np.maximum(above, 0.0) / design.signs + max(of_noise, LEAST_ENERGY),
             differs=self._differing(2, self._independent_pairs) if state[JOINS] else None,
             importance=self._importance,
             clear=self.scanned.clear,
         )
-        return select_pairs(
+        return pair_queries.select_pairs(
             design,
             [scale.size for scale in self.scales],
             seen,
@@ -344,7 +337,7 @@ class Releases:
     def _noise_dominated(self, pair: tuple[int, ...], weight: float) -> bool:
         noise = max(self.noise_multiplier(PAIRS), LEAST_MULTIPLIER) / math.sqrt(weight)
         records = self.table.n / self.design.classes / noise
-        return noise_dominates(self.scales, self.shares, pair, records)
+        return pair_queries.noise_dominates(self.scales, self.shares, pair, records)
 
     @property
     def none(self) -> dict[int, int]:
@@ -356,7 +349,7 @@ class Releases:
         """Of pairs: within groups, or in windows of histories."""
         roles, blocks = self.codec.domain.roles, self.codec.blocks
         windows = window_importance(roles, blocks, self.design.pairs)
-        return pair_importance(self.design, self.group) * windows
+        return pair_queries.pair_importance(self.design, self.group) * windows
 
     @cached_property
     def group(self) -> int | None:
@@ -367,7 +360,9 @@ class Releases:
             return self.design.condition
         sizes = [scale.size for scale in self.scales]
         noise = self.noise_multiplier(PAIRS)
-        return grouping_column(self.design, self.codec, self.column_counts, sizes, noise)
+        return pair_queries.grouping_column(
+            self.design, self.codec, self.column_counts, sizes, noise
+        )
 
     def pairs(self, phase: str) -> tuple[PairTarget, ...]:
         """Counts of the chosen pairs in that phase of the plan, as they were released."""
