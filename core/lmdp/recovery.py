@@ -85,11 +85,7 @@ def _grouped(codec: Codec, names: Sequence[str], codes: Codes) -> Cells:
 
 
 def column_shares(codec: Codec, names: Sequence[str], codes: Codes) -> dict[str, Floats]:
-    """Share of the records in each public bin of some columns.
-
-    Returns:
-      By column, [bins].
-    """
+    """By column of those named, the share of the records in each public bin, [bins]."""
     found = {}
     for name in names:
         bins = bins_of(codec.block(name))

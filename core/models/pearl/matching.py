@@ -48,15 +48,7 @@ class MixtureGenerator(nn.Module):
         )
 
     def forward(self, z: Tensor, y: Tensor) -> Tensor:
-        """Bin logits.
-
-        Args:
-          z: float32 [b, latent], standard normal.
-          y: int64 [b], class of each row.
-
-        Returns:
-          float32 [b, bins].
-        """
+        """Standard normals z [b, latent], classes y, int64 [b] → bin logits, float32 [b, bins]."""
         hot = nn.functional.one_hot(y, self.classes).to(z.dtype)
         logits: Tensor = self.layers(torch.cat([z, hot], dim=1))
         return logits
@@ -95,14 +87,11 @@ class FrequencyCritic(nn.Module):
         self.register_buffer("numeric", torch.tensor(numeric), persistent=False)
 
     def weights(self, groups: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights of two-column and one-column frequencies, means 1.
+        """Positive weights of pairs and columns of frequencies, means 1: [g, pairs] and [g, m].
 
         Args:
           groups: int64 [g], which groups.
           upper: int64 [2, pairs], column indices of each pair.
-
-        Returns:
-          float32 [g, pairs] and [g, m], all positive.
         """
         relative = self.get_buffer("relative")[groups]
         # log N(t; 0, (τw)²) / N(t; 0, w²) = -½ (t/w)² (τ⁻² - 1) - log τ

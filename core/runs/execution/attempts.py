@@ -20,7 +20,7 @@ from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import PersonRows
 from core.encoding.stored_codes import StoredCodes
 from core.message import Message, from_json, joined, to_json, to_say
-from core.models.events import Note, OnEvent
+from core.models.events import Emitter, Note, OnEvent
 from core.models.layout_rows import ApplyLayout, previewed
 from core.models.registry import load_fitted
 from core.models.saved_model import SavedModel
@@ -37,6 +37,7 @@ from core.runs.execution.job import Job, LmdpOutcome, LmdpResult
 from core.runs.execution.launching.launchers import configured_summation
 from core.runs.execution.noisy_scores import ScoreCounts
 from core.runs.execution.paid_release import Certify, MeasureQuestion, ReviewHistograms
+from core.runs.execution.training_rows import TrainingRows, training_records
 from core.runs.storage.artefacts import ATTEMPT, CHECKPOINT, METER, MODEL, save_json
 from core.runs.workspace import private_folder
 from core.schema.schema import Domain
@@ -61,26 +62,27 @@ class Attempts:
 
 def fit_attempts(
     job: Job,
+    rows: TrainingRows,
     model: Synthesizer[Any],
-    layout: Layout,
-    codes: Codes | StoredCodes,
-    people: PersonRows | None,
-    *,
     shift: SettledShift,
     on_event: OnEvent,
     meter: Meter,
     list_counts: Mapping[str, ListCounts],
 ) -> Attempts:
-    """Fit until the tagged columns pass or no attempt is left; see `pipeline.execute`.
+    """Read and encode, then fit until the tagged columns pass or no attempt is left.
 
     Args:
-      codes, people: of `training_records`.
-      shift: keeps the function that shifts tagged columns.
+      job: whose schema leaves nothing open any more.
       meter, list_counts: see `first_meter` and `FitContext`.
 
     Raises:
       RunStoreError: no attempt can end any more; nothing is left to go on from.
     """
+    layout, person = Layout(job.schema.domain()), job.schema.person
+    Emitter(on_event).phase("read", Message("Reading and encoding the table"))
+    codes, people = training_records(
+        rows, layout, job.plan, person, folder=job.folder, on_event=on_event
+    )
     executed: list[Phase] = []
     on_event = previewed(on_event, layout)
     private, ended = True, None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,10 +21,8 @@ from core.models.events import Emitter, OnEvent, Signal
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
 from core.privacy.accounting.accountant import guarantee
-from core.privacy.discovery.lists import ListCounts
 from core.privacy.discovery.open_domain import planned_schema, reopened
 from core.privacy.ledger.entries import Entry
-from core.privacy.meter import Meter
 from core.privacy.plan import Guarantee, Phase
 from core.runs.accounts.account import pay
 from core.runs.accounts.learned_earlier import learned_earlier
@@ -36,7 +34,7 @@ from core.runs.execution.domain_discovery import discover
 from core.runs.execution.job import Job
 from core.runs.execution.opinion import opinion_of_opacus
 from core.runs.execution.privacy_certificate import conditions, make_privacy_certificate
-from core.runs.execution.training_rows import TrainingRows, check_disk, training_records
+from core.runs.execution.training_rows import TrainingRows, check_disk
 from core.runs.execution.written_tables import WrittenTables, write_tables
 from core.runs.request import Device
 from core.runs.storage.access import accesses
@@ -122,7 +120,7 @@ def execute(
     if found.domain != job.schema:
         learned(found.domain)
         job, rows = replace(job, schema=found.domain), rows.read_as(found.domain)
-    attempts = _fit(job, rows, model, shift, on_event, meter, found.list_counts)
+    attempts = fit_attempts(job, rows, model, shift, on_event, meter, found.list_counts)
     claim = with_earlier_added(_claim(job, attempts, shift.conditions()), earlier)
     claim, opinion = _compared(claim, job, attempts, earlier)
     tables = _sample(job, attempts, on_event)
@@ -145,33 +143,6 @@ def execute(
         executed=attempts.executed,
         guarantee=claim,
         privacy_certificate=certificate,
-    )
-
-
-def _fit(
-    job: Job,
-    rows: TrainingRows,
-    model: Synthesizer[Any],
-    shift: SettledShift,
-    on_event: OnEvent,
-    meter: Meter,
-    list_counts: Mapping[str, ListCounts],
-) -> Attempts:
-    """Read, encode and train, once nothing is open in the job's schema any more."""
-    layout = Layout(job.schema.domain())
-    Emitter(on_event).phase("read", Message("Reading and encoding the table"))
-    records = training_records(
-        rows, layout, job.plan, job.schema.person, folder=job.folder, on_event=on_event
-    )
-    return fit_attempts(
-        job,
-        model,
-        layout,
-        *records,
-        shift=shift,
-        on_event=on_event,
-        meter=meter,
-        list_counts=list_counts,
     )
 
 

@@ -214,16 +214,13 @@ class RunStore(TableStore):
         pid: int | None = None,
         lost: LostRun | None = None,
     ) -> bool:
-        """Change a run's state and record it; of several processes one succeeds.
+        """Change a run's state and record it; whether it was, as of several processes one succeeds.
 
         Args:
           error: one plain line when the state is failed.
           expect: change only when the state is one of these.
           pid: change only when this process of this machine holds the run.
           lost: change only when there was no sign of life since it was seen so.
-
-        Returns:
-          Whether the state was changed.
         """
         now = time.time()
         values: dict[str, Any] = {

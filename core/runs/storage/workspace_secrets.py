@@ -30,14 +30,11 @@ _WITHOUT_COPY = {
 
 
 def shift_key(workspace: Workspace, account_id: str) -> bytes:
-    """The secret that fixes the shifts of an account's tables; never shown.
+    """The secret of 32 bytes that fixes the shifts of an account's tables; never shown.
 
     All releases about the same people are tilted the same way: were each tilted another way, their
     average would show what the shift hides. That groups and strength stay the same as well is the
     ledger's to see to (`core.privacy.ledger.shift_consistency`).
-
-    Returns:
-      32 bytes.
 
     Raises:
       RunStoreError: the secret on disk is not whole.

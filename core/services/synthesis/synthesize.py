@@ -162,14 +162,7 @@ def to_learn(options: SynthesisOptions, frame: pd.DataFrame, schema: Schema) -> 
 
 
 def foreseen(options: SynthesisOptions, frame: pd.DataFrame, schema: Schema) -> tuple[Schema, Plan]:
-    """What a run would be; stores nothing.
-
-    Args:
-      schema: as declared or proposed.
-
-    Returns:
-      The schema with what the run would learn still open, and the plan.
-    """
+    """The given schema with what a run would learn open, and the plan; stores nothing."""
     schema = to_learn(options, frame, schema)
     _, n = _trained_on(frame, schema)
     return schema, _plan_for(schema, n, options.request)

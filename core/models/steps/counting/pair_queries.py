@@ -147,13 +147,10 @@ def grouping_column(
 
 
 def pair_importance(design: Design, grouping: int | None) -> Floats:
-    """How often each pair's error counts, where pairs are looked at within groups.
+    """How often each pair's error counts, float64 [pairs], where pairs are looked at within groups.
 
     Two columns within groups err as the pair of both and the pairs of each with the group do. So a
     pair with the grouping column counts once for each other column, and any other pair once.
-
-    Returns:
-      Float64 [pairs].
     """
     if grouping is None:
         return np.ones(len(design.pairs))

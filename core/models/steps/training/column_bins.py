@@ -107,15 +107,12 @@ def draw_codes(
     generator: torch.Generator,
     fixed: dict[int, Tensor] | None = None,
 ) -> Codes:
-    """Draw one record from each row of bin logits.
+    """Draw one record from each row of bin logits, as NumPy codes.
 
     Args:
       bins: one a column that has logits, in the order of the logits.
       logits: float [b, Σ count].
       fixed: block index → int64 [b] states of columns that are given, not drawn.
-
-    Returns:
-      NumPy codes of b records.
     """
     b = len(logits)
     states = np.zeros((b, len(codec.blocks)), dtype=np.int32)
