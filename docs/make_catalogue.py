@@ -46,8 +46,9 @@ CALLS = {
 }
 # errors that people read, raised with a template or a message; see `core.message.ReportedError`
 ERRORS = (
-    "TableReadError", "SchemaError", "RuleDomainError", "ConditionError", "UndeclaredDomainError",
-    "QuestionError",
+    "ReportedError", "TableReadError", "SchemaError", "RuleDomainError", "ConditionError",
+    "UndeclaredDomainError", "QuestionError", "RunStoreError", "NotFoundError", "StorageError",
+    "LauncherError", "DeviceError",
 )  # fmt: skip
 CALLS |= dict.fromkeys(ERRORS, (0, 1))
 # by which cards, metrics, phases and figures say what they are

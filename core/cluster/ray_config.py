@@ -91,8 +91,9 @@ class Cluster:
         address = f"ray://{parts.netloc}" if parts.netloc else parts.path
         if parts.scheme != "ray" or not address:
             raise LauncherError(
-                f"{SETTING} is neither 'local' nor the address of a Ray cluster, such as ray:auto "
-                "or ray://HOST:10001. Nothing was started."
+                "{setting} is neither 'local' nor the address of a Ray cluster, such as ray:auto "
+                "or ray://HOST:10001. Nothing was started.",
+                setting=SETTING,
             )
         numbers = {"cpus": float, "gpus": float, "memory_gb": float, "restarts": int, "tasks": int}
         asked = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -104,8 +105,10 @@ class Cluster:
                 raise ValueError
         except (KeyError, ValueError):
             raise LauncherError(
-                f"{SETTING} takes {', '.join(numbers)} after its question mark, each with a "
-                "number that is not negative. Nothing was started."
+                "{setting} takes {names} after its question mark, each with a number that is not "
+                "negative. Nothing was started.",
+                setting=SETTING,
+                names=", ".join(numbers),
             ) from None
         return cls(address=address, **chosen)
 

@@ -184,10 +184,8 @@ class _Selection:
         self.conditions = parse_conditions(shape.where, domain)
         if shape.fill_missing and any(condition.missing for condition in self.conditions):
             raise ConditionError(
-                Message(
-                    "Missing cells are to be filled and a condition asks for missing ones. "
-                    "Nothing was made. Leave one of the two out."
-                )
+                "Missing cells are to be filled and a condition asks for missing ones. "
+                "Nothing was made. Leave one of the two out."
             )
         self.shares = None if shape.share is None else parse_shares(shape.share, domain)
         self.parts = () if self.shares is None else self.shares.parts

@@ -61,10 +61,8 @@ class Address:
             return cls._database(text, query, password)
         if query:
             raise TableReadError(
-                Message(
-                    "A query needs the address of a database, such as postgresql://host/name. "
-                    "Nothing was read."
-                )
+                "A query needs the address of a database, such as postgresql://host/name. "
+                "Nothing was read."
             )
         if scheme in ("", "file"):
             return cls._path(unquote(urlsplit(text).path) if scheme else text)
@@ -79,7 +77,7 @@ class Address:
     @classmethod
     def _path(cls, text: str) -> Self:
         if not text or "\0" in text:
-            raise TableReadError(Message("No path was given. Nothing was read. Enter one."))
+            raise TableReadError("No path was given. Nothing was read. Enter one.")
         return cls("path", path=Path(text).expanduser().resolve())
 
     @classmethod
@@ -88,20 +86,16 @@ class Address:
             url = make_url(text)
         except (ArgumentError, ValueError):
             raise TableReadError(
-                Message(
-                    "The address of the database is incomplete. Nothing was read. Write it as "
-                    "postgresql://user@host/name or sqlite:///path."
-                )
+                "The address of the database is incomplete. Nothing was read. Write it as "
+                "postgresql://user@host/name or sqlite:///path."
             ) from None
         if not query:
-            raise TableReadError(Message("A database needs a query, such as SELECT * FROM visits."))
+            raise TableReadError("A database needs a query, such as SELECT * FROM visits.")
         if url.get_backend_name() == "sqlite":
             if not url.database or url.database.startswith("file:") or url.query:
                 raise TableReadError(
-                    Message(
-                        "Write the address of an SQLite database as sqlite:/// and its path. "
-                        "Nothing was read."
-                    )
+                    "Write the address of an SQLite database as sqlite:/// and its path. "
+                    "Nothing was read."
                 )
             file = Path(url.database).expanduser().resolve()
             return cls(
@@ -126,15 +120,11 @@ class Address:
         options = _credentials(scheme, user, unquote(secret))
         if parts.query or parts.fragment:
             raise TableReadError(
-                Message(
-                    "The address of an object store must not contain a question mark or a hash. "
-                    "Nothing was read. Enter user and password instead of a signed address."
-                )
+                "The address of an object store must not contain a question mark or a hash. "
+                "Nothing was read. Enter user and password instead of a signed address."
             )
         if ".." in parts.path.split("/"):
-            raise TableReadError(
-                Message("The address of a store must not contain '..'. Nothing was read.")
-            )
+            raise TableReadError("The address of a store must not contain '..'. Nothing was read.")
         host = parts.netloc.rpartition("@")[2]
         return cls("store", store=f"{scheme}://{host}{parts.path}", options=options)
 
@@ -178,10 +168,8 @@ def _credentials(scheme: str, user: str, secret: str) -> dict[str, Any]:
     key, word = names["s3" if scheme in ("s3", "memory") else "az"]
     if scheme in ("gs", "gcs"):
         raise TableReadError(
-            Message(
-                "Google Cloud Storage cannot be opened with a password. Nothing was read. Sign the "
-                "server in with Google's own tools."
-            )
+            "Google Cloud Storage cannot be opened with a password. Nothing was read. Sign the "
+            "server in with Google's own tools."
         )
     return {key: user, word: secret}
 

@@ -79,15 +79,11 @@ class DelimitedFile:
             )
         text = Utf8(encoding)(prefix).decode()
         if text.isspace() or not text:
-            raise TableReadError(
-                Message("The file is empty. Choose a file with a header and rows.")
-            )
+            raise TableReadError("The file is empty. Choose a file with a header and rows.")
         if text[:64].lstrip().lower().startswith(MARKUP):
             raise TableReadError(
-                Message(
-                    "This is a web page, XML or JSON document, not a table. Choose a CSV, TSV, "
-                    "Parquet or Excel file."
-                )
+                "This is a web page, XML or JSON document, not a table. Choose a CSV, TSV, "
+                "Parquet or Excel file."
             )
         if not whole:
             text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
@@ -97,7 +93,7 @@ class DelimitedFile:
             self._doubts.append(
                 Message(
                     "The file is not in UTF-8. Check that accented letters look right, or save it "
-                    "again in UTF-8.",
+                    "again in UTF-8."
                 )
             )
         self.doubts = tuple(self._doubts)
@@ -129,9 +125,7 @@ class DelimitedFile:
             rows = any(line.strip("\r\n") for line in lines)
         names, doubts = unique_names(header, self.limits)
         if not rows:
-            raise TableReadError(
-                Message("The file has a header but no rows. Choose a file with rows.")
-            )
+            raise TableReadError("The file has a header but no rows. Choose a file with rows.")
         return names, before, doubts + header_doubts(names)
 
     def batches(self) -> Iterator[pa.Table]:

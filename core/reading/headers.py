@@ -32,9 +32,7 @@ def unique_names(header: Sequence[str], limits: ReadLimits) -> tuple[list[str], 
             n=len(names),
         )
     if any("\0" in name for name in names):
-        raise TableReadError(
-            Message("The header contains NUL characters. Give every column a plain name.")
-        )
+        raise TableReadError("The header contains NUL characters. Give every column a plain name.")
     unique = _renamed(names)
     new = [f"'{name}'" for name, old in zip(unique, names, strict=True) if name != old]
     words = to_say(

@@ -102,13 +102,9 @@ class ParquetParts:
                 )
             settled, listed = _unified(settled, schema), listed & dictionaries
         if not settled.names:
-            raise TableReadError(
-                Message("There is no Parquet file with columns here. Nothing was kept.")
-            )
+            raise TableReadError("There is no Parquet file with columns here. Nothing was kept.")
         if not rows:
-            raise TableReadError(
-                Message("The table has columns but no rows. Choose one with rows.")
-            )
+            raise TableReadError("The table has columns but no rows. Choose one with rows.")
         kinds = [pa.string() if pa.types.is_null(kind) else kind for kind in settled.types]
         for name, kind in zip(settled.names, kinds, strict=True):
             check_kind(kind, name)
@@ -125,9 +121,7 @@ class ParquetParts:
         except DAMAGE:
             if len(self.files) == 1:
                 raise TableReadError(
-                    Message(
-                        "The Parquet file is damaged or incomplete. Write or download it again."
-                    )
+                    "The Parquet file is damaged or incomplete. Write or download it again."
                 ) from None
             raise TableReadError(
                 "The Parquet file {file} is damaged or incomplete, or could not be read to its "

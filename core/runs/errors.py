@@ -6,6 +6,7 @@ from typing import Literal
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from core.message import ReportedError
 from core.privacy.ledger.transaction import sqlstate
 
 # why a run failed, for whoever watches the server; "refused" by a rule of ours
@@ -14,7 +15,7 @@ FailureKind = Literal["memory", "storage", "launcher", "device", "unexpected", "
 NO_RECORDS = "The table holds no records. Nothing was kept."
 
 
-class RunStoreError(ValueError):
+class RunStoreError(ReportedError):
     """Something cannot be done to a table or run; the message says what to do instead."""
 
 

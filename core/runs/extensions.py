@@ -8,7 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from core.message import Message
 from core.runs.errors import RunStoreError
 
 
@@ -27,10 +26,8 @@ def cluster_module(name: str, *, setting: str) -> Any:
         if not (error.name or "").startswith("core."):
             raise
         raise RunStoreError(
-            Message(
-                "{setting} asks for something that only a team server needs, and the folder "
-                "core/cluster is missing here. Nothing was read. Install Facsimile with that "
-                "folder, or leave {setting} empty.",
-                setting=setting,
-            )
+            "{setting} asks for something that only a team server needs, and the folder "
+            "core/cluster is missing here. Nothing was read. Install Facsimile with that "
+            "folder, or leave {setting} empty.",
+            setting=setting,
         ) from None

@@ -173,7 +173,7 @@ class Column(BaseModel):
     @classmethod
     def _finite(cls, value: float | None) -> float | None:
         if value is not None and not math.isfinite(value):
-            raise ValueError(Message("Bounds must be finite numbers."))
+            raise ReportedError("Bounds must be finite numbers.")
         return value
 
     @model_validator(mode="after")

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from core.message import Message, ReportedError, to_say
+from core.message import ReportedError, to_say
 
 Delimiter: TypeAlias = Literal[",", ";", "\t", "|"]
 MOST_CODES = 16  # of a column, for "missing"
@@ -78,28 +78,24 @@ class Form(BaseModel):
     @model_validator(mode="after")
     def _sound(self) -> Self:
         if self.thousands and self.thousands not in GROUP_MARKS:
-            raise ValueError(
-                Message("Digits must be grouped by a comma, a dot, an apostrophe or a space.")
+            raise ReportedError(
+                "Digits must be grouped by a comma, a dot, an apostrophe or a space."
             )
         if self.thousands == self.decimal:
-            raise ValueError(Message("Decimals and thousands must have different marks."))
+            raise ReportedError("Decimals and thousands must have different marks.")
         if self.prefix and not _BEFORE.fullmatch(self.prefix):
-            raise ValueError(
-                Message("The unit before a number must be a currency or a percent sign.")
-            )
+            raise ReportedError("The unit before a number must be a currency or a percent sign.")
         if self.suffix and not _AFTER.fullmatch(self.suffix):
-            raise ValueError(
-                Message("The unit after a number must be a currency or a percent sign.")
-            )
+            raise ReportedError("The unit after a number must be a currency or a percent sign.")
         if len(set(self.codes)) < len(self.codes) or "" in self.codes:
-            raise ValueError(Message("Codes for missing values must not be empty or repeated."))
+            raise ReportedError("Codes for missing values must not be empty or repeated.")
         for word in (self.absent, *self.codes):
             if word != word.strip() or any(letter in word for letter in "\r\n\t\0"):
-                raise ValueError(
-                    Message("A code for a missing value is one line without spaces around it.")
+                raise ReportedError(
+                    "A code for a missing value is one line without spaces around it."
                 )
             if len(word) > 64:
-                raise ValueError(Message("A code for a missing value has at most 64 characters."))
+                raise ReportedError("A code for a missing value has at most 64 characters.")
             if word.startswith(FORMULA_STARTS) and not _INERT.fullmatch(word):
                 raise ReportedError(
                     to_say(

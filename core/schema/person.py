@@ -75,11 +75,8 @@ class Person(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.columns and (self.constant or self.order is not None):
-            raise ValueError(
-                Message(
-                    "Constant columns and an order need a column that says which person a row is "
-                    "about."
-                )
+            raise ReportedError(
+                "Constant columns and an order need a column that says which person a row is about."
             )
         roles = (*self.columns, *self.constant)
         twice = sorted({name for name in roles if roles.count(name) > 1})

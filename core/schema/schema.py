@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from core.message import Message
+from core.message import ReportedError
 from core.schema.column import (
     Column,
     DomainColumn,
@@ -143,26 +143,22 @@ class Schema(BaseModel):
     @model_validator(mode="after")
     def _roles(self) -> Self:
         if twice := _twice(self.names):
-            raise ValueError(
-                Message("Columns have the same name: {names}.", names=", ".join(twice))
-            )
+            raise ReportedError("Columns have the same name: {names}.", names=", ".join(twice))
         tagged = [name for names in self.sensitive.values() for name in names]
         of_person = () if self.person is None else self.person.named
         ruled = [name for rule in self.rules for name in rule.columns]
         for role in (self.target, *of_person, *ruled, *tagged):
             if role is not None and role not in self.names:
-                raise ValueError(Message("No column is called '{name}'.", name=role))
+                raise ReportedError("No column is called '{name}'.", name=role)
         if twice := _twice(rule.text for rule in self.rules):
-            raise ValueError(
-                Message("These rules are declared twice: {rules}.", rules="; ".join(twice))
-            )
+            raise ReportedError("These rules are declared twice: {rules}.", rules="; ".join(twice))
         if twice := _twice(tagged):
-            raise ValueError(
-                Message("Columns are tagged twice as sensitive: {names}.", names=", ".join(twice))
+            raise ReportedError(
+                "Columns are tagged twice as sensitive: {names}.", names=", ".join(twice)
             )
         if empty := [group for group, columns in self.sensitive.items() if not columns]:
-            raise ValueError(
-                Message("These sensitive groups have no column: {names}.", names=", ".join(empty))
+            raise ReportedError(
+                "These sensitive groups have no column: {names}.", names=", ".join(empty)
             )
         return self
 

@@ -17,7 +17,6 @@ from typing import Any, BinaryIO, Literal
 import pandas as pd
 
 from core.inference.report_intervals import figures_words
-from core.message import Message
 from core.models.planning import Hiding, hiding
 from core.models.shaped_output import Shape
 from core.runs.accounts.spending import epsilon_text
@@ -94,7 +93,7 @@ def reviewed_file(
     """
     artefacts = store.artefacts(run.id)
     if not artefacts.exists(SYNTHETIC_TABLE):
-        raise NotFoundError(Message("This run has not made a synthetic table yet."))
+        raise NotFoundError("This run has not made a synthetic table yet.")
     exports = artefacts.within("exports")
     linked = run.schema.linked
     name = f"reviewed{'-escaped' if escape_formulas else ''}.{'zip' if linked else format}"
@@ -125,10 +124,8 @@ def model_zip(store: RunStore, run: RunRecord) -> bytes:
     """
     if run.plan.protection is not None and run.plan.protection.shift:
         raise RunStoreError(
-            Message(
-                "This model holds the hidden distributions unshifted, so it cannot be downloaded. "
-                "Nothing was made. Download the synthetic table instead."
-            )
+            "This model holds the hidden distributions unshifted, so it cannot be downloaded. "
+            "Nothing was made. Download the synthetic table instead."
         )
     folder = store.artefacts(run.id).local(MODEL)
     files = [p for p in folder.rglob("*") if p.is_file() and p.suffix in MODEL_ENDINGS]

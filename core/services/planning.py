@@ -16,7 +16,7 @@ from core.encoding.layout.layout import Layout
 from core.inference.measured import PAYABLE
 from core.inference.questions import QuestionError, check, question_words, read_words, words
 from core.lmdp.level import GROUP, GROUP_LEVEL
-from core.message import Message
+from core.message import Message, ReportedError
 from core.models.card import Card
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
@@ -53,19 +53,15 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
     """
     private, schema = math.isfinite(request.epsilon), as_learnable(schema, request.model)
     if schema.sensitive and schema.walked:
-        raise ValueError(
-            Message(
-                "Distributions cannot be hidden where it is learned how a person's rows follow on "
-                "one another. Turn one of the two off on the Tables page."
-            )
+        raise ReportedError(
+            "Distributions cannot be hidden where it is learned how a person's rows follow on "
+            "one another. Turn one of the two off on the Tables page."
         )
     if schema.person is not None and schema.person.files[1:] and not schema.walked:
-        raise ValueError(
-            Message(
-                "Several linked tables need a model that learns how a person's rows follow on one "
-                "another: {models}.",
-                models=", ".join(card.name for card in cards() if synthesizer(card.id).histories),
-            )
+        raise ReportedError(
+            "Several linked tables need a model that learns how a person's rows follow on one "
+            "another: {models}.",
+            models=", ".join(card.name for card in cards() if synthesizer(card.id).histories),
         )
     wanted = open_domain(schema) if private else OpenDomain()
     refuse_tagged(schema, wanted.names)
@@ -119,26 +115,20 @@ def _protection(domain: Domain, n: int, request: RunRequest, card: Card) -> Prot
     certificate, attempts = request.certificate, request.attempts
     if not domain.sensitive:
         if certificate is not None or attempts > 1:
-            raise ValueError(
-                Message("A certificate and attempts need tagged columns; none is tagged.")
-            )
+            raise ReportedError("A certificate and attempts need tagged columns; none is tagged.")
         return None
     _check_shift(request, card)
     if attempts > 1 and private and certificate is None:
-        raise ValueError(
-            Message(
-                "Beginning anew until the check passes would reveal what the check saw. Ask for a "
-                "private certificate, or allow one attempt."
-            )
+        raise ReportedError(
+            "Beginning anew until the check passes would reveal what the check saw. Ask for a "
+            "private certificate, or allow one attempt."
         )
     if private and certificate is not None and n < GROUP:
-        raise ValueError(
-            Message(
-                "A private certificate needs {group} records at least and the table has "
-                "{n}. Choose the inside check.",
-                group=GROUP,
-                n=n,
-            )
+        raise ReportedError(
+            "A private certificate needs {group} records at least and the table has "
+            "{n}. Choose the inside check.",
+            group=GROUP,
+            n=n,
         )
     return Protection(
         groups=domain.sensitive,
@@ -154,31 +144,25 @@ def _check_shift(request: RunRequest, card: Card) -> None:
     if shift > GROUP_LEVEL:
         return
     if shift > 0.0:
-        raise ValueError(
-            Message(
-                "A shift of {shift:g} hides nothing: {group} records notice a table that is not "
-                "shifted at all in up to {group_level:.0%} of tries. Choose a stronger one.",
-                shift=shift,
-                group=GROUP,
-                group_level=GROUP_LEVEL,
-            )
+        raise ReportedError(
+            "A shift of {shift:g} hides nothing: {group} records notice a table that is not "
+            "shifted at all in up to {group_level:.0%} of tries. Choose a stronger one.",
+            shift=shift,
+            group=GROUP,
+            group_level=GROUP_LEVEL,
         )
     if not card.protects:
         able = " or ".join(one.name for one in cards() if one.protects)
-        raise ValueError(
-            Message(
-                "Without a shift {name} hides nothing: the tagged columns would come "
-                "out as they are. Choose a shift, train {able}, or remove the tags.",
-                name=card.name,
-                able=able,
-            )
+        raise ReportedError(
+            "Without a shift {name} hides nothing: the tagged columns would come "
+            "out as they are. Choose a shift, train {able}, or remove the tags.",
+            name=card.name,
+            able=able,
         )
     if request.review or request.score:
-        raise ValueError(
-            Message(
-                "Counts of real rows would undo what training hides, because no shift covers them. "
-                "Choose a shift, or leave out pictures for people outside and noisy scores."
-            )
+        raise ReportedError(
+            "Counts of real rows would undo what training hides, because no shift covers them. "
+            "Choose a shift, or leave out pictures for people outside and noisy scores."
         )
 
 

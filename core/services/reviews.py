@@ -241,10 +241,8 @@ def pick_by_scores(
     compared = ranking(store, runs)
     if compared is None:
         raise RunStoreError(
-            Message(
-                "Fewer than two of these runs have noisy scores over the same columns. Nothing was "
-                "picked. Switch on “let runs be compared without looking” in a plan of this table."
-            )
+            "Fewer than two of these runs have noisy scores over the same columns. Nothing was "
+            "picked. Switch on “let runs be compared without looking” in a plan of this table."
         )
     best = next(run for run in runs if run.id == compared.best)
     how = _paid(store, best.account_id, [run for run in runs if run.id in compared.scores])
@@ -261,10 +259,8 @@ def _paid(store: RunStore, account_id: str, compared: Sequence[RunRecord]) -> Sc
     entries = store.ledger.entries(account_id)
     if len(units_of(entries)) > 1:
         raise RunStoreError(
-            Message(
-                "Releases about these people protect different units, so the cost of the choice "
-                "cannot be added up. Nothing was picked."
-            )
+            "Releases about these people protect different units, so the cost of the choice "
+            "cannot be added up. Nothing was picked."
         )
     costs = {
         entry.run: (entry.limit, entry.delta)

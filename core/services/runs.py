@@ -91,9 +91,7 @@ def start(
     """
     if not plan.budget.private and not request.without_privacy.strip():
         raise RunStoreError(
-            Message(
-                "This run claims no differential privacy. Nothing was started. Confirm it in words."
-            )
+            "This run claims no differential privacy. Nothing was started. Confirm it in words."
         )
     table = store.table(table_id)  # before: what is declared from here on was not confirmed
     _require_declared(store, table, schema)
@@ -117,17 +115,13 @@ def _require_declared(store: RunStore, table: TableRecord, schema: Schema | None
     """Refuse a table whose schema nobody declared public, or not the one that was planned for."""
     if schema is not None and schema != table.schema:
         raise RunStoreError(
-            Message(
-                "What is declared of this table was changed since this plan was made. Nothing was "
-                "started. Look at the plan anew."
-            )
+            "What is declared of this table was changed since this plan was made. Nothing was "
+            "started. Look at the plan anew."
         )
     if not store.attested(table.id):
         raise RunStoreError(
-            Message(
-                "Nobody has confirmed yet what is known of this table's columns. Nothing was "
-                "started. Confirm it on the Tables page."
-            )
+            "Nobody has confirmed yet what is known of this table's columns. Nothing was "
+            "started. Confirm it on the Tables page."
         )
 
 
@@ -147,11 +141,9 @@ def resume(
         raise RunStoreError(not_resumable(run.state))
     if not run.resumable and not spend_again:
         raise RunStoreError(
-            Message(
-                "There is no checkpoint to go on from. Nothing was started. A new start "
-                "spends {run} again: confirm it to go on.",
-                run=_epsilon_words(run),
-            )
+            "There is no checkpoint to go on from. Nothing was started. A new start "
+            "spends {run} again: confirm it to go on.",
+            run=_epsilon_words(run),
         )
     launcher.resume(run_id)
     return store.run(run_id)
@@ -166,11 +158,11 @@ def compare_again(store: RunStore, launcher: Launcher, run_id: str) -> RunRecord
       RunStoreError: the run has no synthetic table, or is at work.
     """
     if not store.has_result(run_id):
-        raise NotFoundError(Message("This run has no synthetic table to compare."))
+        raise NotFoundError("This run has no synthetic table to compare.")
     store.artefacts(run_id).delete(REFITS_WANTED)
     message = Message("Waiting for a free slot, to finish the comparison.")
     if not store.set_state(run_id, State.QUEUED, message, expect=(State.DONE,)):
-        raise RunStoreError(Message("This run is at work already."))
+        raise RunStoreError("This run is at work already.")
     launcher.submit(run_id)
     return store.run(run_id)
 
@@ -221,7 +213,7 @@ def _stopped(
     elif not at_once and state is State.RUNNING:
         store.request(run_id, signal)
     elif not at_once:
-        raise RunStoreError(Message("A run that is {value} cannot be stopped.", value=state.value))
+        raise RunStoreError("A run that is {value} cannot be stopped.", value=state.value)
     return store.run(run_id)
 
 
@@ -245,10 +237,10 @@ def generate_rows(store: RunStore, launcher: Launcher, run_id: str, request: Sam
       RunStoreError: no model yet, or the sampling failed; no file is left.
     """
     if request.rows < 1:
-        raise RunStoreError(Message("Ask for at least one synthetic record."))
+        raise RunStoreError("Ask for at least one synthetic record.")
     run = store.run(run_id)
     if not store.artefacts(run_id).exists(MODEL):
-        raise NotFoundError(Message("This run has no model yet. Wait until it is done."))
+        raise NotFoundError("This run has no model yet. Wait until it is done.")
     label = "" if run.private else ".not-private"
     escaped = "-escaped" if request.escape_formulas and request.format == "csv" else ""
     seed = "any" if request.seed is None else request.seed

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from core.message import Message
 from core.reading.arrow_types import arrow_table
 from core.schema.column import SchemaError
 from core.schema.schema import Schema
@@ -68,11 +67,9 @@ def _rows(parts: Iterable[pd.DataFrame], schema: Schema) -> Iterator[tuple[Any, 
             yield tuple(map(str, part.columns))
         if not fits_excel(done := done + len(part), part.shape[1]):
             raise SchemaError(
-                Message(
-                    "Excel files here hold at most {n:,} cells. Nothing was made. Choose CSV, or "
-                    "fewer rows.",
-                    n=MOST_CELLS,
-                )
+                "Excel files here hold at most {n:,} cells. Nothing was made. Choose CSV, or "
+                "fewer rows.",
+                n=MOST_CELLS,
             )
         columns = [column.to_pylist() for column in arrow_table(part, schema.columns).columns]
         yield from zip(*(map(_plain, column) for column in columns), strict=True)

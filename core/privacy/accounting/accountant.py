@@ -33,7 +33,7 @@ import numpy as np
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import privacy_loss_distribution as plds
 
-from core.message import Message
+from core.message import ReportedError
 from core.privacy.accounting import curves
 from core.privacy.accounting.curves import Floats, gaussian_pld
 from core.privacy.accounting.groups import AccountedPhase, accounted_phases, mixture_pld
@@ -260,23 +260,19 @@ def guarantee(
 def check_budget(budget: Budget, n: int) -> None:
     """Refuse a δ that would permit publishing whole records, and an ε that promises nothing."""
     if budget.private and budget.epsilon > LARGEST_EPSILON:
-        raise ValueError(
-            Message(
-                "ε = {epsilon:g} protects nobody: above {largest:g} hardly any noise is added. "
-                "Choose a smaller ε, or ε = ∞ to say so openly.",
-                epsilon=budget.epsilon,
-                largest=LARGEST_EPSILON,
-            )
+        raise ReportedError(
+            "ε = {epsilon:g} protects nobody: above {largest:g} hardly any noise is added. "
+            "Choose a smaller ε, or ε = ∞ to say so openly.",
+            epsilon=budget.epsilon,
+            largest=LARGEST_EPSILON,
         )
     if budget.private and budget.delta * n >= 1.0:
-        raise ValueError(
-            Message(
-                "δ = {delta:g} is too large for {n} records: it must be below 1/n = {limit:g}, or "
-                "publishing one randomly chosen record would count as private. Choose a smaller δ.",
-                delta=budget.delta,
-                n=n,
-                limit=1 / n,
-            )
+        raise ReportedError(
+            "δ = {delta:g} is too large for {n} records: it must be below 1/n = {limit:g}, or "
+            "publishing one randomly chosen record would count as private. Choose a smaller δ.",
+            delta=budget.delta,
+            n=n,
+            limit=1 / n,
         )
 
 

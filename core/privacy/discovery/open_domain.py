@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from core.message import Message
 from core.schema.column import (
     BOOLEAN_PAIRS,
     DomainSource,
@@ -93,11 +92,9 @@ def as_learned(schema: Schema, names: Collection[str] | None = None) -> Schema:
     chosen, keys = set(names or ()), schema.key_columns
     if wrong := [n for n in chosen if n not in schema.names or not schema[n].modelled or n in keys]:
         raise SchemaError(
-            Message(
-                "Nothing can be learned for {columns}. Identifiers, text, columns that say whose a "
-                "row is and columns that are left out need no bounds or lists.",
-                columns=", ".join(sorted(wrong)),
-            )
+            "Nothing can be learned for {columns}. Identifiers, text, columns that say whose a "
+            "row is and columns that are left out need no bounds or lists.",
+            columns=", ".join(sorted(wrong)),
         )
     refuse_tagged(schema, chosen)
     for column in schema.columns:
@@ -115,11 +112,9 @@ def refuse_tagged(schema: Schema, names: Collection[str]) -> None:
     """Refuse to learn the domain of a tagged column, which would show its distribution."""
     if hidden := [n for tagged in schema.sensitive.values() for n in tagged if n in names]:
         raise SchemaError(
-            Message(
-                "Learning a domain shows something about a column's distribution, and {columns} is "
-                "tagged as hidden. Declare its domain public, or remove the tag.",
-                columns=", ".join(sorted(hidden)),
-            )
+            "Learning a domain shows something about a column's distribution, and {columns} is "
+            "tagged as hidden. Declare its domain public, or remove the tag.",
+            columns=", ".join(sorted(hidden)),
         )
 
 

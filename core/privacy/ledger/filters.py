@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from core.message import Message
+from core.message import ReportedError
 from core.privacy.ledger.entries import Entry, Left
 from core.privacy.ledger.units import units_of
 
@@ -26,13 +26,11 @@ def check_limit(epsilon: float, delta: float, n: int) -> None:
     if not (math.isfinite(epsilon) and epsilon > 0.0 and 0.0 < delta < 1.0):
         raise ValueError(f"A limit needs a finite ε > 0 and 0 < δ < 1, got ({epsilon}, {delta}).")
     if n < 1 or delta * n >= 1.0:
-        raise ValueError(
-            Message(
-                "A limit needs δ below one over the number of records, 1/{n}, got {delta:g}. At "
-                "1/n it would permit giving away one person's record unchanged.",
-                n=n,
-                delta=delta,
-            )
+        raise ReportedError(
+            "A limit needs δ below one over the number of records, 1/{n}, got {delta:g}. At "
+            "1/n it would permit giving away one person's record unchanged.",
+            n=n,
+            delta=delta,
         )
 
 

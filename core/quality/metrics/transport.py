@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.message import Message
+from core.message import Message, ReportedError
 from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
 from core.quality.metrics.estimators import side_by_side
@@ -166,9 +166,7 @@ def sliced_wasserstein(tables: Comparison, _: Step) -> Measured:
 
 def _require_rows(*tables: AlignedTable) -> None:
     if not all(len(table.features) and table.n for table in tables):
-        raise ValueError(
-            Message("Wasserstein scores need rows on both sides and a column to compare.")
-        )
+        raise ReportedError("Wasserstein scores need rows on both sides and a column to compare.")
 
 
 def _along(table: AlignedTable, to: Floats) -> NDArray[np.float32]:

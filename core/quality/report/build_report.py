@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from core.message import Message
+from core.message import Message, ReportedError
 from core.quality.aligned_tables import sample_rows
 from core.quality.comparison import Comparison
 from core.quality.metrics.columns import single_columns
@@ -54,7 +54,7 @@ def build_report(
       ValueError: a table has no rows, or no column can be compared.
     """
     if not len(real) or not len(synthetic):
-        raise ValueError(Message("A report needs at least one real and one synthetic row."))
+        raise ReportedError("A report needs at least one real and one synthetic row.")
     on_progress, save = on_progress or _ignore, save or _ignore
     if save is not _ignore and (look := _first_look(real, synthetic, schema, seed=seed)):
         save(_sampled_of(look, real, synthetic, rows))
@@ -63,9 +63,7 @@ def build_report(
         real, synthetic, schema, test=test, before=before, seed=seed, alpha=alpha, grouping=grouping
     )
     if not len(tables.features):
-        raise ValueError(
-            Message("No column can be compared: each is dropped, text or an identifier.")
-        )
+        raise ReportedError("No column can be compared: each is dropped, text or an identifier.")
     known = families()
     applied = [family for family in known if family.applies(tables)]
     whole, done = READING_COST + sum(family.cost for family in applied), READING_COST

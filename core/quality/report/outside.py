@@ -19,7 +19,7 @@ from core.encoding.codec import Codec, Codes
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records, votes
 from core.encoding.windows import FIRST, GAP, NUMBER
-from core.message import Message
+from core.message import Message, ReportedError
 from core.privacy.mechanisms.histograms import Bins, Histograms
 from core.quality.aligned_tables import AlignedTable, Features, sample_rows
 from core.quality.metrics.association import associations
@@ -77,16 +77,14 @@ def outside_report(
       rows: how many the synthetic table has, where `synthetic` is a sample of it.
     """
     if not len(synthetic):
-        raise ValueError(Message("A report needs at least one synthetic row."))
+        raise ReportedError("A report needs at least one synthetic row.")
     domain = schema.domain()
     lacking = [column.name for column in domain.modelled if column.name not in synthetic]
     if lacking:
         raise SchemaError(
-            Message(
-                "The synthetic table lacks columns of the schema: {columns}. Drop them from the "
-                "schema.",
-                columns=", ".join(lacking),
-            )
+            "The synthetic table lacks columns of the schema: {columns}. Drop them from the "
+            "schema.",
+            columns=", ".join(lacking),
         )
     rng = np.random.default_rng(0)
     drawn = sample_rows(len(synthetic), ROWS, rng)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from core.message import Message
+from core.message import ReportedError
 from core.privacy.ledger.admission import HiddenError, MixedUnitsError
 from core.privacy.ledger.entries import Entry, Left
 from core.privacy.ledger.filters import opening
@@ -161,13 +161,11 @@ def set_limit(
       ValueError: a limit out of range.
     """
     if epsilon > LARGEST_EPSILON:
-        raise ValueError(
-            Message(
-                "A limit of ε {epsilon:g} protects nobody: above ε {largest_epsilon:g} hardly any "
-                "noise is left in what is released. Nothing was changed. Choose a smaller limit.",
-                epsilon=epsilon,
-                largest_epsilon=LARGEST_EPSILON,
-            )
+        raise ReportedError(
+            "A limit of ε {epsilon:g} protects nobody: above ε {largest_epsilon:g} hardly any "
+            "noise is left in what is released. Nothing was changed. Choose a smaller limit.",
+            epsilon=epsilon,
+            largest_epsilon=LARGEST_EPSILON,
         )
     table, ledger = store.table(table_id), store.ledger
     delta = default_limit(table.training_n)[1] if delta is None else delta

@@ -13,7 +13,6 @@ from itertools import combinations
 
 from sqlalchemy import func, select, update
 
-from core.message import Message
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.record_linkage import shared_rows
@@ -95,11 +94,9 @@ def join_accounts(store: RunStore, one: str, other: str) -> str:
         runs = select(func.count()).where(RunRow.table_id.in_(tables))
         if ledger.entries(gone) or connection.execute(runs).scalar_one():
             raise RunStoreError(
-                Message(
-                    "Both accounts have a limit, releases or runs of their own, which cannot be "
-                    "put together any more. Nothing was changed. Note instead that they are "
-                    "about the same people: later certificates of both then say so."
-                )
+                "Both accounts have a limit, releases or runs of their own, which cannot be "
+                "put together any more. Nothing was changed. Note instead that they are "
+                "about the same people: later certificates of both then say so."
             )
         for rows in (TableRow, SketchRow):
             connection.execute(update(rows).where(rows.account_id == gone).values(account_id=kept))

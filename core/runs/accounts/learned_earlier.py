@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import chain
 
-from core.message import Message
 from core.privacy.discovery.open_domain import needed_as_they_are, open_domain
 from core.runs.errors import RunStoreError
 from core.runs.storage.store import RunStore
@@ -46,12 +45,10 @@ def learned_earlier(
         for column in taken_columns(schema):
             if _mark(column) not in marks:
                 raise RunStoreError(
-                    Message(
-                        "'{name}' is marked as learned by an earlier run, but no run about these "
-                        "people learned it with the same protection (per row or per person). "
-                        "Nothing was spent. Let this run learn it, or declare it.",
-                        name=column.name,
-                    )
+                    "'{name}' is marked as learned by an earlier run, but no run about these "
+                    "people learned it with the same protection (per row or per person). "
+                    "Nothing was spent. Let this run learn it, or declare it.",
+                    name=column.name,
                 )
     return noted
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import pandas as pd
 from sqlalchemy import Connection, func, select, update
 
-from core.message import Message, from_json
+from core.message import from_json
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.transaction import exclusive_transaction
 from core.runs.accounts.record_linkage import (
@@ -180,10 +180,8 @@ def require_account(store: RunStore, table_id: str) -> None:
     """
     if account_choice(store, table_id).open:
         raise RunStoreError(
-            Message(
-                "Rows of this table are also in tables of another account. Nothing was spent. "
-                "Say on the Tables page whose people these are."
-            )
+            "Rows of this table are also in tables of another account. Nothing was spent. "
+            "Say on the Tables page whose people these are."
         )
 
 
@@ -210,10 +208,8 @@ def change_account(
         answer = AccountChoice(chosen, linked, words.strip())
         if answer.open:
             raise RunStoreError(
-                Message(
-                    "Rows of this table are also in a table of another account. Nothing was "
-                    "changed. Say in words why these are other people."
-                )
+                "Rows of this table are also in a table of another account. Nothing was "
+                "changed. Say in words why these are other people."
             )
         if not answer.others:
             answer = AccountChoice(chosen, linked)
@@ -242,10 +238,8 @@ def _movable(store: RunStore, connection: Connection, table_id: str) -> None:
     paid = [one for one in store.ledger.entries(table.account_id) if one.kind == "release"]
     if runs or any(one.seq > table.profile[NEWEST] for one in paid):
         raise RunStoreError(
-            Message(
-                "Runs were made about these people since the table was brought in, and their "
-                "account paid. Nothing was changed. Bring the table in again to say otherwise."
-            )
+            "Runs were made about these people since the table was brought in, and their "
+            "account paid. Nothing was changed. Bring the table in again to say otherwise."
         )
 
 
@@ -257,11 +251,8 @@ def _chosen(account_id: str | None, linked: Sequence[LinkedAccount], fresh: str)
         return fresh
     if not 0 < len(name) <= MOST_NAME or not name.isprintable():
         raise RunStoreError(
-            Message(
-                "An account's name has 1 to {most_name} characters on one line. Nothing "
-                "was changed.",
-                most_name=MOST_NAME,
-            )
+            "An account's name has 1 to {most_name} characters on one line. Nothing was changed.",
+            most_name=MOST_NAME,
         )
     return name
 

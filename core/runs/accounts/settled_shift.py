@@ -68,10 +68,10 @@ class SettledShift:
             return None
         entry, content = self._entry(), self._storage.read_secret(self._name)
         if entry is not None and content is None:
-            raise RunStoreError(Message(LOST, how=Message("gone"), name=self._name))
+            raise RunStoreError(LOST, how=Message("gone"), name=self._name)
         if entry is not None and content is not None and entry.plan != _digest(content):
             changed = Message("not the one that was settled")
-            raise RunStoreError(Message(LOST, how=changed, name=self._name))
+            raise RunStoreError(LOST, how=changed, name=self._name)
         return content
 
     def settle(self, find: Callable[[], bytes]) -> bytes:

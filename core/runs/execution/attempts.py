@@ -108,10 +108,8 @@ def fit_attempts(
     if ended is None:
         job.artefacts.delete(CHECKPOINT)
         raise RunStoreError(
-            Message(
-                "What was paid for was lost when the worker process ended, and no attempt is left. "
-                "It stays spent, and nothing was released. A new start spends its budget again."
-            )
+            "What was paid for was lost when the worker process ended, and no attempt is left. "
+            "It stays spent, and nothing was released. A new start spends its budget again."
         )
     # from disk: an attempt that a crash lost came too early to replace the model of the one before
     fitted = attempt.fitted or load_fitted(job.plan.model, job.artefacts.local(MODEL))

@@ -76,11 +76,9 @@ def discover(job: Job, rows: TrainingRows, meter: Meter, on_event: OnEvent) -> L
         if not job.resume:
             raise  # no crash came before: more is asked than the plan holds
         raise RunStoreError(
-            Message(
-                "Bounds and lists were learned and lost when the worker process ended. What they "
-                "cost stays spent, and nothing else was released. A new start spends its budget "
-                "again."
-            )
+            "Bounds and lists were learned and lost when the worker process ended. What they "
+            "cost stays spent, and nothing else was released. A new start spends its budget "
+            "again."
         ) from None
     found = LearnedDomain(
         domain=_with_cost(released.schema(job.schema), job.plan, meter),

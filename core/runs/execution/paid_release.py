@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from core.encoding.codec import Codec
 from core.inference.measured import Measured, QuestionSums
 from core.inference.questions import Statistic, check, read_words, words
-from core.message import Message, joined
+from core.message import Message, ReportedError, joined
 from core.models.events import Emitter, Note, Signal
 from core.models.saved_model import SHIFT
 from core.models.step import FitContext, State
@@ -108,17 +108,13 @@ class PaidCounts(ABC):
           ValueError: a share out of range, or every column is tagged.
         """
         if not 0.0 < self.share <= 0.5:
-            raise ValueError(
-                Message(
-                    "The {label} in 0 to 0.5, not {share:g}.", label=self.label, share=self.share
-                )
+            raise ReportedError(
+                "The {label} in 0 to 0.5, not {share:g}.", label=self.label, share=self.share
             )
         names = shown_columns(domain)
         if not names:
-            raise ValueError(
-                Message(
-                    "Every column is hidden, so there is none to {purpose}.", purpose=self.purpose
-                )
+            raise ReportedError(
+                "Every column is hidden, so there is none to {purpose}.", purpose=self.purpose
             )
         from dp_accounting.gaussian_mechanism import get_sigma_gaussian  # costs 65 MB
 

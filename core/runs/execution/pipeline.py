@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.encoding.layout.layout import Layout
-from core.message import Message, to_json
+from core.message import Message, ReportedError, to_json
 from core.models.events import Emitter, OnEvent, Signal
 from core.models.registry import synthesizer
 from core.models.synthesizer import Synthesizer
@@ -48,7 +48,7 @@ from core.schema.surrogates import check_room
 Find = Callable[[str], Synthesizer[Any]]
 
 
-class DeviceError(ValueError):
+class DeviceError(ReportedError):
     """The device that was asked for is not there."""
 
 
@@ -81,7 +81,7 @@ def choose_device(asked: Device) -> str:
         return "cuda"
     if asked == "cuda":
         raise DeviceError(
-            Message("There is no CUDA device here. Nothing more was spent. Choose auto or cpu.")
+            "There is no CUDA device here. Nothing more was spent. Choose auto or cpu."
         )
     return "cpu"
 
@@ -162,18 +162,14 @@ def _check(job: Job, layout: Layout) -> None:
     """Refuse what cannot end well, before anything is spent."""
     if not job.resume and reopened(job.schema) != job.schema:
         raise SchemaError(
-            Message(
-                "The schema holds bounds, lists or mappings that were learned in a run that it "
-                "does not name. Nothing was spent. Let this run learn them, or declare them."
-            )
+            "The schema holds bounds, lists or mappings that were learned in a run that it "
+            "does not name. Nothing was spent. Let this run learn them, or declare them."
         )
     check_room(layout.output.columns, job.rows)
     if job.plan.unit != job.schema.person:
         raise SchemaError(
-            Message(
-                "The plan and the schema say otherwise whose rows are protected together. "
-                "Nothing was spent. Make a new plan."
-            )
+            "The plan and the schema say otherwise whose rows are protected together. "
+            "Nothing was spent. Make a new plan."
         )
     check_disk(job.plan, layout, job.schema.person, job.folder)
 
@@ -191,15 +187,13 @@ def _learned_earlier(job: Job, store: RunStore) -> tuple[Learned, ...]:
     too_large = (plan.budget.delta + before) * plan.n >= 1.0
     if earlier and plan.budget.private and too_large and not job.resume:
         raise SchemaError(
-            Message(
-                "δ = {delta:g} of this run and {before:g} of the run that learned its bounds and "
-                "lists are too large together for {n} records: they must be below 1/n = "
-                "{value:g}. Nothing was spent. Plan with a smaller δ.",
-                delta=plan.budget.delta,
-                before=before,
-                n=plan.n,
-                value=1 / plan.n,
-            )
+            "δ = {delta:g} of this run and {before:g} of the run that learned its bounds and "
+            "lists are too large together for {n} records: they must be below 1/n = "
+            "{value:g}. Nothing was spent. Plan with a smaller δ.",
+            delta=plan.budget.delta,
+            before=before,
+            n=plan.n,
+            value=1 / plan.n,
         )
     return earlier
 

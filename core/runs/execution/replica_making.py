@@ -134,7 +134,7 @@ def attack_again(store: RunStore, run: RunRecord, *, minutes: float, on_event: O
         refitting(artefacts, run),
     )
     if report is None or not report.attacks or (person is not None and person.grouped):
-        raise RunStoreError(Message("This attack needs rows kept out, and one row per person."))
+        raise RunStoreError("This attack needs rows kept out, and one row per person.")
     real, kept_out = real_sides(store, run, [c.name for c in run.schema.domain().columns])
     holdout = kept_out.rows.iloc[:TEST_ROWS]  # more would be sampled, and rows lose their place
     both = pd.concat([real.rows, holdout], ignore_index=True)

@@ -20,7 +20,6 @@ from core.encoding.holdout import training_batches
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import PersonRows, encoded_records
 from core.encoding.stored_codes import StoredCodes, bytes_needed, store_codes
-from core.message import Message
 from core.models.events import Emitter, OnEvent
 from core.privacy.plan import Plan
 from core.reading.raw_cells import BATCH_ROWS
@@ -101,13 +100,11 @@ def check_disk(plan: Plan, layout: Layout, person: Person | None, folder: Path) 
     free = disk_usage(there).free
     if free < needed:
         raise RunStoreError(
-            Message(
-                "Training needs {needed:.1f} GB of disk for its working copy of the rows "
-                "and {free:.1f} GB are free. Nothing more was spent. Make room, or "
-                "train on fewer rows.",
-                needed=needed / 1e9,
-                free=free / 1e9,
-            )
+            "Training needs {needed:.1f} GB of disk for its working copy of the rows "
+            "and {free:.1f} GB are free. Nothing more was spent. Make room, or "
+            "train on fewer rows.",
+            needed=needed / 1e9,
+            free=free / 1e9,
         )
 
 
@@ -146,11 +143,9 @@ def training_records(
     codes = store_codes(parts(), codec, n, folder)
     if codes is None:
         raise RunStoreError(
-            Message(
-                "The plan is for {n} records and the table has another number. Nothing "
-                "was released, what was paid stays spent; make a plan for this table.",
-                n=n,
-            )
+            "The plan is for {n} records and the table has another number. Nothing "
+            "was released, what was paid stays spent; make a plan for this table.",
+            n=n,
         )
     return codes, None
 

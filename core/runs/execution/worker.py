@@ -204,11 +204,9 @@ class _Work:
         with kept.open(stored.ROWS_DIGEST) as file:
             if file.read() != digest:
                 raise RunStoreError(
-                    Message(
-                        "The table's rows are no longer those that this run began with. Nothing "
-                        "more was read or spent; what was paid for stays paid for. Bring the "
-                        "rows in as a table of their own and start a new run."
-                    )
+                    "The table's rows are no longer those that this run began with. Nothing "
+                    "more was read or spent; what was paid for stays paid for. Bring the "
+                    "rows in as a table of their own and start a new run."
                 )
 
     def _report(self) -> None:

@@ -16,7 +16,6 @@ from typing import BinaryIO, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from core.message import Message
 from core.runs.errors import NotFoundError
 from core.runs.workspace import private_folder
 from core.writing.whole_files import replacing
@@ -47,7 +46,7 @@ def plain_name(name: str) -> str:
       NotFoundError: it holds a path, so that no link leaves the workspace.
     """
     if not name or Path(name).name != name or name == "..":
-        raise NotFoundError(Message("There is no such artefact in this workspace."))
+        raise NotFoundError("There is no such artefact in this workspace.")
     return name
 
 

@@ -70,7 +70,7 @@ class RunStore(TableStore):
     def artefacts(self, run_id: str) -> ArtefactStore:
         """What a run keeps; NotFoundError when the id is no plain one."""
         if not _ID.fullmatch(run_id):
-            raise NotFoundError(Message("There is no such artefact in this workspace."))
+            raise NotFoundError("There is no such artefact in this workspace.")
         return self.storage.run(run_id)
 
     def create_run(
@@ -83,7 +83,7 @@ class RunStore(TableStore):
         """
         self._check_records(table_id, plan, schema)
         if request.rows is not None and request.rows < 1:
-            raise RunStoreError(Message("Ask for at least one synthetic record."))
+            raise RunStoreError("Ask for at least one synthetic record.")
         now = time.time()
         row = RunRow(
             id=secrets.token_hex(5),
@@ -142,7 +142,7 @@ class RunStore(TableStore):
     def _one(self, run_id: str, unmarked: Collection[str] = ()) -> RunRecord:
         records = self._run_records(RunRow.id == run_id, unmarked)
         if not records:
-            raise NotFoundError(Message("There is no such run in this workspace."))
+            raise NotFoundError("There is no such run in this workspace.")
         return records[0]
 
     def _run_records(
@@ -374,4 +374,4 @@ class RunStore(TableStore):
 
 def _refuse_running(run: RunRecord) -> None:
     if run.state is State.RUNNING:
-        raise RunStoreError(Message("The run '{run}' is running. Cancel it first.", run=run.title))
+        raise RunStoreError("The run '{run}' is running. Cancel it first.", run=run.title)

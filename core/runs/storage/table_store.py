@@ -17,7 +17,6 @@ from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
 from core.encoding.holdout import people_trained_on, split_rows
-from core.message import Message
 from core.privacy.ledger.ledger import Ledger
 from core.privacy.plan import Plan
 from core.reading.raw_cells import batch_rows
@@ -104,9 +103,7 @@ class TableStore:
         if not rows.num_rows:
             raise RunStoreError(NO_RECORDS)
         if tuple(rows.column_names) != schema.names:
-            raise RunStoreError(
-                Message("The schema's columns do not match the table's. Nothing was saved.")
-            )
+            raise RunStoreError("The schema's columns do not match the table's. Nothing was saved.")
         table_id = table_id or secrets.token_hex(5)
         with self.unfinished.begun(table_id) as (artefacts, _):
             with artefacts.replacing(ROWS) as file:
@@ -173,7 +170,7 @@ class TableStore:
         with Session(self.engine) as session:
             row = session.get(TableRow, table_id)
             if row is None:
-                raise NotFoundError(Message("There is no such table in this workspace."))
+                raise NotFoundError("There is no such table in this workspace.")
             return table_record(row)
 
     def save_schema(
@@ -190,7 +187,7 @@ class TableStore:
         table = self.table(table_id)
         if schema.names != table.columns:
             raise RunStoreError(
-                Message("The schema's columns do not match the table's. Nothing was changed.")
+                "The schema's columns do not match the table's. Nothing was changed."
             )
         values: dict[str, Any] = {"schema": schema.model_dump_json()}
         known = {key: table.profile[key] for key in (NEWEST, PEOPLE) if key in table.profile}
@@ -296,7 +293,7 @@ class TableStore:
             # asked again here: one that waited may have begun since somebody looked
             idle = delete(TableRow).where(TableRow.id == table_id, ~running.exists())
             if not connection.execute(idle).rowcount:
-                raise RunStoreError(Message("A run of this table is running. Cancel it first."))
+                raise RunStoreError("A run of this table is running. Cancel it first.")
             self.storage.table(table_id).clear()
             # the ledger is asked last: whoever read rows has paid before, and now nobody can
             if not self.ledger.entries(table.account_id):
@@ -313,19 +310,15 @@ class TableStore:
         trained = replace(table, schema=schema, profile=counted).training_n
         if plan.n != trained:
             raise RunStoreError(
-                Message(
-                    "The plan is for {planned:,} records, but the table has {present:,} to train "
-                    "on. Make a new plan.",
-                    planned=plan.n,
-                    present=trained,
-                )
+                "The plan is for {planned:,} records, but the table has {present:,} to train "
+                "on. Make a new plan.",
+                planned=plan.n,
+                present=trained,
             )
         if plan.unit != schema.person:
             raise RunStoreError(
-                Message(
-                    "The plan and the table's schema disagree about which rows belong to one "
-                    "person. Make a new plan."
-                )
+                "The plan and the table's schema disagree about which rows belong to one "
+                "person. Make a new plan."
             )
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from core.message import Message
+from core.message import Message, ReportedError
 from core.schema.column import SchemaError
 
 
@@ -136,7 +136,7 @@ class Combinations(_Together):
     @model_validator(mode="after")
     def _lengths(self) -> Self:
         if any(len(labels) != len(self.names) for labels in self.allowed or ()):
-            raise ValueError(Message("Every combination must name one label of each column."))
+            raise ReportedError("Every combination must name one label of each column.")
         return self
 
     @property

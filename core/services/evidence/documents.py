@@ -45,13 +45,13 @@ def documents(store: RunStore, run: RunRecord, view: View) -> dict[str, Any]:
     """
     certificate, claims = reviews.privacy_certificate(store, run.id), guides()["claim"]
     if certificate is None:
-        raise RunStoreError(Message("This run is not finished, so there is no evidence of it yet."))
+        raise RunStoreError("This run is not finished, so there is no evidence of it yet.")
     if not run.private:
         raise RunStoreError(
-            Message("This run has no differential privacy, so there is no guarantee to answer for.")
+            "This run has no differential privacy, so there is no guarantee to answer for."
         )
     if view == "outside" and (waits := reviews.waits_for(store, run)):
-        raise RunStoreError(Message("This run waits for its review: {waits}", waits=waits))
+        raise RunStoreError("This run waits for its review: {waits}", waits=waits)
     outside = reviews.report(store, run.id, "outside")
     found = {
         "certificate.json": certificate,

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.message import Message
 from core.runs.errors import RunStoreError
 from core.runs.events import WAITS_FOR_SLOT, State
 from core.runs.execution.launching import children
@@ -107,12 +106,10 @@ class LocalLauncher:
             )
         except subprocess.TimeoutExpired:
             raise RunStoreError(
-                Message(
-                    "Generating the rows took longer than {minutes:,.0f} minutes and was stopped. "
-                    "No file was saved. Ask for fewer rows, or try again when the machine is less "
-                    "busy.",
-                    minutes=seconds / 60,
-                )
+                "Generating the rows took longer than {minutes:,.0f} minutes and was stopped. "
+                "No file was saved. Ask for fewer rows, or try again when the machine is less "
+                "busy.",
+                minutes=seconds / 60,
             ) from None
         if ended.returncode == REFUSED:  # one sentence, made of the model's own output
             raise RunStoreError(ended.stdout.decode().strip())
@@ -120,10 +117,8 @@ class LocalLauncher:
             with self._log(run_id).open("ab") as log:
                 log.write(ended.stderr)
             raise RunStoreError(
-                Message(
-                    "The rows could not be generated and no file was saved. See worker.log in the "
-                    "run's folder."
-                )
+                "The rows could not be generated and no file was saved. See worker.log in the "
+                "run's folder."
             )
 
     def _command(self, arguments: Sequence[str], run_id: str) -> list[str]:

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from core.message import Message, to_say
+from core.message import to_say
 from core.privacy.ledger.entries import entries_table
 from core.privacy.ledger.transaction import repeatable, writing_alone
 from core.runs.errors import RunStoreError
@@ -81,7 +81,7 @@ def _change(engine: Engine) -> None:
         else:
             database = engine.url.database or ""
             name = database if is_shared(engine) else Path(database).name
-            raise RunStoreError(Message(_OTHER_VERSION, name=name))
+            raise RunStoreError(_OTHER_VERSION, name=name)
 
 
 def _file_name(revision: str) -> str:

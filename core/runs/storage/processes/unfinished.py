@@ -15,7 +15,7 @@ from sqlalchemy import Engine, delete
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from core.message import Message, joined
+from core.message import joined
 from core.runs.errors import StorageError
 from core.runs.storage.artefacts import ArtefactStore
 from core.runs.storage.database import SketchRow, TableRow
@@ -74,9 +74,7 @@ class UnfinishedTables:
                     self._forget_people(one.name)
                     self.storage.table(one.name).clear()
             except DBAPIError as error:
-                raise StorageError(
-                    Message("The database cannot be written to right now.")
-                ) from error
+                raise StorageError("The database cannot be written to right now.") from error
 
     def _forget_people(self, table_id: str) -> None:
         """Keep nothing that the people of a table would be recognised by."""

@@ -116,7 +116,7 @@ def comment(
       RunStoreError: no name or no text; nothing was kept.
     """
     if not text.strip():
-        raise RunStoreError(Message("The comment is empty. Nothing was kept."))
+        raise RunStoreError("The comment is empty. Nothing was kept.")
     _add(store, "comment", table_id, run_id, author, about, text.strip()[:MOST], view)
     _seen(store, table_id, run_id, author, view)
 
@@ -158,11 +158,9 @@ def decide(
         kept.
     """
     if decision is None:
-        raise RunStoreError(
-            Message("Choose whether you approve or request changes. Nothing was kept.")
-        )
+        raise RunStoreError("Choose whether you approve or request changes. Nothing was kept.")
     if decision is Decision.CHANGES and not text.strip():
-        raise RunStoreError(Message("Say what should change. Nothing was kept."))
+        raise RunStoreError("Say what should change. Nothing was kept.")
     _add(store, "verdict", table_id, run_id, author, decision.value, text.strip()[:MOST], view)
     _seen(store, table_id, run_id, author, view)
 
@@ -183,9 +181,7 @@ def review_verdicts(store: TableStore, run_id: str, view: View = "inside") -> li
 def set_rule(store: TableStore, *, table_id: str, author: str, rule: Rule) -> None:
     """Change what a table's reviews need; who did so and when is kept."""
     if min(rule.approvals, rule.alarm_approvals) < 0:
-        raise RunStoreError(
-            Message("The number of approvals cannot be negative. Nothing was changed.")
-        )
+        raise RunStoreError("The number of approvals cannot be negative. Nothing was changed.")
     text = json.dumps(asdict(rule))
     _add(store, "rule", table_id, None, author, "", text)
 
@@ -327,7 +323,7 @@ def _add(
 ) -> None:
     name = " ".join(author.split())[:120]
     if not name:
-        raise RunStoreError(Message("Write your name first, so that others know who said it."))
+        raise RunStoreError("Write your name first, so that others know who said it.")
     with Session(store.engine) as session, session.begin():
         session.add(
             NoteRow(
