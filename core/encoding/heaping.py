@@ -3,7 +3,8 @@
 A run that learns a column's bounds also learns how many of its numbers are multiples of 5, 10, 50
 and so on (`core.privacy.discovery.grids`). Models draw positions on a line and know none of it.
 Here each number moves to a round one next to it, as often as was learned. It stays within one part
-in 256 of the line, as fine as histograms are, so that distributions keep their shape.
+in 256 of the line, as fine as histograms are, or in 64 where so many numbers are round that fewer
+would have a round one near, so that distributions keep their shape.
 
 Source: Roberts and Brewer, "Measures and tests of heaping in discrete quantitative distributions",
 Journal of Applied Statistics 2001 (shares of heaps against those of a smooth distribution).
@@ -15,10 +16,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.encoding.codec import Block, Codec
+from core.encoding.codec import Block, Codec, Line
 from core.schema.labels import from_numbers, snap, to_numbers
 
-WITHIN = 1.0 / 256.0  # of the line, that a number is rounded in
+WITHIN = 1.0 / 256.0  # of the line, that a number is rounded in; four times as much at most
 Floats = NDArray[np.float64]
 
 
@@ -47,8 +48,8 @@ def _rounded(
 ) -> Floats:
     """Each number or a round one near it, float64 [n].
 
-    A step is chosen in proportion to its learned share, and where fewer than one of its multiples
-    is to be expected so near, to as many times that as makes up for the places without any.
+    From the coarsest step on, numbers with a multiple near are rounded to it as often as makes up
+    the learned share.
 
     Args:
       heaps: ascending steps, the first the column's own, with the shares of numbers that are
@@ -57,21 +58,27 @@ def _rounded(
     """
     line, own = block.line, heaps[0][0]
     at = line.position(numbers)
-    ends = line.value(np.array([at - WITHIN / 2, at + WITHIN / 2]))
-    places = np.maximum((ends[1] - ends[0]) / own, 1.0)
-    steps = [step for step, _ in heaps]
-    choices, weights = [], []
-    for (step, share), coarser in zip(heaps, [*steps[1:], np.inf], strict=True):
+    least, most = (_width(line, at, within) for within in (WITHIN, 4.0 * WITHIN))
+    rounded, still = numbers.copy(), np.ones(len(numbers), dtype=bool)
+    random, coarser = chance.copy(), np.inf
+    for step, share in reversed(heaps):
         near = _nearest(numbers, step, coarser, chance)
         smooth = own / step * (1.0 - step / coarser)  # share in a distribution without heaps
-        there = (near >= ends[0]) & (near <= ends[1]) & (near != 0.0)
-        choices.append(near)
-        weights.append(np.where(there, share * np.maximum(1.0, 1.0 / (smooth * places)), 0.0))
-    choices.append(numbers)  # where no multiple is near
-    weights.append(np.where(np.sum(weights, axis=0) > 0.0, 0.0, 1.0))
-    total = np.cumsum(weights, axis=0)
-    chosen = (chance * total[-1] >= total).sum(axis=0).clip(max=len(choices) - 1)
-    return np.asarray(np.array(choices)[chosen, np.arange(len(numbers))])
+        width = np.clip(own * share / smooth, least, most)
+        there = still & (np.abs(near - numbers) <= width / 2.0) & (near != 0.0)
+        often = min(1.0, share * len(numbers) / max(1, there.sum()))
+        taken = there & (random < often)
+        rounded[taken] = near[taken]
+        still &= ~taken
+        others = there & ~taken
+        random[others] = (random[others] - often) / (1.0 - often)
+        coarser = step
+    return rounded
+
+
+def _width(line: Line, at: Floats, within: float) -> Floats:
+    """How far it is from either side of a place on a line to the other, in its numbers."""
+    return np.asarray(line.value(at + within / 2) - line.value(at - within / 2))
 
 
 def _nearest(numbers: Floats, step: float, coarser: float, chance: Floats) -> Floats:

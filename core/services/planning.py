@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
-from functools import partial
 
 from pydantic import ValidationError
 
@@ -28,7 +27,6 @@ from core.privacy.discovery.open_domain import (
     planned_schema,
     refuse_tagged,
 )
-from core.privacy.discovery.planning import second_look_helps
 from core.privacy.plan import Budget, Phase, Plan, Protection, default_delta
 from core.runs.execution.noisy_scores import ScoreCounts
 from core.runs.execution.paid_release import Certify, MeasureQuestion, ReviewHistograms
@@ -75,8 +73,7 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
         model = synthesizer(request.model)
         protection = _protection(domain, n, request, model.card)
         alpha = {"alpha": request.alpha} if protection and model.card.protects else {}
-        planned = partial(
-            plan_fit,
+        plan = plan_fit(
             model,
             domain,
             n,
@@ -85,11 +82,8 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
             added=_added(domain, n, budget, protection, request, _asked(schema, layout, request)),
             attempts=request.attempts,
             unit=schema.person,
+            discover=DiscoverDomain.of(wanted, budget) if wanted.names else None,
         )
-        discover = DiscoverDomain.of(wanted, budget) if wanted.names else None
-        plan = planned(discover=discover)
-        if discover is not None and not second_look_helps(plan, wanted):
-            plan = planned(discover=discover.without_second_look)
     except ValidationError as error:
         raise ValueError(_plain(request.model, error)) from None
     return plan.model_copy(update={"protection": protection})

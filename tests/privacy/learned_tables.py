@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from core.privacy.discovery.open_domain import OpenDomain, open_domain
-from core.privacy.discovery.planning import FAILURES, discovery_phases, second_look_helps
+from core.privacy.discovery.planning import FAILURES, discovery_phases
 from core.privacy.discovery.raw_rows import read_raw
 from core.privacy.discovery.release import Released, release_domain
 from core.privacy.mechanisms.domain_release import LabelCounts
@@ -62,20 +62,14 @@ def planned(schema: Schema, n: int, epsilon: float, rows: int = 1) -> tuple[Open
     unit = None if rows == 1 else Person(columns=("who",), rows=rows)
     budget = Budget(epsilon=epsilon, delta=DELTA)
     each = 1.0 / (2 * len(wanted.names))
-
-    def plan(fine: bool) -> Plan:
-        return plan_phases(
-            "learned",
-            n,
-            budget,
-            lambda scale: discovery_phases(
-                wanted, scale, each=each, failure=FAILURES * DELTA, fine=fine
-            ),
-            unit=unit,
-        )
-
-    fine = plan(True)
-    return wanted, fine if second_look_helps(fine, wanted) else plan(False)
+    plan = plan_phases(
+        "learned",
+        n,
+        budget,
+        lambda scale: discovery_phases(wanted, scale, each=each, failure=FAILURES * DELTA),
+        unit=unit,
+    )
+    return wanted, plan
 
 
 def learn(frame: pd.DataFrame, schema: Schema, epsilon: float, seed: int = 1) -> Released:

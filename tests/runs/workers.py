@@ -33,7 +33,7 @@ def toy_plan(table: TableRecord, *, epsilon: float = 1.0, **settings: float) -> 
     domain = planned_schema(table.schema, private=budget.private).domain()
     discover = None
     if wanted.names and budget.private:
-        discover = DiscoverDomain.of(wanted, budget).without_second_look
+        discover = DiscoverDomain.of(wanted, budget)
     return plan_fit(toy.Toy(), domain, table.n, budget, dict(settings), discover=discover)
 
 

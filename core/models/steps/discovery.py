@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from core.models.steps.counting.design import list_share
 from core.privacy.discovery.open_domain import OpenDomain
@@ -20,24 +20,17 @@ class DiscoverDomain:
 
     Attributes:
       failure: the probability that a label is shown which one unit alone holds; part of δ.
-      fine: whether a second look is taken at numbers.
     """
 
     wanted: OpenDomain
     failure: float
-    fine: bool = True
 
     @classmethod
     def of(cls, wanted: OpenDomain, budget: Budget) -> DiscoverDomain:
         """For a budget, whose δ pays for what lists may show."""
         return cls(wanted, FAILURES * budget.delta)
 
-    @property
-    def without_second_look(self) -> DiscoverDomain:
-        """The same with one look at numbers."""
-        return replace(self, fine=False)
-
     def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
         """See `Step`; the domain is made up where it is open."""
         each = list_share(len(domain.modelled))
-        return discovery_phases(self.wanted, scale, each=each, failure=self.failure, fine=self.fine)
+        return discovery_phases(self.wanted, scale, each=each, failure=self.failure)

@@ -15,9 +15,10 @@ from core.schema.labels import snap
 from core.schema.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
 from core.schema.round_bounds import DIGITS
 
-FINE_BINS = 64  # of the second look, within what the first one found
+FINE_BINS = 256  # of the second look, within what the first one found, at most
 _SMALLEST, _LARGEST_INTEGER = -30, 19  # powers of ten: numbers below one, integers above the other
-_CENTURIES = (1900.0, 2100.0)  # integers are often years, which 1,000 to 5,000 would not bound
+# integers are often years, which 1,000 to 5,000 would not bound
+DECADES = tuple(float(year) for year in range(1900, 2110, 10))
 _YEARS = (
     *(1000, 1500, 1600, 1700, 1750, 1800, 1850, 1870),
     *range(1880, 2110, 10),
@@ -102,7 +103,7 @@ def _grid(kind: Kind) -> PublicGrid:
     integers = kind is Kind.INTEGER
     powers = range(0 if integers else _SMALLEST, _LARGEST_INTEGER if integers else 150)
     sizes = {float(f"{digit}e{power}") for power in powers for digit in DIGITS}
-    sizes |= {*_CENTURIES, float(f"1e{_LARGEST_INTEGER}")} if integers else {LARGEST}
+    sizes |= {*DECADES, float(f"1e{_LARGEST_INTEGER}")} if integers else {LARGEST}
     positive = sorted(sizes)
     return PublicGrid((*(-x for x in reversed(positive)), 0.0, *positive), _ATOMS)
 
@@ -117,9 +118,14 @@ def grid_of(column: Column) -> PublicGrid:
     return _grid(column.kind)
 
 
-def linear_grid(low: float, high: float) -> PublicGrid:
-    """The grid of a second look at what lies from low to high > low: `FINE_BINS` equal bins."""
-    edges = np.unique(np.linspace(low, high, FINE_BINS + 1))
+def linear_grid(low: float, high: float, step: float) -> PublicGrid:
+    """The grid of a second look at what lies from low to high > low: equal bins of a step or more.
+
+    Args:
+      step: of the column; 0 for none.
+    """
+    bins = FINE_BINS if not step else max(2, min(FINE_BINS, round((high - low) / step)))
+    edges = np.unique(np.linspace(low, high, bins + 1))
     if len(edges) < 2 or not math.isfinite(high - low):
         raise ValueError("A second look needs a range.")
     return PublicGrid(tuple(float(edge) for edge in edges))

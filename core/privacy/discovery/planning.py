@@ -17,15 +17,14 @@ from core.schema.column import Kind, SchemaColumn
 # names of phases
 BOUNDS, LISTS, FINE, LISTS_AGAIN = PHASES = "bounds", "lists", "second look", "lists again"
 FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them twice
-TOLERATED = 0.0025  # of the records, that a second look may cut off at either end
 # shares of one column: a label needs more than a range does, which is found between round numbers,
-# and what it needs beyond a column's share goes to the lists of which not all labels were found
+# and what it needs beyond a column's share goes to the lists of which not all labels were found.
+# The few numbers that need a second look share one column's
 _WEIGHTS = {BOUNDS: 0.5, LISTS: 1.0, FINE: 0.25, LISTS_AGAIN: 0.5}
 BESIDE = 0.7  # what counts by year and by step, which need not be as exact, are multiplied by
 SINGLY = 0.35  # … and counts of single values, of which only frequent ones are looked for
 MISSING_DOUBT = 0.01  # chance that missing cells are seen anywhere where there are none
 NEIGHBOUR_DOUBT = 0.01  # chance that bounds reach one cell too far at either end
-_SURE = 2.0  # standard deviations that a second look leaves room for
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,8 @@ class Levels:
       cell: a cell of a public grid; `neighbour`, one beside a cell that was found.
       missing: missing cells, by phase.
       label: a label, or a combination of some.
-      std: of the noise in each count, by phase; 0 where a phase is not planned.
-      tolerated: how many records a second look may cut off at either end.
+      std: of the noise in each count, by phase; 0 where a phase is not planned. Of a second look
+        at one number; at k it is √k times as much.
     """
 
     cell: float
@@ -45,7 +44,6 @@ class Levels:
     missing: dict[str, float]
     label: float
     std: dict[str, float]
-    tolerated: float
 
     @classmethod
     def of(cls, plan: Plan, wanted: OpenDomain) -> Levels:
@@ -73,7 +71,6 @@ class Levels:
             missing=missing,
             label=label,
             std=std,
-            tolerated=TOLERATED * plan.n,
         )
 
     def averaged(
@@ -98,17 +95,6 @@ class Levels:
             label=_label_threshold(plan, LISTS_AGAIN, std, lists),
             std=self.std | {LISTS: std},
         )
-
-    def cut(self, counts: list[float]) -> int:
-        """How many bins at the end of a second look's counts surely hold few records."""
-        total, bins = 0.0, 0
-        for count in counts:
-            total += count
-            room = _SURE * self.std[FINE] * math.sqrt(bins + 1)
-            if total + room > self.tolerated:
-                break
-            bins += 1
-        return bins
 
 
 def most_keys(wanted: OpenDomain, n: int, rows: int) -> int:
@@ -151,10 +137,13 @@ def _open_lists(wanted: OpenDomain) -> int:
 
 
 def _columns(wanted: OpenDomain) -> dict[str, int]:
-    """How many columns or rules a phase is for, which says what it may spend."""
+    """How many columns or rules a phase is for, which says what it may spend.
+
+    A second look is for one, however many share it.
+    """
     numeric = len(wanted.numeric)
     lists = len(wanted.listed) + len(wanted.rules) + len(wanted.made_up)
-    return {BOUNDS: numeric, LISTS: lists, FINE: numeric, LISTS_AGAIN: lists}
+    return {BOUNDS: numeric, LISTS: lists, FINE: min(1, len(wanted.stepped)), LISTS_AGAIN: lists}
 
 
 def _squared_sensitivities(wanted: OpenDomain) -> dict[str, float]:
@@ -173,7 +162,7 @@ def _squared_sensitivities(wanted: OpenDomain) -> dict[str, float]:
 
 
 def discovery_phases(
-    wanted: OpenDomain, scale: float, *, each: float, failure: float, fine: bool
+    wanted: OpenDomain, scale: float, *, each: float, failure: float
 ) -> tuple[Phase, ...]:
     """The private accesses that learn what is wanted; touches no data.
 
@@ -181,11 +170,8 @@ def discovery_phases(
       scale: of all noise; the budget's precision is 1/scale².
       each: the share of it that a list gets, in (0, 1].
       failure: the probability that a label is shown which one unit alone holds.
-      fine: whether a second look is taken at numbers, see `second_look_helps`.
     """
     counts, weights, unknown = _columns(wanted), dict(_WEIGHTS), _open_lists(wanted) > 0
-    if not fine:
-        counts[FINE] = 0
     if not unknown:
         counts[LISTS_AGAIN] = 0
         weights[LISTS] += weights[LISTS_AGAIN]
@@ -203,12 +189,6 @@ def discovery_phases(
     )
 
 
-def second_look_helps(plan: Plan, wanted: OpenDomain) -> bool:
-    """Whether the noise of a planned second look is small enough to cut anything off."""
-    levels = Levels.of(plan, wanted)
-    return 2.0 * _SURE * levels.std[FINE] <= levels.tolerated
-
-
 _TITLES = {
     BOUNDS: "Bounds of numbers",
     LISTS: "Lists of labels",
@@ -221,8 +201,8 @@ _WHAT = {
     LISTS: "Which labels and combinations enough records hold, and how many are missing, with "
     "Gaussian noise and a threshold.",
     FINE: Message(
-        "How many records lie in each of {bins} parts of the range that was found, with Gaussian "
-        "noise.",
+        "How many records lie in each of up to {bins} parts of the ranges that lie far from zero, "
+        "with Gaussian noise.",
         bins=FINE_BINS,
     ),
     LISTS_AGAIN: "The same once more of the lists that lack some labels, with Gaussian noise and a "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from core.message import Message
 from core.privacy.discovery.grids import (
+    DECADES,
     SINGLE,
     STEPS,
     PublicGrid,
+    coarsest_steps,
     grid_of,
     step_grid,
     value_grid,
@@ -29,11 +31,11 @@ FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom alr
 USUAL = (1e-3, 1e6)  # magnitudes among which the largest bin is taken where noise hides all
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
 LOOK_AHEAD = 6  # bins that bounds may reach at once: two powers of ten
-SURE = 1.5  # standard deviations of noise that counts of empty years leave room for
+SURE = 1.5  # standard deviations of noise that counts of what is empty leave room for
 MANY = 4.0  # … that all counts by step must exceed to be believed
-CAPPED = 1.1  # times a peak that the last range found may hold where values are cut off at it
 EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
-FEW_RECORDS = 0.02  # share of the records that years left out hold at most
+FEW_RECORDS = 0.02  # share of the records that years or parts left out hold at most
+FAR = 0.2  # of the end farther from zero, that the other lies beyond, for a second look to be taken
 HEAPED = 3.0  # standard deviations of noise above which numbers of one step are believed
 UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
@@ -45,16 +47,19 @@ class FirstLook:
     """What the public grid of a numeric column showed.
 
     Attributes:
-      low, high: of the cells that were found, low ≤ high.
+      low, high: of the cells that were found, low ≤ high; `inside`, records in their bins.
       atoms: values with a cell of their own that were found; `often` those that are the column's.
+      peaks: other single values that many records hold, with their counts.
       heavy: whether most of the range is a thin tail.
       outside: estimated share of the records outside, in [0, 1], and its standard error.
     """
 
     low: float
     high: float
+    inside: float
     atoms: tuple[float, ...]
     often: tuple[float, ...]
+    peaks: Mapping[float, float]
     missing: bool
     heavy: bool
     outside: tuple[float, float]
@@ -95,15 +100,19 @@ def first_look(
     if column.kind is Kind.DATETIME:
         low, high, left_out = _without_empty_years(min(ends), max(ends), beside, std / BESIDE)
         ends = [low, high]
-    elif grid.edges[last] <= top and bins[last] <= CAPPED * peaks[top]:
+    elif grid.edges[last] <= top and bins[last] - peaks[top] <= SURE * std * math.hypot(
+        1, 1 / SINGLY
+    ):
         ends = [*(end for end in ends if end < top), top]
     missing = bool(counts[-1] > levels.missing[BOUNDS])
     inside = [*bins[first : last + 1], *atom_counts, *([counts[-1]] if missing else [])]
     return FirstLook(
         low=min(ends),
         high=max(ends),
+        inside=float(bins[first : last + 1].sum()),
         atoms=(*found, *peaks),
         often=tuple(dict.fromkeys((*often, *peaks))),
+        peaks=peaks,
         missing=missing,
         heavy=_heavy(grid, bins, first, last, found=found, atom_counts=atom_counts),
         outside=rest_of(inside, levels.std[BOUNDS], n, left_out=left_out.tolist()),
@@ -117,6 +126,23 @@ def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
     return dict(zip(SINGLE[cells].tolist(), counts[cells + 1].tolist(), strict=True))
 
 
+def without_values(steps: Counts, values: Mapping[float, float]) -> Counts:
+    """Counts by step of all numbers but these.
+
+    What many records share is a value of its own, and says nothing of how all others are written.
+
+    Args:
+      steps: of `step_grid`, noisy.
+      values: with their counts.
+    """
+    left = steps.copy()
+    for value, count in values.items():
+        class_of_it = float(coarsest_steps(np.array([value]))[0])
+        if not math.isnan(class_of_it):
+            left[1 + int(class_of_it)] -= count
+    return left
+
+
 def learned_step(column: Column, counts: Counts, levels: Levels) -> float:
     """The coarsest step of which nearly all numbers are multiples; the kind's own without one.
 
@@ -127,7 +153,7 @@ def learned_step(column: Column, counts: Counts, levels: Levels) -> float:
     finer = np.cumsum(classes)[:-1]  # numbers that are no multiples, by step
     noise = levels.std[BOUNDS] / BESIDE * np.sqrt(1.0 + np.arange(len(classes)))
     there = float(classes.sum() - MANY * noise[-1])
-    sure = np.flatnonzero(finer + noise[:-1] <= UNEVEN * there)
+    sure = np.flatnonzero((finer + noise[:-1] <= UNEVEN * there) & (there > 0.0))
     return max(column.step, STEPS[int(sure[-1])]) if len(sure) else column.step
 
 
@@ -238,27 +264,29 @@ def _heavy(
     return bool(inflated or masses[inner].sum() > HEAVY * masses.sum())
 
 
-def bounded(
-    column: SchemaColumn, look: FirstLook, fine: Counts | None, levels: Levels, n: int
-) -> SchemaColumn:
-    """The column with its bounds, atoms and scale; `fine` are the counts of a second look."""
+def far_from_zero(column: Column, look: FirstLook) -> bool:
+    """Whether round numbers say little of where a long range of numbers lies, as of a longitude."""
+    near, far = sorted((look.low, look.high), key=abs)
+    long = look.low < look.high and not _short(column, look.low, look.high)
+    return long and column.kind is not Kind.DATETIME and near / far >= FAR
+
+
+def _short(column: Column, low: float, high: float) -> bool:
+    return bool(column.step) and (high - low) / column.step < FINE_GRID
+
+
+def bounded(column: SchemaColumn, look: FirstLook, n: int, fine: FineLook | None) -> SchemaColumn:
+    """The column with its bounds, atoms and scale; `fine` is a second look, if one was taken."""
     low, high = _rounded(column, look.low, look.high)
     high = look.high if look.high in look.often else high  # where values are cut off
-    if fine is not None and look.low < look.high:
-        inner = _narrowed(look, fine, levels, step=column.step)
-        ends = _rounded(column, *inner) if column.kind is Kind.DATETIME else inner
-        low, high = max(low, ends[0]), min(high, ends[1])
-    spread_out = not column.step or (high - low) / column.step >= FINE_GRID
+    if fine is not None:
+        low, high = fine.ends(look, n) or (low, high)
+    spread_out = not _short(column, low, high)
     share, error = look.outside
-    cut = 2 * levels.tolerated / n if fine is not None else 0.0
     note = Message(
-        "About {share:.1%} (± {error:.1%}) of the records lie outside, and at most about {cut:.1%} "
-        "more."
-        if cut
-        else "About {share:.1%} (± {error:.1%}) of the records lie outside.",
+        "About {share:.1%} (± {error:.1%}) of the records lie outside.",
         share=share,
         error=1.96 * error,
-        cut=cut,
     )
     found = column.model_copy(
         update={
@@ -279,19 +307,43 @@ def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, floa
     if column.kind is Kind.DATETIME:
         last = max(low, high - max(column.step, 1.0))  # an edge is the first instant after
         return whole_years(low, last, step=column.step, dtype=column.dtype)
+    if column.kind is Kind.INTEGER and DECADES[0] <= low < high <= DECADES[-1]:
+        return low, high  # decades are round enough
     return round_bounds(low, high, step=column.step, dtype=column.dtype)
 
 
-def _narrowed(look: FirstLook, fine: Counts, levels: Levels, *, step: float) -> tuple[float, float]:
-    """The ends without bins that surely hold few records, outward to round ones, with all atoms."""
-    width, bins = (look.high - look.low) / len(fine), fine.tolist()
-    below, above = levels.cut(bins), levels.cut(bins[::-1])
-    if below + above >= len(fine):
-        return look.low, look.high
-    low, high = look.low + below * width, look.high - above * width
-    unit = max(rung((high - low) / _UNITS), step)
-    low, high = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
-    return min([low, *look.atoms]), max([high, *look.atoms])
+@dataclass(frozen=True)
+class FineLook:
+    """Noisy counts of equal bins of what a first look found.
+
+    Attributes:
+      counts: float64 [bins], each with noise of the standard deviation `std`.
+      step: of the column; 0 for none.
+    """
+
+    counts: Counts
+    std: float
+    step: float
+
+    def ends(self, look: FirstLook, n: int) -> tuple[float, float] | None:
+        """Where records lie, outward to round numbers, with all atoms; None where noise hides it.
+
+        Outside lie no more than few of the records, as far as counts tell.
+        """
+        bins = len(self.counts)
+        found = np.flatnonzero(self.counts > cell_threshold(self.std, bins))
+        if not len(found):
+            return None
+        first = _reach(self.counts, int(found[0]), 0, self.std)
+        end = _reach(self.counts, int(found[-1]), bins - 1, self.std) + 1
+        lost = look.inside - self.counts[first:end].sum()
+        if lost > FEW_RECORDS * n + self.std * math.sqrt(end - first):
+            return None
+        width = (look.high - look.low) / bins
+        low, high = look.low + first * width, look.low + end * width
+        unit = max(rung((high - low) / _UNITS), self.step)
+        low, high = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+        return min([low, *look.atoms]), max([high, *look.atoms])
 
 
 def rest_of(

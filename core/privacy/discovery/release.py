@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +16,14 @@ from core.privacy.discovery.open_domain import OpenDomain, needed_as_they_are
 from core.privacy.discovery.planning import BESIDE, BOUNDS, FINE, SINGLY, Levels
 from core.privacy.discovery.ranges import (
     Counts,
+    FineLook,
     FirstLook,
     bounded,
+    far_from_zero,
     first_look,
     learned_heaps,
     learned_step,
+    without_values,
 )
 from core.privacy.discovery.raw_rows import read_raw
 from core.privacy.guarded import PrivateTable
@@ -35,7 +38,7 @@ from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines
 from core.schema.schema import Domain, Schema
 
-_NOWHERE = grids.PublicGrid((0.0, 1.0))  # of a column that no second look is taken at
+_ANYWHERE = grids.PublicGrid((0.0, 1.0))  # of a number where none needs a second look
 
 
 @dataclass(frozen=True)
@@ -124,22 +127,23 @@ def _numeric(
     more: dict[str, list[Counts]] = {}
     for name, part in zip(names, parts[len(wanted.numeric) :], strict=True):
         more.setdefault(name, []).append(part)
-    columns = [
-        column
-        if column.kind is Kind.DATETIME
-        else column.model_copy(update={"step": learned_step(column, more[column.name][0], levels)})
-        for column in wanted.numeric
-    ]
     looks = [
         first_look(column, part, levels, table.n, beside=more[column.name][-1])
-        for column, part in zip(columns, parts, strict=False)
+        for column, part in zip(wanted.numeric, parts, strict=False)
     ]
-    fine = _second_look(table, looks) if levels.std[FINE] else [None] * len(looks)
+    columns = [
+        _with_step(column, look, more[column.name][0], levels)
+        for column, look in zip(wanted.numeric, looks, strict=True)
+    ]
+    fine = _second_look(table, columns, looks, levels) if wanted.stepped else {}
     found = tuple(
-        bounded(column, look, again, levels, table.n)
-        for column, look, again in zip(columns, looks, fine, strict=True)
+        bounded(column, look, table.n, fine.get(i))
+        for i, (column, look) in enumerate(zip(columns, looks, strict=True))
     )
-    found = tuple(_with_heaps(column, more[column.name][0], levels) for column in found)
+    found = tuple(
+        _with_heaps(column, look, more[column.name][0], levels)
+        for column, look in zip(found, looks, strict=True)
+    )
     ranges = {
         column.name: _counts_of_ranges(column, part, more[column.name][-1], levels)
         for column, part in zip(found, parts, strict=False)
@@ -177,23 +181,43 @@ def _counts_of_ranges(
     return ListCounts(own, np.sqrt(variance), ends)
 
 
-def _with_heaps(column: SchemaColumn, counts: Counts, levels: Levels) -> SchemaColumn:
+def _with_step(
+    column: SchemaColumn, look: FirstLook, counts: Counts, levels: Levels
+) -> SchemaColumn:
+    """A number's column with the step of its values, by counts of them."""
+    if column.kind is Kind.DATETIME:
+        return column
+    step = learned_step(column, without_values(counts, look.peaks), levels)
+    return column.model_copy(update={"step": step})
+
+
+def _with_heaps(
+    column: SchemaColumn, look: FirstLook, counts: Counts, levels: Levels
+) -> SchemaColumn:
     """A number's column with how often it is rounded, by counts of its steps."""
     if column.learned is None or column.kind is Kind.DATETIME:
         return column
-    heaps = {"heaps": learned_heaps(column, counts, levels)}
-    return column.model_copy(update={"learned": column.learned.model_copy(update=heaps)})
+    spikes = {x: count for x, count in look.peaks.items() if x in column.spikes}
+    heaps = learned_heaps(column, without_values(counts, spikes), levels)
+    return column.model_copy(update={"learned": column.learned.model_copy(update={"heaps": heaps})})
 
 
-def _second_look(table: PrivateTable, looks: list[FirstLook]) -> list[Counts | None]:
-    """Counts within what was found, by column; None for one in which one value was."""
-    inside = tuple(
-        grids.linear_grid(look.low, look.high) if look.low < look.high else _NOWHERE
-        for look in looks
-    )
-    counted = CellCounts(inside, (1.0,) * len(inside))
+def _second_look(
+    table: PrivateTable,
+    columns: Sequence[SchemaColumn],
+    looks: Sequence[FirstLook],
+    levels: Levels,
+) -> dict[int, FineLook]:
+    """Counts within what was found far from zero, by column.
+
+    Where nothing was, any number is looked at, for what is planned is made.
+    """
+    far = [i for i, one in enumerate(zip(columns, looks, strict=True)) if far_from_zero(*one)]
+    inside = [grids.linear_grid(looks[i].low, looks[i].high, columns[i].step) for i in far]
+    counted = CellCounts(tuple(inside) or (_ANYWHERE,), (1.0,) * max(1, len(far)), tuple(far))
     parts = counted.split(noisy_counts(table, FINE, counted))
-    return [
-        None if grid is _NOWHERE else part[1 : grid.bins + 1]
-        for grid, part in zip(inside, parts, strict=True)
-    ]
+    std = levels.std[FINE] * counted.sensitivity
+    return {
+        i: FineLook(part[1 : grid.bins + 1], std, columns[i].step)
+        for i, grid, part in zip(far, inside, parts, strict=False)
+    }

@@ -24,14 +24,17 @@ from core.privacy.mechanisms.additive import Mechanism
 
 @dataclass(frozen=True)
 class CellCounts(Mechanism):
-    """Counts of the cells of numeric columns, one grid a column of `RawRows.numbers`.
+    """Counts of the cells of numeric columns, one grid each.
 
-    `scales` are what the counts of each grid are multiplied by, ≥ 0: less than one makes them
-    noisier, to the good of the others.
+    Attributes:
+      scales: what the counts of each grid are multiplied by, > 0: less than one makes them noisier,
+        to the good of the others.
+      columns: which of `RawRows.numbers` each is; all in their order when empty.
     """
 
     grids: tuple[PublicGrid, ...]
     scales: tuple[float, ...]
+    columns: tuple[int, ...] = ()
     noise: Literal["gaussian"] = "gaussian"
 
     @property
@@ -43,10 +46,11 @@ class CellCounts(Mechanism):
         """Float64 [sum of sizes]: weights by cell of the first column, then of the second."""
         numbers = torch.as_tensor(rows.numbers)
         weights = mask.to(torch.float64)
+        columns = self.columns or range(len(self.grids))
         return torch.cat(
             [
                 torch.bincount(_cell(grid, numbers[:, i]), scale * weights, minlength=grid.size)
-                for i, (grid, scale) in enumerate(zip(self.grids, self.scales, strict=True))
+                for i, grid, scale in zip(columns, self.grids, self.scales, strict=True)
             ]
         )
 

@@ -106,7 +106,7 @@ def test_no_unit_moves_counts_beyond_their_sensitivity(seed, most):
     owner, weights = units(12, most, seed)
     frame, schema = numbers(12, seed)
     wanted = open_domain(schema)
-    fine = (linear_grid(-5.0, 5.0), linear_grid(0.0, 2000.0), linear_grid(0.0, 1e9))
+    fine = (linear_grid(-5.0, 5.0, 0.0), linear_grid(0.0, 2000.0, 1.0), linear_grid(0.0, 1e9, 0.0))
     for mechanism in (bounds_counts(wanted), CellCounts(fine, (1.0,) * 3)):
         assert max(cell_moves(mechanism, frame, wanted, owner, weights)) <= SLACK
     frame, schema = labelled(12, seed)
@@ -119,7 +119,7 @@ def test_sensitivity_is_reached_and_broken_twins_are_caught(most):
     frame, schema = numbers(1, 0)
     frame = pd.concat([frame] * (most + 1), ignore_index=True)
     wanted = open_domain(schema)
-    fine = CellCounts((linear_grid(-1.0, 1.0),) * 3, (1.0,) * 3)
+    fine = CellCounts((linear_grid(-1.0, 1.0, 0.0),) * 3, (1.0,) * 3)
     for mechanism in (bounds_counts(wanted), fine):
         assert max(cell_moves(mechanism, frame, wanted, owner, weights)) >= 0.95
         for twin in (broken.CellsStateOne, broken.CellsForgetGridsBeside):

@@ -15,6 +15,9 @@ from core.privacy.discovery.open_domain import (
     without_proposals,
 )
 from core.privacy.discovery.planning import BOUNDS, FINE, Levels, forecasts
+from core.privacy.discovery.release import release_domain
+from core.privacy.mechanisms.noise import DeterministicNoise
+from core.privacy.meter import Meter
 from core.proposing.propose import infer_schema
 from core.schema.column import DomainSource, Kind, SchemaError, UndeclaredDomainError
 from core.schema.labels import from_numbers, to_numbers
@@ -108,6 +111,7 @@ def test_noise_alone_finds_no_cell():
         (OWN.integers(0, 200, N), 1.0),
         (np.where(OWN.random(N) < 0.5, 0, OWN.integers(1, 90, N) * 50), 50.0),
         (OWN.integers(100, 9900, N) / 100.0, 0.01),
+        (np.where(OWN.random(N) < 0.9, 45.0, OWN.integers(1000, 4500, N) / 100.0), 0.01),
         (OWN.normal(0, 1, N), 0.0),
         (np.zeros(N), 0.0),
     ],
@@ -120,15 +124,35 @@ def test_steps_are_those_that_nearly_all_numbers_keep(values, step):
         assert np.allclose(made / step, np.rint(made / step), atol=1e-6)
 
 
-def test_a_second_look_narrows_bounds_where_noise_allows():
-    values = RNG.uniform(60.0, 80.0, 40_000)
-    frame = pd.DataFrame({"x": values})
-    schema = schema_for(frame)
-    plan = planned(schema, len(frame), 5.0)[1]
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        (OWN.uniform(60.0, 80.0, N), 58.0, 82.0),
+        (OWN.normal(-73.95, 0.05, N), -74.6, -73.4),  # a longitude
+        (OWN.integers(1955, 2015, N), 1950.0, 2020.0),  # years
+        (2016.5 + OWN.random(N), 2000.0, 2024.0),
+        (OWN.integers(15, 40, N) * 1e6 + 1.4e9, 1.41e9, 1.45e9),  # seconds since 1970
+    ],
+)
+def test_a_second_look_finds_what_lies_far_from_zero(values, low, high):
+    _, column = column_of(values)
+    assert low <= column.low <= np.quantile(values, 0.01)
+    assert np.quantile(values, 0.99) <= column.high <= high
+
+
+def test_a_second_look_leaves_a_thin_tail_where_it_was():
+    values = np.where(OWN.random(N) < 0.9, OWN.uniform(20.0, 21.0, N), OWN.uniform(21.0, 50.0, N))
+    _, column = column_of(values, 0.3)
+    assert column.low <= 20.0 and column.high == 50.0
+
+
+def test_a_second_look_is_as_planned_where_nothing_needs_it():
+    frame = pd.DataFrame({"x": RNG.uniform(0.0, 80.0, N)})
+    wanted, plan = planned(schema_for(frame), N, 1.0)
     assert [phase.name for phase in plan.phases] == ["bounds", FINE]
-    column = by_name(learn(frame, schema, 5.0))["x"]
-    assert 58.0 <= column.low <= 61.0 and 79.0 <= column.high <= 82.0
-    assert len(planned(schema, 4000, 0.1)[1].phases) == 1  # not planned where it could cut nothing
+    meter = Meter(plan)
+    release_domain(frame, wanted, plan, meter, noise_source=DeterministicNoise(1))
+    assert meter.runs("bounds") == meter.runs(FINE) == 1
 
 
 def test_atoms_codes_and_missing_cells_are_found():
@@ -151,7 +175,7 @@ SHARES = OWN.integers(0, 501, N)
         (np.where(OWN.random(N) < 0.4, 501, SHARES), 501.0, (501.0,)),
         (np.minimum(OWN.lognormal(10, 1, N).round(), 50_000), 50_000.0, (50_000.0,)),
         (np.where(OWN.random(N) < 0.2, 40, OWN.integers(1, 900, N)), 1000.0, (40.0,)),
-        (np.where(OWN.random(N) < 0.4, 550, SHARES + 400), 1000.0, (550.0,)),  # no cap: more beyond
+        (np.where(OWN.random(N) < 0.4, 550, SHARES + 400), 900.0, (550.0,)),  # no cap: more beyond
         (SHARES, 500.0, ()),
         (np.where(OWN.random(N) < 0.4, 1234, 3 * SHARES), 2000.0, ()),  # of four digits
         (np.where(OWN.random(N) < 0.4, 40, OWN.integers(1, 99, N)), 100.0, ()),  # each has a bin

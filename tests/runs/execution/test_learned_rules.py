@@ -63,7 +63,7 @@ def table(store: RunStore) -> TableRecord:
 
 def learning_plan(table: TableRecord, epsilon: float) -> Plan:
     wanted, budget = open_domain(table.schema), Budget(epsilon=epsilon, delta=1e-6)
-    discover = DiscoverDomain.of(wanted, budget).without_second_look
+    discover = DiscoverDomain.of(wanted, budget)
     domain = stand_in(table.schema).domain()
     n, unit = table.training_n, table.schema.person
     return plan_fit(toy.Toy(), domain, n, budget, discover=discover, unit=unit)

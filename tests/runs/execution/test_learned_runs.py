@@ -8,7 +8,7 @@ from core.models.planning import plan_fit
 from core.models.steps.discovery import DiscoverDomain
 from core.privacy.discovery import release
 from core.privacy.discovery.open_domain import open_domain, reopened, stand_in
-from core.privacy.discovery.planning import LISTS, PHASES, second_look_helps
+from core.privacy.discovery.planning import LISTS, PHASES
 from core.privacy.plan import Budget, Guarantee, Plan
 from core.runs.accounts.learned_earlier import learned_columns, learned_earlier, with_learned
 from core.runs.accounts.spending import with_earlier_added
@@ -39,12 +39,8 @@ def table(store: RunStore) -> TableRecord:
 
 def learning_plan(table: TableRecord) -> Plan:
     wanted, budget = open_domain(table.schema), Budget(epsilon=EPSILON, delta=DELTA)
-    discover = DiscoverDomain.of(wanted, budget)
-    planned = [
-        plan_fit(toy.Toy(), stand_in(table.schema).domain(), table.training_n, budget, discover=one)
-        for one in (discover, discover.without_second_look)
-    ]
-    return planned[0] if second_look_helps(planned[0], wanted) else planned[1]
+    discover, domain = DiscoverDomain.of(wanted, budget), stand_in(table.schema).domain()
+    return plan_fit(toy.Toy(), domain, table.training_n, budget, discover=discover)
 
 
 def died_after_training(store, table, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
