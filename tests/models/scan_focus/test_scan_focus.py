@@ -252,6 +252,11 @@ def test_only_an_exact_dependence_of_columns_is_found():
     noise = 0.05 * np.random.default_rng(2).standard_normal((1, 6, 3))  # has largest cells too
     assert follow(np.full((1, 6, 3), 1.0 / 18.0), 0.05, noise + 1.0 / 18.0) == []
     assert follow(joint, 1e-3, taken=1) == []
+    rarely = np.zeros((1, 6, 3))  # nine in ten have one value, so that two in a hundred are a fifth
+    rarely[0, :, 0], rarely[0, 5, 0], rarely[0, 5, 1:] = 0.9 / 5, 0.02, (0.08, 0.0)
+    assert follow(rarely, 1e-4) == []
+    rarely[0, 5, :2] = 0.002, 0.098
+    assert follow(rarely, 1e-4) == [(0, 1)]
 
 
 def test_an_exact_rule_is_found_despite_noise_on_rare_labels():

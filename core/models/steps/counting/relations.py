@@ -28,8 +28,9 @@ LABEL_SNR_THRESHOLD = 4.0
 MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say something
 # largest standard deviation, as a share of records, of sums that are believed
 MAX_SUM_NOISE_SHARE = 0.05
-# share of records that the commonest value must leave, or it determines nothing
-MIN_VARYING_SHARE = 0.1
+# of the records without the commonest value, which alone show a dependence, how many may break it
+# for all that is known
+MAX_VARYING_BROKEN = 0.1
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def determined(
             broken = max(0.0, 1.0 - float(top.values[asked].sum()) / records)
             spread = noise * float(asked.sum()) ** 0.5 / records
             free = 1.0 - float(table.sum(dim=0).max())
-            sure = spread < MAX_VIOLATION_RATE and free > MIN_VARYING_SHARE
+            sure = spread < MAX_VIOLATION_RATE and broken + spread < MAX_VARYING_BROKEN * free
             if sure and broken < MAX_VIOLATION_RATE + spread:
                 relations.append((broken, Determined(source, result, top.indices)))
     chosen: dict[int, Determined] = {}
