@@ -71,7 +71,7 @@ def test_drawn_numbers_are_as_round_as_real_ones() -> None:
     assert abs(moved.mean()) < WITHIN
 
 
-def test_numbers_with_few_decimals_are_whole_as_often_as_real_ones() -> None:
+def test_ages_with_decimals_are_whole_as_often_as_real_ones() -> None:
     """Ages in years, but for an eighth in months' tenths: whole ones lie far from one another."""
     heaps = ((0.1, 0.12), (1.0, 0.7), (5.0, 0.09), (10.0, 0.09))
     ages = {"low": 0.0, "high": 100.0, "step": 0.1, "dtype": "float64", "kind": Kind.NUMBER}
