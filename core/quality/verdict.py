@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from core.message import Message, joined, plural, to_say
+from core.message import Message, joined, to_say
 from core.schema.column import Kind
 from core.schema.coverage import ColumnCoverage, coverage
 from core.schema.schema import Schema
@@ -76,7 +76,7 @@ def _measured(report: Report, hidden: Sequence[str]) -> Iterator[tuple[Use, Mess
     if near := len(compared) - len(far) or not far:
         shares: Message = Message("shares of single columns")
         if far:
-            shares = plural(near, "shares of the other column", "shares of the other {n} columns")
+            shares = Message("shares of {near} of {n} columns", near=near, n=len(compared))
         yield "unmeasured" if one is None or not compared else _graded(one, CLOSE, FAR), shares
     tables = Message("cross tables")
     if two is None:

@@ -12,6 +12,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.encoding.holdout import SHARES
 from core.figures.column_profile import profile_figure
+from core.message import plural
 from core.proposing.profile import ColumnProfile
 from core.runs.records import TableRecord
 from core.schema.form import FileForm
@@ -121,7 +122,11 @@ def _bring_in(label: str, take: Take, target: str | None = None) -> None:
         def progress(rows: int) -> None:
             status.update(label=f"{label} · {say('{n:,} rows read', n=rows)}")
 
-        record = take(progress)
+        try:
+            record = take(progress)
+        except Exception:
+            status.update(label=say("Nothing was imported."))
+            raise
         uploads.free_uploads()
         _welcome(record, target, status)
 
@@ -204,6 +209,18 @@ def _source(table: TableRecord) -> str:
     return said(table.source) if table.source == BUILT_IN else table.source
 
 
+def _size(table: TableRecord) -> str:
+    """How many rows and columns a table has."""
+    return said(
+        plural(
+            len(table.columns),
+            "{rows:,} rows × 1 column",
+            "{rows:,} rows × {n} columns",
+            rows=table.n,
+        )
+    )
+
+
 def _stored() -> None:
     tables = visible.tables()
     if not tables:
@@ -213,10 +230,9 @@ def _stored() -> None:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(
                 say(
-                    "**{name}**  \n{n:,} rows × {columns} columns · {source} · {when}",
+                    "**{name}**  \n{size} · {source} · {when}",
                     name=plain(table.name),
-                    n=table.n,
-                    columns=len(table.columns),
+                    size=_size(table),
                     source=plain(_source(table)),
                     when=shared.clock(table.created),
                 )
@@ -254,10 +270,8 @@ def _confirm(table: TableRecord) -> None:
             shared.header(
                 table.name,
                 say(
-                    "{n:,} rows × {columns} columns · {source}. Viewing this page releases "
-                    "nothing.",
-                    n=table.n,
-                    columns=len(table.columns),
+                    "{size} · {source}. Viewing this page releases nothing.",
+                    size=_size(table),
                     source=_source(table),
                 ),
             )

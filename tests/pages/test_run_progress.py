@@ -48,3 +48,13 @@ def test_time_left_follows_the_pace_of_this_very_run(watched):
 
 def test_too_early_no_time_is_told(watched):
     assert watched("read", 0.1, 1.0)[1] is None
+
+
+def test_a_stage_of_many_steps_counts_like_training(store, start):
+    run = start()
+    decoder = run.plan.phases[0].model_copy(update={"name": "decoder", "count": 4_000})
+    plan = run.plan.model_copy(update={"phases": (*run.plan.phases, decoder)})
+    for name in ("read", *(phase.name for phase in plan.phases)):
+        store.journal.append(run.id, PhaseStarted(name=name, title=name, private=False))
+    now = Progress("decoder", "decoder", 1, 2, 0.85, None, None, 100.0)
+    assert whole_progress(store, dataclasses.replace(run, plan=plan), now)[0] > 0.5

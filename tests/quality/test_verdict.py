@@ -73,7 +73,7 @@ def test_a_column_far_off_is_named_but_no_hidden_one():
     assert found["shares of a"] == "unfit" and "shares of single columns" not in found
     near = report()["columns"]["a"]
     two = report(tvd=0.2)["columns"] | {"b": near}
-    assert told(report() | {"columns": two})["shares of the other column"] == "fit"
+    assert told(report() | {"columns": two})["shares of 1 of 2 columns"] == "fit"
     found = told(report(tvd=0.2), hidden=("a",))
     assert "shares of a" not in found and found["shares of a, hidden on purpose"] == "unfit"
 

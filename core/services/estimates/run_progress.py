@@ -20,6 +20,7 @@ from core.services.runs import REPLICAS, Progress, expected_seconds
 
 # s of a usual run's stages, until one of the model is done; all others count one each
 USUAL = {"preliminary": 12.0, "training": 60.0, "report": 25.0}
+STEPS = 100  # that a private stage has at least if it is the training
 EARLY = 0.03  # below this nobody can tell how long the rest will take
 SIZE, TIMES = 256, 40  # of the product that tells a machine's speed; too small to be felt
 FILE = "machine_speed.json"
@@ -101,4 +102,6 @@ def _seconds(store: RunStore, run: RunRecord) -> Mapping[str, float]:
     for one in store.runs(run.table_id):
         if one.model == run.model and one.state is State.DONE and one.seconds:
             return {name: took for name, took in one.seconds.items() if name != REPLICAS}
-    return USUAL
+    training = [phase.name for phase in run.plan.phases if phase.count >= STEPS]
+    other = {"report": USUAL["report"]} | dict.fromkeys(training, USUAL["training"])
+    return other if training else USUAL
