@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from core.inference.intervals import Answer
-from core.inference.replicas import COUNT, Replica
+from core.inference.replicas import COUNT, Replica, replicas_of
 from core.models.card import Card
 from core.models.events import FitEvent, Signal
 from core.models.registry import cards, load_fitted
@@ -29,7 +29,7 @@ from core.quality.report.types import Report
 from core.runs.execution.threads import limit_threads
 from core.schema.schema import Schema
 from core.services.inference.asking import ask_run
-from core.services.inference.replicas import make, read
+from core.services.inference.replicas import make
 from core.services.linking.files import LinkedFile, keys_of, link_all, unlink
 from core.services.runs import open_store
 from core.services.shaping import certificate_of
@@ -284,7 +284,7 @@ def replicas(run: str | Path, *, count: int = COUNT) -> tuple[Replica, ...]:
     limit_threads()
     make(run, _go_on, count=count)
     with open_store() as store:
-        return read(store, Path(run).name)
+        return replicas_of(store.artefacts(Path(run).name))
 
 
 def ask(run: str | Path, statistic: str, of: str = "", **asked: Any) -> Answer:

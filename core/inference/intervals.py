@@ -1,11 +1,10 @@
 """Intervals: how far a figure of the synthetic table may be off, from the replicas of its run.
 
 In each replica the truth is known. The error of statistic s to *this table* is
-s(drawn) - s(source). To *the population* it has the variance of a sample of the source's size more:
-sources differ by what the releases leave possible too, so their mean is nobody's truth. The
-interval is s(published) ± t · √(mean of squared errors), see `half_width`. Shares and counts
-are computed as arcsin √share, whose spread hardly depends on the share, so that intervals stay
-within [0, 1]; all others on their own scale.
+s(drawn) - s(source); that to *the population* differs by the chance of a sample, whose variance is
+known. The interval is s(published) ± t · √(mean of squared errors), see `half_width`. Shares and
+counts are computed as arcsin √share, whose spread hardly depends on the share, so that intervals
+stay within [0, 1]; all others on their own scale.
 
 Source: Ferrando, Wang and Sheldon, "Parametric Bootstrap for Differentially Private Confidence
 Intervals", AISTATS 2022.
@@ -31,6 +30,7 @@ from core.schema.schema import Domain
 Floats = NDArray[np.float64]
 
 FEWEST = 5  # replicas that a standard deviation is taken of
+LEAST = 1e-18  # variance that is divided by
 NO_REPLICAS = Message(
     "How far this may be off is not known yet: its error bars have not been computed."
 )
@@ -166,6 +166,9 @@ def interval_ends(
 ) -> Floats:
     """Intervals of k values: to the table and to the population, low and high, [2, 2, k].
 
+    Where tables follow their sources by a slope b, a sample's chance has b of it in the error to
+    the population and b - 1 in that to the source: b² - (b - 1)² of its variance makes them differ.
+
     Args:
       own: the published table's.
       source, drawn: those of the replicas.
@@ -173,8 +176,10 @@ def interval_ends(
     known, found = (
         np.array([_scaled(one.values, one) for one in side]) for side in (source, drawn)
     )
+    slope = ((known - known.mean(0)) * found).mean(0) / np.maximum(known.var(0), LEAST)
     chance = np.mean([np.square(_scaled_errors(one)) for one in source], axis=0)
-    return np.array([_ends(own, half_width(found - known, level, c)) for c in (0.0, chance)])
+    more = (2.0 * slope.clip(0.0, 1.0) - 1.0) * chance
+    return np.array([_ends(own, half_width(found - known, level, one)) for one in (0.0, more)])
 
 
 def _scaled(values: Floats, one: Estimates) -> Floats:

@@ -110,10 +110,11 @@ def half_width(
     Args:
       errors: float64 [replicas, values], of each replica beside its truth.
       level: of the interval, in (0, 1).
-      chance: variance beside that of the errors; of what their truths were drawn from.
+      chance: variance beside that of the errors; what is < 0 takes some off, half of it at most.
     """
     quantile = stdtrit(len(errors), 0.5 + level / 2.0)
-    return np.asarray(quantile * np.sqrt(np.square(errors).mean(axis=0) + chance))
+    squares = np.square(errors).mean(axis=0)
+    return np.asarray(quantile * np.sqrt(squares + np.maximum(chance, -squares / 2)))
 
 
 def _read(folder: Files, number: int, columns: Sequence[str] | None) -> Replica:

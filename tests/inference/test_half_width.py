@@ -8,6 +8,9 @@ from scipy.stats import t as student
 
 from benchmarks.coverage import Measured, judged
 from benchmarks.coverage_shapes import SHAPES, answers, logistic
+from core.inference import intervals
+from core.inference.estimates import Estimates
+from core.inference.intervals import interval_ends
 from core.inference.replicas import half_width
 
 pytestmark = pytest.mark.slow
@@ -31,6 +34,43 @@ def test_chance_beside_the_errors_is_allowed_for() -> None:
     errors = random.normal(size=(12, 20_000))
     assert (np.abs(own) <= half_width(errors, 0.95, 4.0)).mean() == pytest.approx(0.96, abs=0.015)
     assert (np.abs(own) <= half_width(errors, 0.95)).mean() < 0.75
+
+
+def held(slope: float, level: float = 0.95) -> tuple[float, float]:
+    """Share of 4,000 values whose intervals hold those of the table and of the population."""
+    random, k = np.random.default_rng(0), 4_000
+
+    def mechanism(hidden: float, noise: float, count: int) -> tuple[np.ndarray, ...]:
+        population = hidden * random.normal(size=(count, k))
+        source = population + random.normal(size=(count, k))
+        return population, source, slope * source + noise * random.normal(size=(count, k))
+
+    (truth,), (real,), (own,) = mechanism(1.0, 0.5, 1)
+    _, sources, drawn = mechanism(1.0, 0.5, 20)
+    one = [Estimates(("x",) * k, row, np.ones(k), ("number",) * k, 1, 1)
+           for row in (own, *sources, *drawn)]  # fmt: skip
+    table, population = interval_ends(one[0], one[1:21], one[21:], level=level)
+    return tuple(
+        float(((low <= of) & (of <= high)).mean())
+        for (low, high), of in ((table, real), (population, truth))
+    )
+
+
+@pytest.mark.parametrize("slope", [0.1, 0.5, 1.0])
+def test_a_mechanism_that_shrinks_has_intervals_that_hold(slope: float) -> None:
+    assert held(slope) == pytest.approx((0.95, 0.95), abs=0.02)
+
+
+def test_chance_counted_twice_makes_intervals_too_wide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broken twin: the sample's variance is added whatever the mechanism made of it."""
+
+    def added(errors: np.ndarray, level: float, chance: np.ndarray | float) -> np.ndarray:
+        return half_width(errors, level, 1.0 if np.ndim(chance) else chance)
+
+    monkeypatch.setattr(intervals, "half_width", added)
+    assert held(0.1)[1] > 0.98 and held(1.0)[1] == pytest.approx(0.95, abs=0.02)
 
 
 def test_every_question_has_an_answer() -> None:

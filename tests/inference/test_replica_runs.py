@@ -12,7 +12,7 @@ import pytest
 
 from core import api
 from core.cli.main import main
-from core.inference.replicas import numbers_kept
+from core.inference.replicas import numbers_kept, replicas_of
 from core.models.events import FitEvent, Signal
 from core.runs.errors import NotFoundError, RunStoreError
 from core.runs.events import State
@@ -81,11 +81,11 @@ def spent(store: RunStore, run: RunRecord) -> tuple[Any, bytes]:
 
 def test_replicas_are_made_after_a_run_without_its_rows(store: RunStore, run: RunRecord) -> None:
     before = spent(store, run)
-    assert replicas.read(store, run.id) == () and not replicas.complete(store, run.id)
+    assert replicas_of(store.artefacts(run.id)) == () and not replicas.complete(store, run.id)
     done = replicas.start(store, Here(store), run.id)
     assert (done.state, done.message) == (State.DONE, "Done.")
     assert replicas.complete(store, run.id) and not replicas.under_way(store, run.id)
-    made = replicas.read(store, run.id)
+    made = replicas_of(store.artefacts(run.id))
     assert [(len(one.source), len(one.drawn)) for one in made] == [(300, 120)] * COUNT
     assert spent(store, run) == before
     told = runs.progress(store, run.id)

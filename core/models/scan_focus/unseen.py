@@ -36,7 +36,8 @@ def unseen(
 
     A label's coefficients with another column are normal with one variance (pairs are denoised
     label by label): what lies beyond noise, and one standard deviation of chance more. Stored are
-    mean and deviation of each coefficient given its released value.
+    mean and deviation of each coefficient given its released value, less the chance of drawing rows
+    in the deviation, as released counts hold that already.
 
     Args:
       mixture: weights [components] and shares [components, cells].
@@ -61,7 +62,7 @@ def unseen(
         own = filters[a] @ (released - learnt) @ filters[b].T
         squares = np.outer(*(np.square(filters[c]).sum(axis=1) for c in (a, b)))
         block = np.s_[ends[a] : ends[a + 1], ends[b] : ends[b + 1]]
-        mean[block], deviation[block] = _left_possible(own, noise**2 * squares)
+        mean[block], deviation[block] = _left_possible(own, noise**2 * squares, 1.0 / known.table.n)
     scores = {f"unseen.{i}": torch.from_numpy(one).float() for i, one in enumerate(each)}
     rest = {"mean": mean, "deviation": deviation, "columns": _columns_left_possible(known, whole)}
     return scores | {f"unseen.{name}": torch.from_numpy(one).float() for name, one in rest.items()}
@@ -79,14 +80,15 @@ def _columns_left_possible(known: Releases, whole: Sequence[Floats]) -> Floats:
         variances = np.maximum(np.square(noise / known.table.n), LEAST_VARIANCE)
         lies = float((np.square(counts / known.table.n - share) / variances).mean())
         kept = min(1.0, abs(1.0 - lies) + math.sqrt(2.0 / len(share)))
-        found.append(np.sqrt(kept * variances) * np.ones(len(share)))
+        chance = share * (1.0 - share) / known.table.n
+        found.append(np.sqrt(np.maximum(kept * variances - chance, 0.0)))
     return np.concatenate(found)
 
 
-def _left_possible(found: Floats, variances: Floats) -> tuple[Floats, Floats]:
+def _left_possible(found: Floats, variances: Floats, chance: float) -> tuple[Floats, Floats]:
     """Mean and deviation of coefficients that were found with noise of known variances.
 
-    Those in a line along the shorter axis have one variance.
+    Those in a line along the shorter axis have one variance. Drawing rows adds `chance` to it.
     """
     if not found.size:
         return found, found
@@ -96,7 +98,7 @@ def _left_possible(found: Floats, variances: Floats) -> tuple[Floats, Floats]:
     beyond = np.maximum(0.0, lies - count + math.sqrt(2.0 * count))
     between = beyond / (1.0 / variances).sum(axis=axis, keepdims=True)
     kept = between / (between + variances)
-    return kept * found, np.sqrt(kept * variances)
+    return kept * found, np.sqrt(np.maximum(kept * variances - chance, 0.0))
 
 
 def _scores(share: Floats, line: int, most: int, n: int) -> Floats:

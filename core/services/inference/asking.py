@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from core.inference.intervals import Answer, answer
 from core.inference.questions import Question, QuestionError, check, read_question, words
-from core.inference.replicas import TOO_NARROW
+from core.inference.replicas import TOO_NARROW, replicas_of
 from core.message import Message, joined
 from core.models.steps.counting.design import ALL_PAIRS, PAIRS
 from core.runs.errors import NotFoundError
@@ -21,7 +21,6 @@ from core.runs.storage.artefacts import SYNTHETIC_TABLE
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.services import limits, reviews
-from core.services.inference import replicas
 from core.services.inference.paid_figures import measured
 
 NARROW = Message(
@@ -52,7 +51,7 @@ def ask(store: RunStore, run: RunRecord, question: Question, *, level: float = 0
             published = pd.read_parquet(file, columns=list(columns))
     except pa.ArrowInvalid:
         raise QuestionError("Choose different columns.") from None
-    known = replicas.read(store, run.id, columns)
+    known = replicas_of(store.artefacts(run.id), columns)
     others = sum(column.name != run.schema.target for column in domain.modelled)
     counts = any(phase.name == PAIRS for phase in run.plan.phases)
     found = answer(
@@ -64,11 +63,10 @@ def ask(store: RunStore, run: RunRecord, question: Question, *, level: float = 0
         measured=significant,
         all_pairs=not counts or math.comb(others, 2) <= ALL_PAIRS,
     )
+    if known and run.plan.model in TOO_NARROW:
+        found = replace(found, caution=joined([NARROW, *filter(None, [found.caution])]))
     paid = (row["note"] for row in measured(store, run) if row["what"] == words(question))
-    found = replace(found, measured=next(paid, ""))
-    if not known or run.plan.model not in TOO_NARROW:
-        return found
-    return replace(found, caution=joined([NARROW, *filter(None, [found.caution])]))
+    return replace(found, measured=next(paid, ""))
 
 
 def ask_run(run: str | Path, statistic: str, of: str = "", **asked: Any) -> Answer:

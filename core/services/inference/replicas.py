@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from core.inference.replicas import COUNT, Replica, no_replicas, numbers_kept, replicas_of
+from core.inference.replicas import COUNT, no_replicas, numbers_kept
 from core.message import Message
 from core.models.events import OnEvent
 from core.runs.errors import NotFoundError, RunStoreError
@@ -26,11 +25,6 @@ def complete(store: RunStore, run_id: str) -> bool:
 def under_way(store: RunStore, run_id: str) -> bool:
     """Whether a worker fits a finished run again, or shall: see its state and `runs.progress`."""
     return store.artefacts(run_id).exists(REFITS_WANTED)
-
-
-def read(store: RunStore, run_id: str, columns: Sequence[str] | None = None) -> tuple[Replica, ...]:
-    """Those that a run has, see `replicas_of`."""
-    return replicas_of(store.artefacts(run_id), columns)
 
 
 def start(store: RunStore, launcher: Launcher, run_id: str, *, attack: float = 0.0) -> RunRecord:

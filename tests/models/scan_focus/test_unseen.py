@@ -109,9 +109,17 @@ def test_mean_squares_of_coefficients_hold_the_truth() -> None:
     for hidden in (0.0, 0.05, 0.3):
         truth = random.normal(0.0, hidden, (500, 6))
         found = truth + random.normal(0.0, noise, truth.shape)
-        each = [_left_possible(one[None], np.full((1, 6), noise**2)) for one in found]
+        each = [_left_possible(one[None], np.full((1, 6), noise**2), 0.0) for one in found]
         left = np.mean([np.square(mean) + deviation**2 for mean, deviation in each])
         assert np.square(truth).mean() < left < np.square(truth).mean() + 1.5 * noise**2
+
+
+def test_chance_of_the_rows_is_not_hidden_twice() -> None:
+    """Released counts hold it, and drawing rows adds it: together what releases leave possible."""
+    found, noise, chance = np.zeros((1, 6)), np.full((1, 6), 0.01), 1e-3
+    alone, beside = (_left_possible(found, noise, c)[1] for c in (0.0, chance))
+    assert beside**2 + chance == pytest.approx(alone**2)
+    assert (_left_possible(found, noise, 1.0)[1] == 0.0).all()
 
 
 def test_positive_numbers_keep_their_mean_and_stay_empty() -> None:
