@@ -53,7 +53,10 @@ def axis_names(report: Dumped) -> tuple[Message, Message]:
     if pca is None:
         return names[0], names[1]
     if pca.get("drivers"):
-        names = [joined([Message("{name}", name=x) for x in one], ", ") for one in pca["drivers"]]
+        names = [
+            joined([Message("{name}", name=x) for x in one], ", ") if one else axis
+            for one, axis in zip(pca["drivers"], names, strict=True)
+        ]
     first, second = (
         Message("{columns} ({share:.0%} of the variance)", columns=name, share=share)
         for name, share in zip(names, pca["explained"], strict=True)

@@ -52,7 +52,8 @@ def probability_figure(report: Dumped) -> Figure | None:
     layout = look.square(*(AXES[name] for name in (first, second)), low=-0.02 * end, high=end)
     for name in ("xaxis", "yaxis"):
         layout[name]["tickformat"] = ".0%"
-    layout |= {"showlegend": False, "annotations": look.name_points(trace, names)}
+    named = [f"{look.short(one['column'], 12)}: {one['label']}" for one in labels]
+    layout |= {"showlegend": False, "annotations": look.name_points(trace, named)}
     return look.figure([look.diagonal(0.0, end), trace], layout)
 
 

@@ -29,7 +29,7 @@ def _headings() -> dict[str, ColumnConfig]:
     """How each column of the grid is called, explained and edited."""
     config = st.column_config
     return _declared_headings() | {
-        "column": config.TextColumn(say("Column"), disabled=True, pinned=True, width=120),
+        "column": config.TextColumn(say("Column"), disabled=True, pinned=True, width=160),
         "remark": config.TextColumn(
             say("Remark"), disabled=True, width=420, help=say("Double-click a cell to read it all.")
         ),

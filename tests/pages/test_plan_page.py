@@ -51,7 +51,7 @@ def test_quality_attacker_and_time_move_with_epsilon(table, show):
     for label in labels:
         low, high = (int(re.findall(r"\d+", one[label])[-1]) for one in (strong, weak))
         assert low < high
-    assert strong["Attacker guesses right"] == "≤ 74%" and " – " in weak["Time"]
+    assert strong["Attacker guesses right"] == "≤ 55%" and " – " in weak["Time"]
 
 
 def test_every_phase_is_shown_with_its_noise(table, show):

@@ -105,7 +105,11 @@ def test_the_forecast_of_each_epsilon_rises_together():
         assert all(point[key][1] <= point[key][0] <= point[key][2] for point in points)
     own = forecast.expect("pearl", n=2_000, columns=9, epsilon=forecast.effective_epsilon(made))
     assert points[1]["pairs"][0] == pytest.approx(1.0 - own.tvd_2way.mean)
-    assert points[1]["attacker"][0] == best_attack(None, 2.0, made.budget.delta).right
+    told, ran = points[1]["attacker"][0], best_attack(made.charged, 2.0, made.budget.delta).right
+    assert ran <= told <= ran + 1e-3 < best_attack(None, 2.0, made.budget.delta).right
+    sampled = plan(model="p3gm", epsilon=2.0)
+    point = forecast.prospects(sampled, columns=9, epsilons=(2.0,), claim=sampled.guarantee)[0]
+    assert point["attacker"][0] == best_attack(None, 2.0, sampled.budget.delta).right
 
 
 def test_minutes_are_a_range_that_a_busy_machine_widens(monkeypatch):

@@ -49,6 +49,7 @@ _GRID_ERROR = 1e-5  # of ε: what the grid may add to it
 _GROUPED_INTERVAL = 5e-4  # of plans with sampled groups, whose distributions take ten times longer
 _TAIL = 1e-22  # profiles are followed down to here; the rest counts as certain loss
 _TOP = 600.0  # losses beyond this are not gridded: e^ε nears the end of float64
+EXACT = "exact Gaussian"  # how ε is found of Gaussians on all rows
 _ROUND_UP = 1e-9  # added to exact Gaussian ε, far above its root-finder's error
 
 
@@ -84,7 +85,7 @@ def _epsilon(
     if relation == "replace-one":
         parts = tuple(_doubled(part) for part in parts)
     if all(part.kind == "gaussian" and part.rate == 1.0 for part in parts):
-        return _exact_gaussian(parts, delta), "exact Gaussian"
+        return _exact_gaussian(parts, delta), EXACT
     two_sided = relation == "replace-one" and any(part.rate < 1.0 for part in parts)
     grouped, bounds = any(part.grouped for part in parts), {}
     if grouped or not two_sided:

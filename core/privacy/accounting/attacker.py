@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from numpy.typing import NDArray
 
 from core.privacy.accounting.accountant import privacy_profile
+from core.privacy.accounting.curves import gaussian_profile
 from core.privacy.plan import Phase
 
 Floats = NDArray[np.float64]
@@ -55,3 +57,12 @@ def best_attack(
     claimed = delta + (1.0 - delta) * below
     profile = None if phases is None else privacy_profile(phases, _EPS, rows=rows)
     return BestAttack(_EPS, claimed if profile is None else np.minimum(profile, claimed))
+
+
+def gaussian_attack(epsilon: float, delta: float) -> BestAttack:
+    """The bound for Gaussians on all rows, and nothing else, that claim (ε, δ), ε finite.
+
+    >>> round(gaussian_attack(1.0, 1e-6).right, 3)
+    0.547
+    """
+    return BestAttack(_EPS, gaussian_profile(_EPS, 1.0 / get_sigma_gaussian(epsilon, delta)))

@@ -25,7 +25,8 @@ import numpy as np
 from core.encoding.layout.layout import Layout
 from core.message import Message, joined, to_say
 from core.models.registry import cards, synthesizer
-from core.privacy.accounting.attacker import best_attack
+from core.privacy.accounting.accountant import EXACT
+from core.privacy.accounting.attacker import best_attack, gaussian_attack
 from core.privacy.discovery.open_domain import stand_in
 from core.privacy.plan import Guarantee, Plan
 from core.schema.column import SchemaError
@@ -128,13 +129,14 @@ def prospects(
       claim: of the plan, with what earlier runs learned for it.
     """
     points: list[dict[str, Any]] = []
+    more = max(0.0, claim.epsilon - plan.guarantee.epsilon)
+    exact = plan.guarantee.method == EXACT and not more
     for at in epsilons:
         part = at / plan.budget.epsilon
         one = expect(plan.model, n=plan.n, columns=columns, epsilon=part * effective_epsilon(plan))
-        spent = at + max(0.0, claim.epsilon - plan.guarantee.epsilon)
-        points.append(
-            {"epsilon": at, "attacker": [best_attack(None, spent, claim.delta).right] * 3}
-        )
+        spent = at + more, claim.delta
+        attack = gaussian_attack(*spent) if exact else best_attack(None, *spent)
+        points.append({"epsilon": at, "attacker": [attack.right] * 3})
         if one is not None:
             far, learnt = one.tvd_2way, one.learnt
             points[-1]["pairs"] = [1.0 - x for x in (far.mean, far.high, far.low)]
