@@ -22,8 +22,7 @@ from core.figures.column import column_figure, describe_column
 from core.figures.groups import group_table, groups_figure
 from core.figures.histories import history_columns
 from core.figures.report_figure import report_figures
-from core.language.catalogue import ENGLISH, Language
-from core.language.figures import say_figure
+from core.language.catalogue import ENGLISH, Language, say_figure
 from core.message import Message, joined
 
 Report = Mapping[str, Any]

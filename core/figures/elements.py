@@ -2,7 +2,7 @@
 
 Backgrounds are transparent and text takes the page's colour, so that one figure suits light and
 dark pages. Figures are plain dicts as Plotly takes them. What is ours in them is a `Message`, names
-are plain strings; `core.language.figures` says them in a language.
+are plain strings; `core.language.catalogue` says them in a language.
 """
 
 from __future__ import annotations

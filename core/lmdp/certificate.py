@@ -24,8 +24,7 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.lmdp.discrepancy import median_bandwidth, rbf
-from core.lmdp.kernel_points import KernelPoints
+from core.lmdp.discrepancy import KernelPoints, median_bandwidth, rbf
 from core.lmdp.level import GROUP
 from core.privacy.mechanisms.additive import Mechanism
 

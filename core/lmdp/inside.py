@@ -24,8 +24,7 @@ from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
 from core.encoding.stored_codes import StoredCodes
-from core.lmdp.discrepancy import TestResult, median_bandwidth, two_sample_test
-from core.lmdp.kernel_points import KernelPoints
+from core.lmdp.discrepancy import KernelPoints, TestResult, median_bandwidth, two_sample_test
 
 RECORDS = 1024  # real records the tests look at, fewer where a table is short
 RELEASED = 4  # times as many released ones stand against them

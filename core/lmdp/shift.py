@@ -30,8 +30,7 @@ from randomgen import ChaCha
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes, concat_codes
-from core.lmdp.discrepancy import median_bandwidth, rbf
-from core.lmdp.kernel_points import KernelPoints
+from core.lmdp.discrepancy import KernelPoints, median_bandwidth, rbf
 from core.lmdp.level import GROUP, ShiftError
 from core.message import Message
 from core.schema.schema import Domain

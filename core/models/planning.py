@@ -1,19 +1,48 @@
-"""plan_fit: a model's plan, with one noise scale for all that its budget pays."""
+"""plan_fit: a model's plan, with one noise scale for all that its budget pays, learning first."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from core.models.registry import cards
 from core.models.step import PlannedStep, planned_phases
-from core.models.steps.discovery import DiscoverDomain
+from core.models.steps.counting.design import list_share
 from core.models.synthesizer import Synthesizer
+from core.privacy.discovery.open_domain import OpenDomain
+from core.privacy.discovery.planning import FAILURES, discovery_phases
 from core.privacy.plan import Budget, Phase, Plan
 from core.privacy.planning import planned
 from core.schema.person import Person
 from core.schema.schema import Domain
+
+
+@dataclass(frozen=True)
+class DiscoverDomain:
+    """What nobody has declared of a table is learned with noise, before the phases of any model.
+
+    A list gets as much of the budget as counting gives to one column, and its counts take the place
+    of those.
+
+    Attributes:
+      failure: the probability that a label is shown which one unit alone holds; part of δ.
+    """
+
+    wanted: OpenDomain
+    failure: float
+
+    @classmethod
+    def of(cls, wanted: OpenDomain, budget: Budget) -> DiscoverDomain:
+        """For a budget, whose δ pays for what lists may show."""
+        return cls(wanted, FAILURES * budget.delta)
+
+    def phases(self, domain: Domain, n: int, scale: float) -> tuple[Phase, ...]:
+        """See `Step`; the domain is made up where it is open."""
+        each = list_share(len(domain.modelled))
+        return discovery_phases(self.wanted, scale, each=each, failure=self.failure)
+
 
 Hiding = Literal["shifted", "trained", "none"]
 

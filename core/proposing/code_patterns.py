@@ -1,4 +1,4 @@
-"""Codes: patterns whose beginnings mean something, and numbers that are no quantities.
+"""Codes: patterns whose beginnings mean something, numbers that are no quantities, or unknown ones.
 
 A bar ends a part that means something by itself, see `Column.pattern`. Which classification it is
 says the name alone; how it is written, with or without a dot, nine in ten values.
@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.message import Message, to_say
 from core.proposing.public_reference import words_of
 from core.proposing.rare import FEW_ROWS
 from core.reading.tally import Tally
 from core.schema.column import Column, is_whole
 from core.schema.surrogates import SLOTS
 
+Numbers: TypeAlias = NDArray[np.float64]
+
+SENTINELS = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
+UNKNOWN = (-9, -99, -999, -9999)  # taken as "missing" where no other number is negative
 REPEATS = 4  # how often each is seen on average before few numbers are taken as steps
 MOST_CODES, MOST_APART = 20, 64  # numbers that are listed beside a word, or where far apart
 OFTEN = 200  # … each seen so often, on average beside a word: a run learns no label of fewer
@@ -41,6 +46,37 @@ CODES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("isco,soc,kldb", ("#|#|#|#", "##|-####")),
     ("zip,zipcode,postcode,postalcode,postal,plz,postleitzahl", ("#|#|###", "#|###")),
 )
+
+
+def without_code(
+    distinct: Numbers, counts: NDArray[np.int64]
+) -> tuple[str, Numbers, NDArray[np.int64]]:
+    """A code for "unknown" that is the only negative number, "" if there is none; and the rest."""
+    least = float(distinct[0])
+    if least in UNKNOWN and counts[0] >= FEW_ROWS and len(distinct) > 2 and distinct[1] >= 0.0:
+        return f"{least:g}", distinct[1:], counts[1:]
+    return "", distinct, counts
+
+
+def code_note(code: str) -> str:
+    """What is said of a number that is taken as a code; "" without one."""
+    words = to_say("{code} was taken as a code for a missing value; it is written back as it is.")
+    return Message(words, code=code) if code else ""
+
+
+def sentinel_note(distinct: Numbers, counts: NDArray[np.int64]) -> str:
+    """A doubt about a far-away round value that may stand for "unknown"; "" without one."""
+    if len(distinct) < 3:
+        return ""
+    for end, inner in ((0, 1), (-1, -2)):
+        gap = abs(distinct[end] - distinct[inner])
+        rest = max(abs(distinct[-1 - end if end else -1] - distinct[inner]), 1.0)
+        if distinct[end] in SENTINELS and counts[end] > 1 and gap > 0.2 * rest:
+            return Message(
+                "{value:g} lies far from all other values and may mean 'unknown' or 'capped'.",
+                value=distinct[end],
+            )
+    return ""
 
 
 def code_pattern(name: str, values: Sequence[str] | pd.Series[Any]) -> str | None:

@@ -16,10 +16,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from core.message import Message, plural, to_say
-from core.proposing.code_patterns import REPEATS, code_pattern, few_and_far, rare_between
+from core.proposing.code_patterns import (
+    REPEATS,
+    code_note,
+    code_pattern,
+    few_and_far,
+    rare_between,
+    sentinel_note,
+    without_code,
+)
 from core.proposing.date_formats import DateGuess, date_form, guess_date_format
 from core.proposing.rare import FEW_ROWS, MANY_MERGED, ONE_MERGED, OTHER, common_labels, noted
-from core.proposing.sentinels import code_note, sentinel_note, without_code
 from core.reading.tally import Tally, quantile
 from core.schema.column import BOOLEAN_PAIRS, MAX_CATEGORIES, Kind, SchemaColumn
 from core.schema.form import Form

@@ -17,12 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.message import Message, to_say
-from core.proposing.code_patterns import are_codes
+from core.proposing.code_patterns import are_codes, code_note
 from core.proposing.kinds import infer_tally
 from core.proposing.profile import PREVIEW_ROWS, ColumnProfile, Picture, Profile, preview
 from core.proposing.proposed_form import code_word, written_columns
 from core.proposing.rare import noted
-from core.proposing.sentinels import code_note
 from core.reading.cells import cells_counted
 from core.reading.native_cells import MICROSECOND, native_values
 from core.reading.raw_cells import is_written, raw_frame

@@ -17,10 +17,9 @@ from core.inference.questions import QuestionError, check, question_words, read_
 from core.lmdp.level import GROUP, GROUP_LEVEL
 from core.message import Message, ReportedError
 from core.models.card import Card
-from core.models.planning import plan_fit
+from core.models.planning import DiscoverDomain, plan_fit
 from core.models.registry import cards, synthesizer
 from core.models.step import Step, planned_phases
-from core.models.steps.discovery import DiscoverDomain
 from core.privacy.discovery.open_domain import (
     OpenDomain,
     open_domain,

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.figures.elements import Figure
-from core.language.figures import say_figure
+from core.language.catalogue import say_figure
 from pages.shared import language
 
 NARROW = 360  # pixels of a figure on a telephone

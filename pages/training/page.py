@@ -12,8 +12,7 @@ from core.runs.events import WAITS_FOR_SLOT, State
 from core.runs.records import RunRecord
 from core.schema.rounding_up import round_up
 from core.services import reviews, runs
-from core.services.estimates.run_progress import whole_progress
-from core.services.training_charts import training_charts
+from core.services.estimates.run_progress import training_charts, whole_progress
 from pages.review import report_view
 from pages.server import guard, routes
 from pages.shared import lines, visible

@@ -5,8 +5,7 @@ import math
 import pytest
 
 from core.figures.stages import stages_figure, stages_text
-from core.language.catalogue import ENGLISH
-from core.language.figures import say_figure
+from core.language.catalogue import ENGLISH, say_figure
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer
 from core.privacy.discovery.open_domain import as_learned

@@ -12,8 +12,7 @@ from core.figures.report_figure import report_figures
 from core.figures.rows_per_person import row_limit_figure
 from core.figures.stages import stages_figure
 from core.figures.tradeoff import tradeoff_figure
-from core.language.catalogue import Language
-from core.language.figures import say_figure
+from core.language.catalogue import Language, say_figure
 from core.message import Message, from_json
 from core.models.planning import plan_fit
 from core.models.registry import cards, synthesizer

@@ -14,8 +14,7 @@ from core.figures.prediction import prediction_figure
 from core.figures.probability import describe_probability, probability_figure
 from core.figures.prospects import prospects_figure
 from core.figures.report_figure import report_figures
-from core.language.catalogue import ENGLISH, language
-from core.language.figures import say_figure
+from core.language.catalogue import ENGLISH, language, say_figure
 
 HISTOGRAM = {
     "kind": "integer",

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from core.lmdp.discrepancy import KernelPoints
 from core.lmdp.inside import fitted_stein_test, inside_check
-from core.lmdp.kernel_points import KernelPoints
 from tests.lmdp.worlds import CODEC, coded, mixture, seeded
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from core.lmdp import shift
+from core.lmdp.discrepancy import KernelPoints
 from core.lmdp.inside import inside_check
-from core.lmdp.kernel_points import KernelPoints
 from core.lmdp.level import ShiftError
 from core.lmdp.shift import LARGEST, Tilt, find_tilts
 from core.models.saved_model import SavedModel

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from core.privacy.discovery.open_domain import bare
+from core.proposing.code_patterns import code_note
 from core.proposing.propose import Counts, propose
-from core.proposing.sentinels import code_note
 from core.reading.raw_cells import as_written
 from core.reading.typed_cells import typed_column
 from core.schema.column import Kind, SchemaColumn

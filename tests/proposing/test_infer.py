@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.proposing.code_patterns import SENTINELS
 from core.proposing.kinds import infer_tally
 from core.proposing.propose import infer_schema
-from core.proposing.sentinels import SENTINELS
 from core.reading.tally import Tally
 from core.schema.column import Kind, Provenance, SchemaColumn
 from core.schema.labels import from_labels, from_numbers, to_labels, to_numbers

@@ -8,8 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from core.models.planning import plan_fit
-from core.models.steps.discovery import DiscoverDomain
+from core.models.planning import DiscoverDomain, plan_fit
 from core.models.synthesizer import Synthesizer
 from core.privacy.discovery.open_domain import open_domain, planned_schema
 from core.privacy.plan import Budget, Plan

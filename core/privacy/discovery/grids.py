@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from core.proposing.sentinels import SENTINELS
+from core.proposing.code_patterns import SENTINELS
 from core.schema.column import Column, Kind
 from core.schema.labels import snap
 from core.schema.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND

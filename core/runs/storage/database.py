@@ -1,17 +1,25 @@
 """The run store's database tables, in plain SQLAlchemy, so that both databases take them.
 
+Rows become the records that everybody else sees.
+
 A change here needs a step in `core.runs.storage.migrations` and another `HEAD` there.
 """
 
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from core.message import from_json, to_json
+from core.privacy.plan import Guarantee, Plan
+from core.runs.events import State
+from core.runs.records import RESUMABLE, RunRecord, TableRecord
+from core.runs.request import RunRequest
+from core.schema.schema import Schema
 
 NUL, SUBSTITUTE = "\x00", "\ufffd"
 # SQLite's integers are 64 bits wide, PostgreSQL's only where it is said
@@ -204,3 +212,55 @@ class InsideViewRow(Base):
     table_id: Mapped[str] = mapped_column(index=True)
     account_id: Mapped[str] = mapped_column(index=True)
     time: Mapped[float] = mapped_column(sa.Float(53))
+
+
+def table_record(row: TableRow) -> TableRecord:
+    """The record of a table's row."""
+    schema = Schema.model_validate_json(row.schema)
+    return TableRecord(
+        id=row.id,
+        name=row.name,
+        n=row.n,
+        columns=schema.names,
+        source=row.source,
+        created=datetime.fromtimestamp(row.created, UTC),
+        schema=schema,
+        profile=row.profile,
+        account_id=row.account_id,
+    )
+
+
+def run_record(row: RunRow, table: TableRow, *, resumes_free: bool) -> RunRecord:
+    """The record of a run's row.
+
+    Args:
+      resumes_free: whether what was debited, if anything, still pays for going on.
+    """
+    state = State(row.state)
+    return RunRecord(
+        id=row.id,
+        table_id=row.table_id,
+        table_name=table.name,
+        account_id=table.account_id,
+        request=RunRequest.model_validate_json(row.request),
+        plan=Plan.model_validate_json(row.plan),
+        schema=Schema.model_validate_json(row.learned_schema or row.schema),
+        state=state,
+        message=row.message,
+        error=row.error,
+        created=datetime.fromtimestamp(row.created, UTC),
+        started=_utc(row.started),
+        ended=_utc(row.ended),
+        host=row.host,
+        pid=row.pid,
+        attempt=row.attempt,
+        debit=row.debit,
+        guarantee=Guarantee.model_validate_json(row.guarantee) if row.guarantee else None,
+        seconds=row.seconds,
+        peak_memory_mb=row.peak_memory_mb,
+        resumable=state in RESUMABLE and resumes_free,
+    )
+
+
+def _utc(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

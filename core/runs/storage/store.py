@@ -36,7 +36,7 @@ from core.runs.storage.artefacts import (
     SYNTHETIC_TABLE,
     ArtefactStore,
 )
-from core.runs.storage.database import RunRow, TableRow
+from core.runs.storage.database import RunRow, TableRow, run_record
 from core.runs.storage.engine import can_write
 from core.runs.storage.journal import Journal
 from core.runs.storage.processes.process import (
@@ -48,7 +48,6 @@ from core.runs.storage.processes.process import (
     to_beat,
     to_claim,
 )
-from core.runs.storage.row_mapping import run_record
 from core.runs.storage.table_store import TableStore
 from core.runs.workspace import Workspace, private_folder
 from core.schema.schema import Schema

@@ -27,12 +27,11 @@ from core.runs.errors import NO_RECORDS, NotFoundError, RunStoreError
 from core.runs.events import State, json_safe
 from core.runs.records import NEWEST, PEOPLE, TableRecord, people_counted, people_of_profile
 from core.runs.storage.artefacts import ROWS, ArtefactStore
-from core.runs.storage.database import AccessRow, RunRow, SketchRow, TableRow
+from core.runs.storage.database import AccessRow, RunRow, SketchRow, TableRow, table_record
 from core.runs.storage.engine import open_engine
 from core.runs.storage.migrations.current import bring_up_to_date
 from core.runs.storage.processes.unfinished import UnfinishedTables
 from core.runs.storage.row_batches import table_batches
-from core.runs.storage.row_mapping import table_record
 from core.runs.storage.storages import open_storage
 from core.runs.storage.workspace_secrets import WorkspaceLedgerFiles
 from core.runs.workspace import Workspace

@@ -1,4 +1,4 @@
-"""How long a run may take, and how far it is: by what its stages took in the newest run like it."""
+"""How long a run may take, how far it is, by the newest run like it, and charts of its training."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from core.models.card import Chart
+from core.models.registry import cards
 from core.privacy.plan import Plan
 from core.runs.events import State
 from core.runs.records import RunRecord
+from core.runs.storage.journal import without_repeated_steps
 from core.runs.storage.store import RunStore
 from core.services.estimates import forecast
 from core.services.runs import REPLICAS, Progress, expected_seconds
@@ -24,6 +28,7 @@ STEPS = 100  # that a private stage has at least if it is the training
 EARLY = 0.03  # below this nobody can tell how long the rest will take
 SIZE, TIMES = 256, 40  # of the product that tells a machine's speed; too small to be felt
 FILE = "machine_speed.json"
+_NO_METRICS = ("seq", "time", "seconds", "step")
 
 
 def matrix_seconds() -> float:
@@ -105,3 +110,24 @@ def _seconds(store: RunStore, run: RunRecord) -> Mapping[str, float]:
     training = [phase.name for phase in run.plan.phases if phase.count >= STEPS]
     other = {"report": USUAL["report"]} | dict.fromkeys(training, USUAL["training"])
     return other if training else USUAL
+
+
+def training_charts(store: RunStore, run: RunRecord) -> list[tuple[Chart, pd.DataFrame]]:
+    """The charts of the model's card that have points, each with its curves by training step.
+
+    One chart of all metrics where the card has none that fits; nothing before the first metric.
+    """
+    series = store.journal.series(run.id)
+    names = [column for column in series.columns if column not in _NO_METRICS]
+    if series.empty or not names:
+        return []
+    declared = next((card.charts for card in cards() if card.id == run.model), ())
+    charts = [chart for chart in declared if set(chart.series) & set(names)]
+    if not charts:
+        charts = [Chart(title="All metrics", caption="", unit="metric value", series=tuple(names))]
+    drawn = []
+    for chart in charts:
+        curves = [name for name in chart.series if name in names]
+        steps = without_repeated_steps(series.dropna(subset=curves, how="all"))
+        drawn.append((chart, steps.set_index("step")[curves]))
+    return drawn

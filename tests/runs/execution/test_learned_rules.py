@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from core.models.planning import plan_fit
-from core.models.steps.discovery import DiscoverDomain
+from core.models.planning import DiscoverDomain, plan_fit
 from core.privacy.discovery.open_domain import open_domain, stand_in
 from core.privacy.discovery.planning import LISTS, Levels
 from core.privacy.discovery.thresholds import label_threshold

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.models.planning import plan_fit
-from core.models.steps.discovery import DiscoverDomain
+from core.models.planning import DiscoverDomain, plan_fit
 from core.privacy.discovery import release
 from core.privacy.discovery.open_domain import open_domain, reopened, stand_in
 from core.privacy.discovery.planning import LISTS, PHASES
