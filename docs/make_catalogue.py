@@ -48,7 +48,8 @@ CALLS = {
 ERRORS = (
     "ReportedError", "TableReadError", "SchemaError", "RuleDomainError", "ConditionError",
     "UndeclaredDomainError", "QuestionError", "RunStoreError", "NotFoundError", "StorageError",
-    "LauncherError", "DeviceError",
+    "LauncherError", "DeviceError", "LedgerError", "OverBudgetError", "HiddenError",
+    "MixedUnitsError", "ShiftError",
 )  # fmt: skip
 CALLS |= dict.fromkeys(ERRORS, (0, 1))
 # by which cards, metrics, phases and figures say what they are

@@ -6,12 +6,13 @@ import numpy as np
 from scipy import optimize, stats
 
 from core.encoding.key_groups import bucket_count, share_filled
+from core.message import ReportedError
 
 GROUP = 128  # real records a group
 GROUP_LEVEL = 0.06  # at most this share of groups rejects when nothing differs
 
 
-class ShiftError(RuntimeError):
+class ShiftError(ReportedError):
     """No tilt within the bounds is strong enough; the message says what to change."""
 
 

@@ -32,7 +32,6 @@ from torch import Tensor
 from core.encoding.codec import Codec, Codes, concat_codes
 from core.lmdp.discrepancy import KernelPoints, median_bandwidth, rbf
 from core.lmdp.level import GROUP, ShiftError
-from core.message import Message
 from core.schema.schema import Domain
 
 LARGEST = 4.0  # ρ: no record is made likelier or rarer by more
@@ -138,16 +137,14 @@ def _find(
             low, high = (low, middle) if test.power(tilt, middle) >= power else (middle, high)
         return replace(tilt, strength=high, power=test.power(tilt, high))
     raise ShiftError(
-        Message(
-            "The columns of group '{group}' ({columns}) have too few values to be shifted that "
-            "far: {best:.0%} of groups of {size} records would show the shift, and {power:.0%} "
-            "were asked for. Choose a weaker shift, or tag more columns together.",
-            group=group,
-            columns=", ".join(names),
-            best=best,
-            size=GROUP,
-            power=power,
-        )
+        "The columns of group '{group}' ({columns}) have too few values to be shifted that "
+        "far: {best:.0%} of groups of {size} records would show the shift, and {power:.0%} "
+        "were asked for. Choose a weaker shift, or tag more columns together.",
+        group=group,
+        columns=", ".join(names),
+        best=best,
+        size=GROUP,
+        power=power,
     )
 
 

@@ -37,10 +37,10 @@ class Sampler(Protocol):
         """Of the rows."""
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
-        """See `Fitted`."""
+        """`rows` ≥ 1 synthetic records with the domain's columns, order and dtypes."""
 
 
-class Fitted(Protocol):
+class Fitted(Sampler, Protocol):
     """A trained model: sampling from it touches no private data.
 
     Attributes:
@@ -48,15 +48,8 @@ class Fitted(Protocol):
     """
 
     @property
-    def domain(self) -> Domain:
-        """See the class."""
-
-    @property
     def baseline(self) -> Fitted | None:
         """See the class."""
-
-    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
-        """`rows` ≥ 1 synthetic records with the domain's columns, order and dtypes."""
 
     def population(self) -> Fitted:
         """What replicas take for the truth: a population that the releases leave possible.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from core.message import Message
+from core.message import ReportedError
 from core.privacy.ledger.entries import Entry
 from core.privacy.ledger.filters import admitted, left_of, opening, order_of
 from core.privacy.ledger.shift_consistency import MAX_WORDS, ReleaseScope, objection
@@ -12,7 +12,7 @@ from core.privacy.ledger.units import unit_objection
 from core.privacy.plan import Plan
 
 
-class LedgerError(RuntimeError):
+class LedgerError(ReportedError):
     """The ledger refused; nothing was spent."""
 
 
@@ -35,11 +35,9 @@ def price_of(plan: Plan) -> float:
     price = epsilon(plan.charged, plan.budget.delta, rows=plan.rows_of_one)[0]
     if math.isfinite(price) and plan.budget.delta * plan.n >= 1.0:
         raise LedgerError(
-            Message(
-                "δ must be below one over the number of records, 1/{n}. Nothing was spent. Choose "
-                "a smaller δ.",
-                n=plan.n,
-            )
+            "δ must be below one over the number of records, 1/{n}. Nothing was spent. Choose "
+            "a smaller δ.",
+            n=plan.n,
         )
     return price
 
@@ -50,17 +48,13 @@ def admit(
     """The release's Rényi divergence, 0 without privacy; raises what must not be paid for."""
     account, delta = opening(known), plan.budget.delta
     if account is None:
-        raise LedgerError(
-            Message("These people have no account yet. Register one before you start a run.")
-        )
+        raise LedgerError("These people have no account yet. Register one before you start a run.")
     if not math.isfinite(epsilon):
         if allow_non_private:
             return 0.0
         raise LedgerError(
-            Message(
-                "This run has no differential privacy, so no budget can pay for it. Nothing was "
-                "read. Confirm in words that it may run without protection, or choose a finite ε."
-            )
+            "This run has no differential privacy, so no budget can pay for it. Nothing was "
+            "read. Confirm in words that it may run without protection, or choose a finite ε."
         )
     from core.privacy.accounting.accountant import renyi  # costs 65 MB
 
@@ -69,25 +63,21 @@ def admit(
         return rho
     if plan.failure and admitted(known, epsilon=epsilon, delta=delta, rho=rho):
         raise OverBudgetError(
-            Message(
-                "Learning lists needs a part of these people's δ that must be set aside before "
-                "their first release. It was not set aside, or it is used up. Nothing was spent. "
-                "Use what an earlier run learned, declare the lists public, or leave their columns "
-                "out."
-            )
+            "Learning lists needs a part of these people's δ that must be set aside before "
+            "their first release. It was not set aside, or it is used up. Nothing was spent. "
+            "Use what an earlier run learned, declare the lists public, or leave their columns "
+            "out."
         )
     left = left_of(known)
     raise OverBudgetError(
-        Message(
-            "This run needs ε {epsilon:.2f}; {left} is left of these people's ε {limit:g} "
-            "(δ {delta:g}). Nothing was spent. Lower ε or ask the table's owner. The limit is what "
-            "all releases about these people may reveal together. It was set before the first "
-            "release and cannot be raised, because a release cannot be taken back.",
-            epsilon=epsilon,
-            left=left.words(delta),
-            limit=left.limit,
-            delta=left.delta,
-        )
+        "This run needs ε {epsilon:.2f}; {left} is left of these people's ε {limit:g} "
+        "(δ {delta:g}). Nothing was spent. Lower ε or ask the table's owner. The limit is what "
+        "all releases about these people may reveal together. It was set before the first "
+        "release and cannot be raised, because a release cannot be taken back.",
+        epsilon=epsilon,
+        left=left.words(delta),
+        limit=left.limit,
+        delta=left.delta,
     )
 
 

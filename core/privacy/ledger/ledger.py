@@ -28,7 +28,6 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Engine, func, select
 
-from core.message import Message
 from core.privacy.ledger.admission import (
     LedgerError,
     admit,
@@ -69,12 +68,10 @@ class Ledger:
                 return _open(chain, account_id, epsilon, delta, n=n)
             if (known.epsilon, known.delta) != (epsilon, delta):
                 raise LedgerError(
-                    Message(
-                        "These people already have an account, with ε {epsilon:g} and δ {delta:g}. "
-                        "A limit cannot be changed after registration.",
-                        epsilon=known.limit,
-                        delta=known.delta,
-                    )
+                    "These people already have an account, with ε {epsilon:g} and δ {delta:g}. "
+                    "A limit cannot be changed after registration.",
+                    epsilon=known.limit,
+                    delta=known.delta,
                 )
             return known
 
@@ -278,10 +275,8 @@ def _paid(connection: Connection, account_id: str, plan: Plan, run: str) -> Entr
     entry = Entry.read(row.body, row.hash)
     if (entry.account_id, entry.plan) != (account_id, plan.digest):
         raise LedgerError(
-            Message(
-                "The key '{run}' already paid for another plan. Nothing more was spent. Start a "
-                "new run.",
-                run=run,
-            )
+            "The key '{run}' already paid for another plan. Nothing more was spent. Start a "
+            "new run.",
+            run=run,
         )
     return entry
