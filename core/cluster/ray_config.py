@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
@@ -113,7 +112,7 @@ class Cluster:
         return cls(address=address, **chosen)
 
 
-def configured_cluster(environment: Mapping[str, str] = os.environ) -> Cluster | None:
+def configured_cluster() -> Cluster | None:
     """The cluster that the environment names; None where runs are worked off on this machine."""
-    text = environment.get(SETTING, "").strip()
+    text = os.environ.get(SETTING, "").strip()
     return None if text in ("", "local") else Cluster.parse(text)

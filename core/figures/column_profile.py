@@ -10,7 +10,7 @@ from core.message import Message
 
 
 def profile_figure(column: Dumped) -> Figure:
-    """A small picture of one real column, for the Tables page.
+    """The picture, by what a profile counted.
 
     Args:
       column: `ColumnProfile.model_dump(mode="json")`: edges or labels, counts, other, missing.

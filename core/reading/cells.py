@@ -34,15 +34,6 @@ def too_big(limits: ReadLimits) -> TableReadError:
     )
 
 
-def too_many_rows(rows: int, limits: ReadLimits) -> TableReadError:
-    """The error for a table that is too long."""
-    return TableReadError(
-        "The table has {rows:,} rows; {most:,} is the most. Take a sample of it and try again.",
-        rows=rows,
-        most=limits.max_rows,
-    )
-
-
 def is_float(word: str) -> bool:
     """Whether Python reads a word as a number, or as "nan" or "inf"."""
     try:

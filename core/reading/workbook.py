@@ -21,7 +21,7 @@ from python_calamine import (
 )
 
 from core.message import Message, plural
-from core.reading.cells import ReadLimits, TableReadError, too_big, too_many_rows
+from core.reading.cells import ReadLimits, TableReadError, too_big
 from core.reading.headers import unique_names
 from core.reading.raw_cells import as_written, batch_rows
 from core.reading.sheet_size import check_sheet
@@ -53,7 +53,12 @@ class Workbook:
             ]
         sheet = self._first_filled(book, listed)
         if sheet.height - 1 > self.limits.max_rows:
-            raise too_many_rows(sheet.height - 1, self.limits)
+            raise TableReadError(
+                "The table has {rows:,} rows; {most:,} is the most. Take a sample of it and try "
+                "again.",
+                rows=sheet.height - 1,
+                most=self.limits.max_rows,
+            )
         if sheet.height * sheet.width * CELL_BYTES > self.limits.max_bytes:
             raise too_big(self.limits)
         with _refusing_damage():

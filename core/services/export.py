@@ -300,7 +300,6 @@ def write_linked(
     schema: Schema,
     certificate: dict[str, Any],
     *,
-    run: str | None = None,
     escaped: bool = False,
 ) -> None:
     """Write a ZIP of both files of linked rows, with their papers."""
@@ -308,7 +307,7 @@ def write_linked(
     words = csv_text(domain_dictionary(schema.domain(), escaped=escaped, how=how))
     with replacing(out) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         add_files(archive, table, schema, escaped=escaped)
-        add_papers(archive, words, certificate, run)
+        add_papers(archive, words, certificate)
 
 
 def certificate_table(name: str) -> str:

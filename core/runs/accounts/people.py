@@ -95,18 +95,6 @@ def account_names(
     }
 
 
-def linked_accounts(
-    store: RunStore, frame: pd.DataFrame | Compared, *, viewer: str | None = None
-) -> tuple[LinkedAccount, ...]:
-    """The accounts that share rows with a table, the likeliest first; stores nothing.
-
-    Args:
-      frame: as for `choose_account`.
-      viewer: who hears of them; see `visible_sketches`.
-    """
-    return Comparison(store, frame, viewer).linked()
-
-
 def choose_account(
     store: RunStore,
     frame: pd.DataFrame | Compared,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from core.message import Message
+from core.message import Message, to_say
 from core.schema.column import DomainColumn, RuleDomainError
 from core.schema.person import Person
 from core.schema.rules.rules import Rule
@@ -34,7 +34,11 @@ def keep(
     learned: Collection[str],
 ) -> Kept:
     """The rules that can be kept; `learned` are columns whose domain was learned with noise."""
-    fallen: dict[str, str] = {rule.text: _nothing_learned(rule) for rule in rules if _empty(rule)}
+    none = to_say(
+        "Rule “{rule}” was declared and is not kept: no combination of values was frequent enough "
+        "to be learned."
+    )
+    fallen: dict[str, str] = {r.text: Message(none, rule=r.text) for r in rules if _empty(r)}
     constant, order = ((), None) if person is None else (person.constant, person.order)
 
     def check(tried: Sequence[Rule]) -> None:
@@ -58,14 +62,6 @@ def keep(
                 )
         kept = [rule for rule in kept if rule in firm]
     return Kept(tuple(kept), fallen)
-
-
-def _nothing_learned(rule: Rule) -> Message:
-    return Message(
-        "Rule “{rule}” was declared and is not kept: no combination of values was frequent enough "
-        "to be learned.",
-        rule=rule.text,
-    )
 
 
 def _empty(rule: Rule) -> bool:

@@ -10,7 +10,7 @@ from core.privacy.discovery.open_domain import planned_schema
 from core.privacy.plan import Plan
 from core.runs.accounts import people
 from core.runs.accounts.learned_earlier import learned_earlier
-from core.runs.accounts.record_linkage import LinkedAccount
+from core.runs.accounts.record_linkage import Comparison, LinkedAccount
 from core.runs.storage.store import RunStore
 from core.runs.workspace import Workspace
 from core.schema.schema import Schema
@@ -28,7 +28,7 @@ def account_for(options: SynthesisOptions, store: RunStore, frame: pd.DataFrame)
       RefusedError: rows are in tables of several accounts, and nobody said which one pays.
     """
     if options.people is None:
-        linked = people.linked_accounts(store, frame)
+        linked = Comparison(store, frame, None).linked()
         if len(linked) > 1:
             _refuse(linked)
     answer = people.choose_account(
@@ -53,7 +53,7 @@ def foresee(
         return []
     planned = planned_schema(schema, private=plan.budget.private)
     with RunStore(Workspace(home)) as store:
-        linked = people.linked_accounts(store, frame)
+        linked = Comparison(store, frame, None).linked()
         account = options.people or (linked[0].account_id if linked else people.NEW)
         _say(options, people.AccountChoice(account, linked, f"--people {options.people}"))
         learned_earlier(store, account, schema, earlier_run(options.learned_by))

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from core.privacy.ledger.shift_consistency import SHARED_PEOPLE
 from core.runs.accounts import between_owners, people, record_linkage
 from core.runs.accounts.account import pay
-from core.runs.accounts.people import linked_accounts
+from core.runs.accounts.record_linkage import Comparison
 from core.runs.errors import RunStoreError
 from core.runs.execution.privacy_certificate import OWN_TABLES
 from core.runs.records import TableRecord
@@ -76,9 +76,11 @@ def test_a_comparison_across_owners_is_caught(
     store: RunStore, clinic: TableRecord, visits: pd.DataFrame
 ) -> None:
     """The broken twin, which compared everything: 20 of 20 members, no stranger."""
-    found = [(member, bool(linked_accounts(store, frame))) for member, frame in guesses(visits)]
+    found = [
+        (member, bool(Comparison(store, frame, None).linked())) for member, frame in guesses(visits)
+    ]
     assert all(member == shared for member, shared in found)
-    assert not any(linked_accounts(store, frame, viewer=BOB) for _, frame in guesses(visits))
+    assert not any(Comparison(store, frame, BOB).linked() for _, frame in guesses(visits))
 
 
 def test_what_others_hold_is_not_even_read(

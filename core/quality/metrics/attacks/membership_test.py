@@ -60,7 +60,6 @@ def leads(
     successes: Sequence[Floats],
     rng: np.random.Generator,
     *,
-    level: float = LEVEL,
     draws: int = DRAWS,
 ) -> list[Lead]:
     """Compare every attack's success on members and strangers, class by class.
@@ -82,7 +81,7 @@ def leads(
     compared = (strata.weights[classes] > 0.0)[:, None] & ~np.isnan(scores)
     found = []
     for k, rows in enumerate(compared.T):
-        reached = z[together[:, k] <= level, k]
+        reached = z[together[:, k] <= LEVEL, k]
         least = float(reached.min()) if len(reached) and strata.spread[k] else None
         found.append(strata.lead(k, rows, float(together[0, k]), float(z[0, k]), least))
     return found
