@@ -96,16 +96,16 @@ def first_look(
     ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1]))]
     peaks = _peaks(beside, levels, n) if len(beside) == value_grid().size else {}
     top = max(peaks, default=-math.inf)
-    left_out: Counts = np.zeros(0)
+    kept: Counts = np.zeros(0)
     if column.kind is Kind.DATETIME:
-        low, high, left_out = _without_empty_years(min(ends), max(ends), beside, std / BESIDE)
-        ends = [low, high]
+        *ends, kept = _without_empty_years(min(ends), max(ends), beside, std / BESIDE)
     elif grid.edges[last] <= top and bins[last] - peaks[top] <= SURE * std * math.hypot(
         1, 1 / SINGLY
     ):
         ends = [*(end for end in ends if end < top), top]
     missing = bool(counts[-1] > levels.missing[BOUNDS])
-    inside = [*bins[first : last + 1], *atom_counts, *([counts[-1]] if missing else [])]
+    inside = [*bins[first : last + 1], *atom_counts] if not len(kept) else [*kept]
+    inside += [counts[-1]] if missing else []
     return FirstLook(
         low=min(ends),
         high=max(ends),
@@ -115,7 +115,7 @@ def first_look(
         peaks=peaks,
         missing=missing,
         heavy=_heavy(grid, bins, first, last, found=found, atom_counts=atom_counts),
-        outside=rest_of(inside, levels.std[BOUNDS], n, left_out=left_out.tolist()),
+        outside=rest_of(inside, std / BESIDE if len(kept) else std, n),
     )
 
 
@@ -186,10 +186,11 @@ def learned_heaps(
 def _without_empty_years(
     low: float, high: float, counts: Counts, std: float
 ) -> tuple[float, float, Counts]:
-    """The ends of a date's range without years that surely hold next to nothing; their counts.
+    """The ends of a date's range without years that surely hold next to nothing.
 
     Their count, with `SURE` standard deviations of its noise, is less than `EMPTY` of what as many
-    of the other years hold; and all years left out do not surely hold more than `FEW_RECORDS`.
+    of the other years hold; and all years left out do not surely hold more than `FEW_RECORDS`. The
+    counts of the others come along, none where no year is left out.
     """
     grid = year_grid()
     edges = np.array(grid.edges)
@@ -211,7 +212,8 @@ def _without_empty_years(
             gone = int(cut[empty][-1]) if empty.any() else 0
             first, end = (first + gone, end) if step > 0 else (first, end - gone)
             left_out = np.append(years[start:first], years[end:stop])
-    return float(edges[first]), float(edges[end]), left_out
+    kept = years[first:end] if len(left_out) else np.zeros(0)
+    return float(edges[first]), float(edges[end]), kept
 
 
 def _bin_of(grid: PublicGrid, value: float) -> int:
@@ -346,17 +348,10 @@ class FineLook:
         return min([low, *look.atoms]), max([high, *look.atoms])
 
 
-def rest_of(
-    inside: Sequence[float], std: float, n: int, *, left_out: Sequence[float] = ()
-) -> tuple[float, float]:
-    """The share of n records that noisy counts leave, and its standard error.
-
-    Args:
-      left_out: counts by year, which are less exact, of what lies in `inside` but not in the range.
-    """
-    share = 1.0 - (math.fsum(inside) - math.fsum(left_out)) / n
-    variance = len(inside) + len(left_out) / BESIDE**2
-    return min(1.0, max(0.0, share)), std * math.sqrt(variance) / n
+def rest_of(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:
+    """The share of n records that noisy counts leave, and its standard error."""
+    share = 1.0 - math.fsum(inside) / n
+    return min(1.0, max(0.0, share)), std * math.sqrt(len(inside)) / n
 
 
 def marked_learned(
