@@ -60,7 +60,8 @@ def listed(
     labels, kind = _ordered(list(own), column.kind)
     # made-up codes for a rest that is none harm nobody, another label that is none does
     least = (2.0 if beginnings else BEYOND_NOISE) * error
-    nearest = not beginnings and _are_numbers(labels)
+    numbers = bool(labels) and column.dtype.lower().startswith(("int", "uint", "float"))
+    nearest = not beginnings and (numbers or _are_numbers(labels))
     closed = complete(column) or nearest or (bool(labels) and share <= least)
     each = [own[label][0] for label in labels] + ([] if closed else [n - math.fsum(inside)])
     terms = [own[label][1] for label in labels] + ([] if closed else [max(1, len(inside))])

@@ -150,6 +150,13 @@ def test_unlisted_numbers_move_to_the_nearest() -> None:
     assert indices.tolist() == [0, 1, 0, 2, 0, -1, 3, 1]
 
 
+def test_a_column_of_numbers_with_one_listed_stays_numbers() -> None:
+    frame = pd.DataFrame({"years": [0] * (N - 400) + [*range(1, 9)] * 50})
+    schema = Schema(columns=(to_learn("years", Kind.ORDERED, dtype="int64"),))
+    column = by_name(learn(frame, schema, 0.05))["years"]
+    assert column.categories == ("0",) and column.other is None and column.learned.nearest
+
+
 def test_words_that_are_not_listed_become_other() -> None:
     frame, schema = many_towns(800)
     column = by_name(learn(frame, schema, 1.0))["town"]
