@@ -18,11 +18,11 @@ from core.encoding.person_rows import PersonRows
 from core.privacy import summation
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import NotAdditiveError
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.summation import ChunkedStatistic, InOneProcess, Records, Summation
 from tests.cluster import sums
 from tests.cluster.conftest import Nodes
 from tests.privacy import toys
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 pytestmark = [
     pytest.mark.cluster,

@@ -15,10 +15,10 @@ from core.models.registry import cards, synthesizer
 from core.models.saved_model import Fitted
 from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Budget, Plan
 from tests.models.tables import Watcher, domain, door
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 IDS = [card.id for card in cards()]
 N = 400

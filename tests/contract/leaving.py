@@ -31,7 +31,6 @@ from core.models.shaped_output import Shape, ShapeFacts
 from core.models.steps.training import training_loop
 from core.operations.monitoring import metrics_text
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.privacy.summation import Summation
@@ -48,6 +47,7 @@ from core.services import export, imports, planning, recipe, reviews, tables
 from core.services.evidence.documents import documents
 from core.services.shaping import DrawnTable
 from pages.shared import shown_code
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.requests_for import request_for
 from tests.runs import toy
 

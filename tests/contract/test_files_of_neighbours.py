@@ -23,7 +23,6 @@ from core.encoding.codec import Codes
 from core.encoding.person_rows import PersonRows
 from core.operations.monitoring import metrics_text
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.privacy.summation import Summation
@@ -35,6 +34,7 @@ from core.schema.column import Column, SchemaColumn
 from core.schema.schema import Domain, Schema
 from tests.contract.fits import QUICK
 from tests.contract.leaving import DECLARED, TIMES, people, repeat
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 pytestmark = pytest.mark.slow
 

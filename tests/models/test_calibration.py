@@ -33,13 +33,13 @@ from core.models.steps.counting.design import PAIRS, SCALES, TOGETHER
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.steps import counting_steps
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import UnplannedReleaseError
 from core.privacy.plan import Budget, Plan
 from core.schema.column import Column, Kind
 from core.schema.schema import Domain, Schema
 from tests.contract.fits import QUICK, fit
 from tests.models.tables import Watcher, coded, domain
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.omission import OmittingTable, leaving_out
 
 pytestmark = pytest.mark.slow

@@ -20,9 +20,9 @@ from core.models.scan_focus.matching import SetTarget, Targets
 from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
 from tests.models.tables import coded
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 pytestmark = pytest.mark.slow
 

@@ -19,12 +19,13 @@ from core.privacy.dpsgd.gradient import ClippedGradient as Gradient
 from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
-from core.privacy.mechanisms.noise import DeterministicNoise, SecureNoise
+from core.privacy.mechanisms.noise import SecureNoise
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
 from core.privacy.summation import LEAST_ROWS
 from tests.contract.fits import IDS, fit, planned
 from tests.models.card import Card, TwoDevicesError, on_card
 from tests.models.tables import coded, door
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 pytestmark = pytest.mark.slow
 

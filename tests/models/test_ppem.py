@@ -15,11 +15,11 @@ from core.models.step import FitContext
 from core.privacy.dpsgd.gradient import ClippedGradient
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
 from core.schema.column import Column, Kind
 from core.schema.schema import Domain
 from tests.models.tables import Watcher, coded, domain, door
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 pytestmark = pytest.mark.slow
 

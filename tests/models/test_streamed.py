@@ -19,12 +19,12 @@ from core.models.pearl.characteristic_function import PairDistance
 from core.models.saved_model import Fitted
 from core.privacy import guarded, summation
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Plan
 from core.privacy.summation import InThreads
 from tests.contract.fits import IDS, fit, planned
 from tests.models.tables import coded
 from tests.privacy import toys
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 pytestmark = pytest.mark.slow
 

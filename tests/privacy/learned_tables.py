@@ -13,7 +13,6 @@ from core.privacy.discovery.planning import FAILURES, discovery_phases
 from core.privacy.discovery.raw_rows import read_raw
 from core.privacy.discovery.release import Released, release_domain
 from core.privacy.mechanisms.domain_release import LabelCounts
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Budget, Plan
 from core.privacy.planning import planned as plan_phases
@@ -21,6 +20,7 @@ from core.schema.column import MAX_CATEGORIES, DomainSource, Kind, SchemaColumn
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, Determines
 from core.schema.schema import Schema
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 KINDS = {"x": Kind.NUMBER, "k": Kind.INTEGER, "day": Kind.DATETIME}
 DELTA = 1e-6

@@ -16,10 +16,10 @@ from core.privacy.accounting.accountant import epsilon, guarantee
 from core.privacy.accounting.groups import accounted_phases
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import NotAdditiveError, Rows
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.plan import Phase, Plan
 from tests.privacy import toys
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.harness import check_gaussian
 
 N = 101

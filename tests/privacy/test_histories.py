@@ -11,11 +11,11 @@ from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
 from tests.contract.fits import QUICK
 from tests.histories import MOST, schema, two_files, visits
 from tests.models.tables import Watcher
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.harness import Caught
 from tests.privacy.omission import leaving_out
 from tests.privacy.test_people import OmittingPeople

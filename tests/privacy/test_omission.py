@@ -21,12 +21,13 @@ from core.models.steps.training import training_loop
 from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import NotAdditiveError
-from core.privacy.mechanisms.noise import DeterministicNoise, SecureNoise
+from core.privacy.mechanisms.noise import SecureNoise
 from core.privacy.plan import Budget
 from tests.contract.fits import IDS, QUICK
 from tests.models.tables import Watcher, coded, domain
 from tests.mutants.broken_draws import by_place_p3gm, by_place_ppem
 from tests.mutants.broken_scan_focus import ForgetsColumnsByClass, ForgetsPairsOfAllClasses
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.harness import Caught
 from tests.privacy.omission import OmittingTable, Streams, leaving_out, same
 

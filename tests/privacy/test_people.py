@@ -20,13 +20,13 @@ from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.dpsgd.stream import Draws
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget, Guarantee
 from core.privacy.summation import Records
 from core.schema.person import Person
 from tests.contract.fits import IDS, QUICK
 from tests.models.tables import Watcher, coded
 from tests.privacy import nets, toys
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.harness import Caught, size
 from tests.privacy.omission import check_omission, leaving_out
 

@@ -14,7 +14,6 @@ from torch import Tensor
 from core.privacy import summation
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import NotAdditiveError, Rows
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.summation import (
     ChunkedStatistic,
     InOneProcess,
@@ -25,6 +24,7 @@ from core.privacy.summation import (
     in_threads,
 )
 from tests.privacy import toys
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 N, STEP = 5003, 10
 

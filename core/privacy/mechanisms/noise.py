@@ -59,19 +59,6 @@ class SecureNoise:
         return "SecureNoise()"
 
 
-class DeterministicNoise:
-    """Repeatable noise for tests; what it protects is not private and is marked so."""
-
-    private = False
-
-    def __init__(self, seed: int):
-        self._generator = np.random.Generator(np.random.PCG64(seed))
-
-    def generator(self) -> np.random.Generator:
-        """The one seeded generator, moved on by every draw."""
-        return self._generator
-
-
 _secure = SecureNoise()
 
 

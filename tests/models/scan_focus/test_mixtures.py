@@ -18,10 +18,10 @@ from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import Design
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
 from tests.models.scan_focus.test_scan_focus import flags
 from tests.models.tables import Watcher, coded
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 SIZES = (3, 4)
 QUICK = {"steps": 20, "preliminary_steps": 10, "components": 16, "hidden": 8, "latent": 4}

@@ -42,12 +42,12 @@ from core.models.steps.counting.scan import Scan, Scanned, draw_signs
 from core.models.steps.counting.structural_zeros import BrokenZeros, everywhere
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget
 from core.schema.column import Column, Kind
 from core.schema.schema import Domain, Schema
 from tests.models.tables import Watcher, coded
 from tests.mutants import broken_scan_focus as broken
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.harness import Caught, check_promises, check_tight
 
 pytestmark = pytest.mark.slow

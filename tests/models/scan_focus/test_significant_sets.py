@@ -18,10 +18,10 @@ from core.models.registry import synthesizer
 from core.models.step import FitContext
 from core.models.steps.counting.scan import normal_score
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.plan import Budget, Protection
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,6 @@ from core.privacy.discovery.open_domain import (
 )
 from core.privacy.discovery.planning import BOUNDS, FINE, Levels, forecasts
 from core.privacy.discovery.release import release_domain
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.proposing.propose import infer_schema
 from core.schema.column import DomainSource, Kind, SchemaError, UndeclaredDomainError
@@ -24,6 +23,7 @@ from core.schema.labels import from_numbers, to_numbers
 from core.schema.rules.rules import Combinations, Determines
 from core.schema.schema import Schema
 from core.services.sample_tables import sample_table
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.learned_tables import by_name, learn, planned, schema_for, to_learn
 
 RNG = np.random.default_rng(5)

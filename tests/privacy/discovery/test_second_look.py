@@ -15,13 +15,13 @@ from core.privacy.discovery.planning import LISTS, LISTS_AGAIN, Levels
 from core.privacy.discovery.raw_rows import read_raw
 from core.privacy.discovery.release import release_domain
 from core.privacy.mechanisms.domain_release import LabelCounts
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.schema.column import Kind
 from core.schema.labels import category_indices
 from core.schema.schema import Schema
 from tests.mutants import broken_discovery as broken
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.learned_tables import by_name, labelled, learn, planned, schema_for, to_learn
 
 N = 4000

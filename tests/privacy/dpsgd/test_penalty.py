@@ -11,8 +11,8 @@ from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 from core.privacy.dpsgd.penalty import PenalisedGradient
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import NotAdditiveError
-from core.privacy.mechanisms.noise import DeterministicNoise
 from tests.privacy import nets, toys
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.harness import check_additive, check_sensitivity, check_tight
 
 ROWS = toys.random_table(6, 1)

@@ -8,7 +8,8 @@ import torch
 from scipy import stats
 
 from core.privacy.dpsgd.stream import SecretStream
-from core.privacy.mechanisms.noise import DeterministicNoise, SecureNoise
+from core.privacy.mechanisms.noise import SecureNoise
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.harness import FALSE_POSITIVE_RATE, Caught, check_gaussian
 
 

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from core.privacy.mechanisms import noise
+from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.harness import Caught, check_gaussian
 
 
@@ -64,9 +65,9 @@ def test_forked_processes_draw_different_noise() -> None:
 
 
 def test_deterministic_noise_repeats_and_says_so() -> None:
-    again = [noise.gaussian(5, 1.0, noise.DeterministicNoise(3)).tolist() for _ in range(2)]
+    again = [noise.gaussian(5, 1.0, DeterministicNoise(3)).tolist() for _ in range(2)]
     assert again[0] == again[1]
-    assert not noise.DeterministicNoise.private
+    assert not DeterministicNoise.private
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])

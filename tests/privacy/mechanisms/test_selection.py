@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from core.privacy.accounting.accountant import epsilon
 from core.privacy.accounting.curves import zcdp_rho
 from core.privacy.guarded import PrivateTable
-from core.privacy.mechanisms.noise import DeterministicNoise
 from core.privacy.mechanisms.selection import Selection, range_of
 from core.privacy.meter import UnplannedReleaseError
 from core.privacy.plan import Phase
 from tests.privacy import toys
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 N, OPTIONS, EPSILON0 = 6, 4, 0.3
 
