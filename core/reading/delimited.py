@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from core.message import Message, joined, plural
-from core.reading.cells import ReadLimits, TableReadError
-from core.reading.headers import header_doubts, unique_names
+from core.reading.cells import ReadLimits, TableReadError, header_doubts, unique_names
 from core.reading.raw_cells import BATCH_BYTES, as_written, batch_rows
 from core.reading.text_encoding import Utf8, encoding_of, refuse_binary
 from core.schema.form import DELIMITERS, Delimiter, FileForm

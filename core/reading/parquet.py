@@ -19,8 +19,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from core.message import Message
 from core.reading.arrow_types import DICTIONARY, is_text, stored_type
-from core.reading.cells import ReadLimits, TableReadError
-from core.reading.headers import unique_names
+from core.reading.cells import ReadLimits, TableReadError, unique_names
 from core.reading.row_groups import arrow_batches, parquet_file, plain_type
 from core.schema.form import FileForm, Form
 

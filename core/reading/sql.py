@@ -24,8 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from core.message import Message, to_say
-from core.reading.cells import ReadLimits, TableReadError
-from core.reading.headers import unique_names
+from core.reading.cells import ReadLimits, TableReadError, unique_names
 from core.reading.parquet import ParquetParts, check_kind
 from core.reading.raw_cells import batch_rows
 

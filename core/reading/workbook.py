@@ -21,8 +21,7 @@ from python_calamine import (
 )
 
 from core.message import Message, plural
-from core.reading.cells import ReadLimits, TableReadError, too_big
-from core.reading.headers import unique_names
+from core.reading.cells import ReadLimits, TableReadError, too_big, unique_names
 from core.reading.raw_cells import as_written, batch_rows
 from core.reading.sheet_size import check_sheet
 from core.schema.form import FileForm

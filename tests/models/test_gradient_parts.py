@@ -15,7 +15,7 @@ from core.models.steps.training.adversarial import AdversarialConfig
 from core.models.steps.training.dp_optimizer import CLIPPED, SIGNAL, DPAdam
 from core.models.steps.training.gan_trainer import GanTrainer, Generator, new_critic
 from core.models.steps.training.heads import Heads
-from core.privacy.accounting.split import noise_for_share
+from core.privacy.accounting.scale_search import noise_for_share
 from core.privacy.dpsgd.clipping import clipped_sum
 from core.privacy.dpsgd.dense import SLOPE, Dense
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease

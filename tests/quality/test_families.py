@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from core.quality.aligned_tables import AlignedTable, Features
-from core.quality.bootstrap import table_half_width
+from core.quality.comparison import table_half_width
 from core.quality.metrics import ranges
 from core.quality.metrics.kernel import discrepancy
 from core.quality.metrics.marginals import column_sets, one_way, three_way, two_way

@@ -32,7 +32,7 @@ from core.models.steps.calibration.calibrated import Calibrated
 from core.models.steps.counting.steps import CLOSENESS, COUNTING_STAGES
 from core.models.steps.training import settings as common
 from core.models.steps.training.phases import CLIPPED, gradient_phase
-from core.privacy.accounting.split import noise_for_share
+from core.privacy.accounting.scale_search import noise_for_share
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from core.message import Message
-from core.privacy.accounting.split import noise_for_share
+from core.privacy.accounting.scale_search import noise_for_share
 from core.privacy.discovery.grids import FINE_BINS, grid_of, step_grid, value_grid, year_grid
 from core.privacy.discovery.open_domain import OpenDomain, known_labels
 from core.privacy.discovery.thresholds import cell_threshold, label_threshold

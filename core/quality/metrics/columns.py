@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from core.encoding.bins import MAX_LABELS, REST_LABEL, bin_counts, edges_of
 from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Feature
-from core.quality.bootstrap import table_half_width
-from core.quality.comparison import Comparison
+from core.quality.comparison import Comparison, table_half_width
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.marginals import one_way
 from core.quality.report.types import MISSING, ColumnPicture, ProbabilityPoint

@@ -20,8 +20,7 @@ from sklearn.metrics import f1_score
 
 from core.message import Message
 from core.quality.aligned_tables import HOT_LABELS, AlignedTable
-from core.quality.bootstrap import half_width_of
-from core.quality.comparison import Comparison
+from core.quality.comparison import Comparison, half_width_of
 from core.quality.metrics.estimators import Estimator, fit, logistic, side_by_side
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.train_synthetic_test_real import Predictions, Task, evaluate

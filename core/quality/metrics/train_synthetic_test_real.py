@@ -15,8 +15,7 @@ from sklearn.metrics import average_precision_score, r2_score, roc_auc_score
 
 from core.message import Message, to_say
 from core.quality.aligned_tables import HOT_LABELS, AlignedTable, Features
-from core.quality.bootstrap import half_width_of
-from core.quality.comparison import Comparison
+from core.quality.comparison import Comparison, half_width_of
 from core.quality.metrics.estimators import (
     Estimator,
     class_scores,

@@ -17,7 +17,7 @@ from core.message import Message, ReportedError, joined
 from core.models.events import Emitter, Note, Signal
 from core.models.saved_model import SHIFT
 from core.models.step import FitContext, State
-from core.privacy.accounting.split import noise_for_share
+from core.privacy.accounting.scale_search import noise_for_share
 from core.privacy.plan import Budget, Phase, Plan, Protection, certificate_phase
 from core.quality.report.types import ReleasedHistograms
 from core.schema.column import SchemaError

@@ -10,7 +10,7 @@ from core.encoding.codec import Codec
 from core.models.card import Chart, Stage
 from core.models.step import FitContext, State
 from core.models.steps.counting.design import COLUMNS, PAIRS, RELATIONS, SCALES, SCAN, ZEROS, Design
-from core.privacy.accounting.split import noise_for_share
+from core.privacy.accounting.scale_search import noise_for_share
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.message import Message
 from core.models.card import Chart
-from core.privacy.accounting.split import noise_for_share
+from core.privacy.accounting.scale_search import noise_for_share
 from core.privacy.plan import Phase
 
 CRITIC = "critic"  # name of a GAN's private phase, and of its critic among networks
