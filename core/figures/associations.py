@@ -163,23 +163,14 @@ def describe_pairs(report: Dumped) -> Message:
 
 FIGURES = (
     ReportFigure(
-        id="associations",
-        order=60,
+        id="associations", order=60, tab="pairs", views=("inside", "outside"), headed=True,
         title=Message("Relationships between columns"),
         name=Message("relationships between columns"),
-        tab="pairs",
-        views=("inside", "outside"),
-        draw=association_figure,
-        describe=describe_associations,
-        headed=True,
+        draw=association_figure, describe=describe_associations,
     ),
     ReportFigure(
-        id="pairs",
-        order=50,
-        title=Message("Pairs of columns"),
-        name=Message("pairs of columns"),
-        tab="pairs",
-        draw=pairs_figure,
-        describe=describe_pairs,
+        id="pairs", order=50, tab="pairs",
+        title=Message("Pairs of columns"), name=Message("pairs of columns"),
+        draw=pairs_figure, describe=describe_pairs,
     ),
-)
+)  # fmt: skip

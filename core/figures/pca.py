@@ -82,15 +82,10 @@ def describe_pca(report: Dumped) -> Message:
 
 
 PCA = ReportFigure(
-    id="pca",
-    order=30,
-    title=Message("Rows on two principal axes"),
-    name=Message("two principal axes"),
-    tab="plane",
-    views=("inside", "outside"),
-    draw=pca_figure,
-    describe=describe_pca,
-)
+    id="pca", order=30, tab="plane", views=("inside", "outside"),
+    title=Message("Rows on two principal axes"), name=Message("two principal axes"),
+    draw=pca_figure, describe=describe_pca,
+)  # fmt: skip
 
 
 def density_figure(report: Dumped) -> Figure | None:
@@ -139,13 +134,9 @@ def describe_density(report: Dumped) -> Message:
 
 
 DENSITY = ReportFigure(
-    id="density",
-    order=40,
+    id="density", order=40, tab="plane", headed=True,
     title=Message("Where there are too few or too many rows"),
     name=Message("too few or too many rows"),
-    tab="plane",
-    draw=density_figure,
-    describe=describe_density,
-    headed=True,
-)
+    draw=density_figure, describe=describe_density,
+)  # fmt: skip
 FIGURES = (PCA, DENSITY)

@@ -76,11 +76,7 @@ def describe_prediction(report: Dumped) -> Message:
 
 
 FIGURE = ReportFigure(
-    id="prediction",
-    order=80,
-    title=Message("How well each column is predicted"),
-    name=Message("predictions"),
-    tab="predictions",
-    draw=prediction_figure,
-    describe=describe_prediction,
-)
+    id="prediction", order=80, tab="predictions",
+    title=Message("How well each column is predicted"), name=Message("predictions"),
+    draw=prediction_figure, describe=describe_prediction,
+)  # fmt: skip

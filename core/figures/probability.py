@@ -95,13 +95,7 @@ def describe_probability(report: Dumped) -> Message:
 
 
 FIGURE = ReportFigure(
-    id="probability",
-    order=70,
-    title=Message("How often each value occurs"),
-    name=Message("how often values occur"),
-    tab="plane",
-    views=("inside", "outside"),
-    draw=probability_figure,
-    describe=describe_probability,
-    compared=False,
-)
+    id="probability", order=70, tab="plane", views=("inside", "outside"), compared=False,
+    title=Message("How often each value occurs"), name=Message("how often values occur"),
+    draw=probability_figure, describe=describe_probability,
+)  # fmt: skip

@@ -64,11 +64,13 @@ _SCORES = {
 }
 METRICS = {
     key: Metric(
-    key=f"history_{key}", title=title, goal="lower",
-    high=2.0 if key in ("parents", "next") else 1.0,
+        key=f"history_{key}",
+        title=title,
+        goal="lower",
+        high=2.0 if key in ("parents", "next") else 1.0,
         meaning=meaning,
         source=_SOURCE,
-    )  # fmt: skip
+    )
     for key, (title, meaning) in _SCORES.items()
 }
 
