@@ -160,12 +160,19 @@ def _hovers(
     return hovers
 
 
+def _edges(picture: Trace) -> list[float]:
+    """Of bins, by the first value of each; those of whole numbers lie half a step before it."""
+    edges, stepped = picture["edges"] or [], picture["kind"] == "number"
+    moved = stepped and picture["scale"] == "linear" and edges[:1] != edges[1:]
+    return [edge + picture.get("step", 0.0) / 2.0 for edge in edges] if moved else edges
+
+
 def _histogram(picture: Trace) -> Figure:
     """Bins as filled steps (real) under an outline (synthetic), missing beside them on one scale.
 
     An atom such as the exact 0 of an amount would dwarf every bin, so it has a strip of its own.
     """
-    edges, kind, real = picture["edges"] or [], picture["kind"], picture["real"]
+    edges, kind, real = _edges(picture), picture["kind"], picture["real"]
     atoms = [i for i in range(len(edges) - 1) if edges[i] == edges[i + 1]]
     whole = [i for i in range(len(edges) - 1) if i not in atoms]
     names, halves = look.spans(edges, kind), picture["intervals"].get("shares")

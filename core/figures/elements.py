@@ -291,9 +291,9 @@ def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
     Args:
       edges: of the bins, ascending, in the column's unit.
       kind: of the column, see `core.schema.schema.Kind`.
-      most: ticks there may be, ≥ 2; of dates, which are long, at most four.
+      most: ticks there may be, ≥ 2; of dates, which are long, at most three.
     """
-    last, parts = len(edges) - 1, min(most, 4 if kind == "datetime" else most) - 1
+    last, parts = len(edges) - 1, min(most, 3 if kind == "datetime" else most) - 1
     every = max(1, math.ceil(last / parts))
     ticks = [*range(0, last - every + 1, every), last] if last else [0]
     firsts = [_first(edges[tick], kind) for tick in ticks]

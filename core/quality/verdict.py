@@ -190,8 +190,10 @@ def _weaker(table: Mapping[str, Any] | None, hidden: Sequence[str]) -> tuple[int
 def _lost(schema: Schema, hidden: Sequence[str]) -> Iterator[tuple[Use, Message]]:
     """What the domain leaves out, from released numbers alone."""
     found = coverage(schema)
-    if absent := [*found.dropped, *found.made_up]:
-        yield "unfit", Message("{columns}, which were left out", columns=_listed(absent))
+    if found.dropped:
+        yield "unfit", Message("{columns} (left out)", columns=_listed(found.dropped))
+    if found.made_up:
+        yield "unfit", Message("{columns} (made up)", columns=_listed(found.made_up))
     if hidden:
         yield "unfit", Message("shares of {columns}, hidden on purpose", columns=_listed(hidden))
     listed = [c.name for c in found.noted if c.merged or c.listed]

@@ -339,6 +339,13 @@ def test_ticks_stay_few_and_start_at_a_bin_s_first_value():
     assert ends == ["0", "2", "4", "6", "8", "9"]  # both ends, even steps between
 
 
+def test_ticks_of_numbers_with_a_step_are_values_that_occur(report):
+    stepped = {"edges": [-0.005, 0.995, 1.995], "step": 0.01, "real": [], "synthetic": [0.5, 0.5]}
+    report["columns"]["amount"] = HISTOGRAM | stepped | {"kind": "number", "scale": "linear"}
+    axis = drawn(column_figure(report, "amount"))["layout"]["xaxis"]
+    assert axis["ticktext"][:3] == ["0", "1", "2"]
+
+
 def test_only_points_off_the_line_are_named():
     trace = {"x": [0.1, 0.5], "y": [0.1, 0.9]}
     (note,) = name_points(trace, ["on", "off"])

@@ -99,12 +99,15 @@ def test_what_was_not_learned_is_named_with_its_ends():
             learned("visits", 0.05, kind=Kind.INTEGER, low=0, high=5),
             learned("age", 0.0, kind=Kind.NUMBER, low=0.0, high=100.0),
             SchemaColumn(name="note", kind=Kind.TEXT, source=DomainSource.DROP),
+            learned("town", 1.0, kind=Kind.TEXT),
         )
     )
     found = told(report(), declared)
     assert found["rare values of ward"] == found["pressure below 60 or above 200"] == "unfit"
     assert found["visits above 5"] == "unfit"  # nobody expects fewer than none
-    assert found["note, which were left out"] == "unfit" and "age" not in " ".join(found)
+    assert found["note (left out)"] == found["town (made up)"] == "unfit" and "age" not in " ".join(
+        found
+    )
 
 
 def test_the_outside_verdict_leaves_open_what_is_not_paid_for():

@@ -124,6 +124,7 @@ def _numeric(feature: Feature, real: Values, synthetic: Values, distance: float)
         kind=feature.column.kind.value,
         scale=feature.column.scale,
         edges=edges.tolist(),
+        step=feature.column.step,
         real=_bin_shares(a, edges, atoms),
         synthetic=_bin_shares(b, edges, atoms),
         missing_real=float(np.isnan(a).mean()) if len(a) else 0.0,

@@ -193,6 +193,7 @@ def _picture(
         scale=column.scale,
         labels=labels,
         edges=list(bins.edges) or None,
+        step=column.step,
         real=real,
         synthetic=shares,
         missing_real=missing_real,

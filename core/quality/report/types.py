@@ -56,7 +56,8 @@ class ColumnPicture(_Value):
       labels: at most 20 labels by falling real share (in order for an ordered column), then the
         rest.
       edges: bin edges, one more than there are shares; dates in seconds. Bins may have zero width:
-        an atom such as the exact 0 of an amount.
+        an atom such as the exact 0 of an amount. Those of a number with a `step` lie half of it
+        before the first value of their bin.
       real, synthetic: share of rows per label or bin, in [0, 1]; `real` is empty where nothing of
         the real table may be shown.
       missing_real, missing_synthetic: share of rows without a value.
@@ -70,6 +71,7 @@ class ColumnPicture(_Value):
     scale: Literal["linear", "log"] = "linear"
     labels: list[str] | None = None
     edges: list[float] | None = None
+    step: float = 0.0
     real: list[float]
     synthetic: list[float]
     missing_real: float | None
