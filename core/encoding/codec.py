@@ -97,12 +97,15 @@ class Line:
         anywhere = np.clip(first + share * (last - first), 0.0, 1.0)
         if not self.step:
             return anywhere
-        steps = ((self._unbent(u) - self.low) / self.step + 1e-9 for u in (first, last))
-        start, end = (np.floor(one) + 1.0 for one in steps)
+        start, end = (np.floor(self.steps(u) + 1e-9) + 1.0 for u in (first, last))
         start = np.where(first <= 0.0, 0.0, start)
         some = end > start
         chosen = self.low + (start + np.floor(share * (end - start))) * self.step
         return np.where(some, self.position(chosen), anywhere)
+
+    def steps(self, u: Floats) -> Floats:
+        """How many steps positions lie above the low bound; of a step grid."""
+        return (self._unbent(u) - self.low) / self.step
 
     def _unbent(self, u: Floats) -> Floats:
         low, high = self._bend(np.array([self.low, self.high]))

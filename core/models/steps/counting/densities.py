@@ -74,6 +74,7 @@ def densities(
     draws: int,
     ranges: Sequence[RangeCount] = (),
     precision: Floats | None = None,
+    held: Floats | None = None,
 ) -> Floats:
     """Float64 [1 + draws, fine cells], ≥ 0: records that each cell is expected to hold.
 
@@ -85,15 +86,19 @@ def densities(
       noise: standard deviation of a fine or coarse count.
       ends: first and behind the last cell that may hold records, see `seen`.
       ranges, precision: where the counts agree with those of ranges too, see `agreeing`.
+      held: float64 [fine cells], ≥ 0, see `ColumnBins.held`: what is smooth is records over these.
     """
     if len(counts) < FEWEST or noise <= 1e-6:
         return np.tile(np.maximum(counts, 0.0), (1 + draws, 1))
     precision = _precision(len(counts)) if precision is None else precision
     seen_by_counts = precision @ (counts / noise)
+    held = np.ones(len(counts)) if held is None else held
     shared = np.zeros(len(counts), dtype=bool)
     for _ in range(ROUNDS):
-        smooth, spread, factor = _smoothed(*_without(precision, seen_by_counts, shared))
-        left = counts / noise - smooth
+        known, information = _without(precision, seen_by_counts, shared)
+        density, spread, factor = _smoothed(known * np.outer(held, held), information * held)
+        smooth = density * held
+        left = np.where(held > 0.0, counts / noise - smooth, 0.0)
         peak = left >= np.maximum(np.append(-np.inf, left[:-1]), np.append(left[1:], -np.inf))
         more = shared | (peak & (left > SHARED))
         if (more == shared).all():
@@ -101,12 +106,15 @@ def densities(
         shared = more
     own = left * np.maximum(0.0, 1.0 - (UNCERTAIN / np.maximum(np.abs(left), 1e-9)) ** 2)
     own = np.where(shared, np.maximum(left, 0.0), own)
-    sure = _sure(smooth, spread, factor)  # nothing is made up
+    sure = _sure(density, spread, factor)  # nothing is made up
     expected = np.maximum(0.0, np.maximum(smooth, 0.0) * sure + own)  # where there may be none
     expected[: ends[0]] = expected[ends[1] :] = 0.0
     for one in ranges:
-        expected = _keep_range(expected, one, smooth + own, factor)
-    possible = np.maximum(0.0, np.maximum(smooth + _drawn(factor, draws, counts), 0.0) + own)
+        inside = held * one.cells
+        variance = float(inside @ cho_solve_banded((factor, True), inside))
+        expected = _keep_range(expected, one, smooth + own, variance)
+    drawn = (density + _drawn(factor, draws, counts)) * held
+    possible = np.maximum(0.0, np.maximum(drawn, 0.0) + own)
     return np.asarray(noise * np.vstack([expected, possible * _taper(len(counts), ends)]))
 
 
@@ -127,16 +135,15 @@ def _sure(smooth: Floats, spread: Floats, factor: Floats) -> Floats:
     return np.asarray(np.maximum(alone, np.minimum(*sides)))
 
 
-def _keep_range(records: Floats, one: RangeCount, before: Floats, factor: Floats) -> Floats:
+def _keep_range(records: Floats, one: RangeCount, before: Floats, variance: float) -> Floats:
     """Records with as many in a range as all counts say, however little each of its cells shows.
 
     Args:
-      before: float64 [fine cells], the same before anything was shrunk; `factor` of its precision,
-        see `_smoothed`.
+      before: float64 [fine cells], the same before anything was shrunk; `variance` of it in the
+        range.
     """
     inside, total = float(records @ one.cells), max(0.0, float(before @ one.cells))
-    spread = float(one.cells @ cho_solve_banded((factor, True), one.cells))
-    wanted = total * max(0.0, 1.0 - spread / max(total**2, 1e-9))
+    wanted = total * max(0.0, 1.0 - variance / max(total**2, 1e-9))
     scale = wanted / inside if inside > 0.0 else 1.0
     return np.asarray(records * (1.0 + (scale - 1.0) * one.cells))
 

@@ -166,7 +166,8 @@ class ColumnScale:
         """
         fine, precision = agreeing(counts[: grid.cells], noise, ranges)
         counts, cuts = np.append(fine, counts[grid.cells :]), grid.cut_cells
-        runs = _merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts)
+        held = grid.held
+        runs = _merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts, held)
         ends = seen(fine, runs, noise, ranges)
         if not grid.width and grid.cells <= KEPT_GRID:  # each cell is a value
             on_line = np.arange(grid.cells)
@@ -175,13 +176,14 @@ class ColumnScale:
         elif grid.cells <= most:
             on_line = np.clip(np.arange(grid.cells), ends[0], ends[1] - 1) - ends[0]
         else:
-            on_line = _merged(fine, noise, most, cuts)
+            on_line = _merged(fine, noise, most, cuts, held)
         line = int(on_line[-1]) + 1 if grid.cells else 0
         cell_of = np.concatenate([on_line, line + np.arange(grid.atoms)])
         variance = np.bincount(cell_of).astype(np.float64)
         sums = np.bincount(cell_of, counts).astype(np.float64)
         own, *others = (
-            keys(one, on_line) for one in densities(fine, noise, ends, DRAWS, ranges, precision)
+            keys(one, on_line)
+            for one in densities(fine, noise, ends, DRAWS, ranges, precision, held)
         )
         return cls(grid, cell_of, line, variance, sums, own, np.array(others))
 
@@ -262,13 +264,20 @@ def ranges_within(grid: ColumnBins, known: ListCounts | None) -> list[RangeCount
 
 
 def _merged(
-    counts: Floats, noise: float, most: int, cuts: frozenset[int] = frozenset()
+    counts: Floats, noise: float, most: int, cuts: frozenset[int], values: Floats
 ) -> NDArray[np.int64]:
     """Ascending cells of counts: each of a fair share and clear of noise, spikes alone.
 
-    No cell reaches across the fine cells `cuts`, each of which begins one.
+    No cell reaches across the fine cells `cuts`, each of which begins one. Those that have no value
+    belong to the next one's.
     """
     fine = len(counts)
+    some = np.flatnonzero(values)
+    if 0 < len(some) < fine:
+        cuts = frozenset(np.searchsorted(some, sorted(cuts)).tolist())
+        of_some = _merged(counts[some], noise, most, cuts, values[some])
+        next_one = np.searchsorted(some, np.arange(fine)).clip(0, len(some) - 1)
+        return np.asarray(of_some[next_one])
     fair = max(counts.sum(), 1.0) / most
     around = np.array([np.median(counts[max(0, i - 3) : i + 4]) for i in range(fine)])
     above = counts - np.maximum(around, 0.0)

@@ -73,6 +73,22 @@ class ColumnBins:
         return self.cells + self.atoms
 
     @cached_property
+    def held(self) -> NDArray[np.float64]:
+        """Values of the step grid in each bin of the line, over how many there were if even.
+
+        Without spikes, which are not on the line; 1 where there is no grid or each value has a bin.
+        Where a log scale is finer than the grid most bins have none.
+        """
+        if not self.width or not self.block.line.step:
+            return np.ones(self.cells)
+        line, edges = self.block.line, np.arange(self.cells + 1) / self.cells
+        values = np.diff(np.floor(line.steps(edges) + 1e-9))
+        values[0] += 1.0  # the low bound itself
+        spikes = line.position(line.snap(np.array(self.block.column.spikes, dtype=np.float64)))
+        np.subtract.at(values, (np.searchsorted(edges, spikes) - 1).clip(0), 1.0)
+        return np.maximum(values, 0.0) / np.diff(line.steps(edges))
+
+    @cached_property
     def cut_cells(self) -> frozenset[int]:
         """The bins that begin where a rule cuts the column."""
         if self.block.number is None or not self.block.column.cuts:
