@@ -1,4 +1,4 @@
-"""Refusals of tables that are read, limits on their size, words for missing values, names."""
+"""Refusals of tables that are read, limits on their size, marks of missing cells, column names."""
 
 from __future__ import annotations
 
