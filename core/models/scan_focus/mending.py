@@ -19,13 +19,18 @@ ROUNDS = 8  # most rows need one; one that needs more goes round in circles
 
 
 def stored_zeros(zeros: Sequence[StructuralZero], scales: Sequence[ColumnScale]) -> Tensor:
-    """Bool [2, zeros, cells of all columns], the whole cells of either column of each."""
+    """Bool [3, zeros, cells of all columns], the whole cells of either column of each.
+
+    And all cells of the columns that may be drawn again.
+    """
     sizes = [scale.size for scale in scales]
-    masks = torch.zeros((2, len(zeros), sum(sizes)), dtype=torch.bool)
+    masks = torch.zeros((3, len(zeros), sum(sizes)), dtype=torch.bool)
     for i, zero in enumerate(zeros):
         whole = zero.whole_cells(scales[zero.columns[0]])
         for side, cells in enumerate((whole, zero.right)):
             torch.split(masks[side, i], sizes)[zero.columns[side]][:] = cells
+            if side == 0 or not zero.mends_left:
+                torch.split(masks[2, i], sizes)[zero.columns[side]][:] = True
     return masks
 
 
@@ -67,12 +72,15 @@ class _Places:
     """Zeros by their columns.
 
     Attributes:
-      masks: of each column, bool [2, zeros, cells].
+      masks: of each column, bool [3, zeros, cells], see `stored_zeros`.
+      named, mends: bool [2, zeros] of each column, whether it is named on either side; bool
+        [zeros], whether it may be drawn again.
     """
 
     def __init__(self, zeros: Tensor, sizes: Sequence[int]):
         self.masks = torch.split(zeros, list(sizes), dim=2)
-        self.named = [mask.any(dim=2) for mask in self.masks]  # bool [2, zeros] of each column
+        self.named = [mask[:2].any(dim=2) for mask in self.masks]
+        self.mends = [mask[2].any(dim=1) for mask in self.masks]
 
     def sides(self, cells: Tensor) -> Tensor:
         """Bool [2, zeros, rows], whether each row has either column's cells."""
@@ -105,8 +113,7 @@ def _redrawn(
     most = torch.zeros(len(component))
     chosen = cells.clone()
     for column, share in enumerate(shares):
-        named = places.named[column].any(dim=0)
-        rows = hit[named].any(dim=0)
+        rows = hit[places.mends[column]].any(dim=0)
         left = share[component] * ~places.forbidden(column, sides) if rows.any() else most[:, None]
         mass = left.sum(dim=1)
         better = rows & (mass > most)

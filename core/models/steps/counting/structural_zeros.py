@@ -30,6 +30,7 @@ from core.models.steps.counting.scales import ColumnScale
 from core.privacy.mechanisms.additive import Mechanism
 
 Floats = NDArray[np.float64]
+EVIDENCE = 2.0  # logarithm of the likelihood ratio by which a zero must be the likelier
 ROUNDS = 10  # of proportional fitting
 LEAST_SHARE = 1e-12  # of a margin while it is fitted
 
@@ -41,11 +42,13 @@ class StructuralZero:
     Attributes:
       left: bool [bins] of the first column, its fine cells and atoms.
       right: bool [cells] of the second.
+      mends_left: whether it is the first column of rows that is drawn again, whatever the other is.
     """
 
     columns: tuple[int, int]
     left: Tensor
     right: Tensor
+    mends_left: bool = False
 
     def whole_cells(self, scale: ColumnScale) -> Tensor:
         """Bool [cells] of the first column, those of which all bins are meant."""

@@ -16,14 +16,14 @@ import torch
 from numpy.typing import NDArray
 
 from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
+from core.models.steps.counting.ordered_codes import LabelsOfCodes, labels_of_codes
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.structural_zeros import StructuralZero
+from core.models.steps.counting.structural_zeros import EVIDENCE, StructuralZero
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 SUSPECT = 0.5  # of the records that independent columns would show: the other of two hypotheses
 RARE = 0.04  # of these, the most a zero may hold, two standard deviations above its estimate
-EVIDENCE = 2.0  # logarithm of the likelihood ratio by which zero must be the likelier
 AROUND = 3  # places to either side of where a half-line seems to end that it may end at as well, if
 UNSURE = 6.0  # … its logarithmic likelihood is less by no more than this
 LONGEST_LABELS = 20  # values of a number that are looked at like labels
@@ -128,6 +128,11 @@ class Candidate:
         )
 
     @property
+    def asked(self) -> tuple[StructuralZero, ...]:
+        """The parts as places."""
+        return tuple(self.zero(*part) for part in self.parts)
+
+    @property
     def clearest(self) -> float:
         """The most evidence of a side."""
         return max(float(side.evidence.max()) for side in self.sides if side)
@@ -185,7 +190,7 @@ def candidates(
     noise: Sequence[Floats],
     n: int,
     left_out: Set[int],
-) -> tuple[Candidate, ...]:
+) -> tuple[Candidate | LabelsOfCodes, ...]:
     """Where counts of pairs lack records beyond their noise; the clearest first.
 
     Args:
@@ -193,7 +198,7 @@ def candidates(
       shares: released shares of each column's cells; `noise`, deviations of their counts.
       left_out: columns of which nothing is asked.
     """
-    found: list[Candidate] = []
+    found: list[Candidate | LabelsOfCodes] = []
     for pair in pairs:
         if left_out & set(pair.columns):
             continue
@@ -203,6 +208,12 @@ def candidates(
             rows, labels = n * shares[first], shares[second]
             few = scales[second].exact and len(labels) <= LONGEST_LABELS
             both = len(labels) == 2  # not the one is the other
+            if (
+                scales[second].exact
+                and not scales[first].line
+                and LONGEST_LABELS < len(rows) > len(labels)
+            ):
+                found += labels_of_codes((first, second), table, rows, one)
             for label in range(0 if few else scales[second].line, len(labels) - both):
                 known = RowNoise(one, float(noise[second][label]), len(rows))
                 counts = known.fitted(table[:, label], n * labels[label])
@@ -335,13 +346,13 @@ def _near(score: Floats) -> NDArray[np.int64]:
     return np.arange(near[0], near[-1] + 1)
 
 
-def asked_zeros(found: Sequence[Candidate]) -> tuple[StructuralZero, ...]:
+def asked_zeros(found: Sequence[Candidate | LabelsOfCodes]) -> tuple[StructuralZero, ...]:
     """All parts of all candidates, which one release tells of."""
-    return tuple(one.zero(*part) for one in found for part in one.parts)
+    return tuple(zero for one in found for zero in one.asked)
 
 
 def kept_zeros(
-    found: Sequence[Candidate], counts: Floats, noise: float
+    found: Sequence[Candidate | LabelsOfCodes], counts: Floats, noise: float
 ) -> tuple[StructuralZero, ...]:
     """What candidates hold next to no records.
 
@@ -349,10 +360,10 @@ def kept_zeros(
       counts: float64, released, of the `asked_zeros`.
       noise: standard deviation of one.
     """
-    starts = np.cumsum([0, *(len(one.parts) for one in found)])
+    starts = np.cumsum([0, *(len(one.asked) for one in found)])
     noise = max(noise, LEAST_NOISE)
     return tuple(
         zero
         for one, start in zip(found, starts, strict=False)
-        for zero in one.kept(counts[start : start + len(one.parts)], noise)
+        for zero in one.kept(counts[start : start + len(one.asked)], noise)
     )
