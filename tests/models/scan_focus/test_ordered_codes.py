@@ -26,7 +26,7 @@ def inside(found: LabelsOfCodes, truth: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_codes_that_are_rare_belong_to_the_label_of_their_neighbours(seed):
+def test_rare_codes_have_the_label_of_their_neighbours(seed):
     found = rule(RULE, seed)
     apart = np.stack([zero.left.numpy() for zero in found.asked], axis=1)
     assert apart.mean() > 0.75  # of what could be excluded at best: eleven of twelve
