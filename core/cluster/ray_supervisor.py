@@ -19,10 +19,8 @@ class FacsimileRun:
 
     Args:
       home: the workspace, where the machine's FACSIMILE_HOME names no other.
-      worker: command of a worker, after the interpreter.
       program: the folder that it is started in.
       variables: of the worker's environment, whatever the machine's own say.
-      needed: variables that the machine itself must have.
 
     Raises:
       RuntimeError: this machine has no such folder or no such variable.

@@ -290,7 +290,6 @@ def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
 
     Args:
       edges: of the bins, ascending, in the column's unit.
-      kind: of the column, see `core.schema.schema.Kind`.
       most: ticks there may be, ≥ 2; of dates, which are long, at most three.
     """
     last, parts = len(edges) - 1, min(most, 3 if kind == "datetime" else most) - 1

@@ -79,7 +79,6 @@ def plan_fit(
       domain: made up where it is open, see `core.privacy.discovery.open_domain.stand_in`.
       n: number of records, public, ≥ 1; of people where rows are put together by person.
       discover: learns what is open; None where all is declared.
-      settings: those set by hand, by name.
       added: accesses beside the model's own that the budget pays for too.
       attempts: how often everything may be done over, ≥ 1; all of them are paid for beforehand.
       unit: whose rows are protected together; the domain's person where None.

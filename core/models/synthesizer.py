@@ -102,9 +102,6 @@ class Synthesizer(Generic[S]):
 
         Args:
           plan: made for as many records as the table has.
-
-        Raises:
-          FitCancelled, FitPaused: the observer's signal was followed.
         """
         settings = self.configure(plan.settings, private=plan.budget.private)
         steps = self.steps(table.domain, settings)

@@ -14,9 +14,6 @@ from core.runs.errors import RunStoreError
 def cluster_module(name: str, *, setting: str) -> Any:
     """A module of `core.cluster`.
 
-    Args:
-      setting: the environment variable that asks for it.
-
     Raises:
       RunStoreError: this copy of the product lacks it.
     """

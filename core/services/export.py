@@ -211,11 +211,7 @@ def _kept(domain: Domain, name: str) -> str:
 
 
 def dictionary_text(store: RunStore, run: RunRecord, *, escaped: bool = False) -> str:
-    """A run's dictionary as CSV; spreadsheets open it, so names in it are always made safe.
-
-    Args:
-      escaped: see `domain_dictionary`.
-    """
+    """A run's dictionary as CSV; spreadsheets open it, so names in it are always made safe."""
     domain = run.schema.domain()
     words = domain_dictionary(domain, escaped=escaped, how=hiding(run.plan))
     columns = intervals(store, run.id).get("columns", {})

@@ -220,9 +220,6 @@ def generate_rows(store: RunStore, launcher: Launcher, run_id: str, request: Sam
 
     Sampling touches no private data and spends nothing.
 
-    Args:
-      run_id: a run with a saved model.
-
     Raises:
       RunStoreError: no model yet, or the sampling failed; no file is left.
     """

@@ -47,7 +47,6 @@ def mended(
       cells: int64 [columns, rows], drawn.
       component: int64 [rows], which each row was drawn from.
       shares: [components, cells] of each column.
-      zeros: see `stored_zeros`.
     """
     if not zeros.shape[1]:
         return cells

@@ -203,10 +203,7 @@ def _with_heaps(
 
 
 def _second_look(
-    table: PrivateTable,
-    columns: Sequence[SchemaColumn],
-    looks: Sequence[FirstLook],
-    levels: Levels,
+    table: PrivateTable, columns: Sequence[SchemaColumn], looks: Sequence[FirstLook], levels: Levels
 ) -> dict[int, FineLook]:
     """Counts within what was found far from zero, by column.
 

@@ -84,9 +84,6 @@ def require_words(
 ) -> None:
     """Refuse a plan that `pay` would refuse for want of words.
 
-    Args:
-      shift_words, unit_words: as for `pay`.
-
     Raises:
       HiddenError, MixedUnitsError: words are needed; nothing was spent.
     """

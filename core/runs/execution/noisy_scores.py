@@ -108,7 +108,6 @@ def count_synthetic(
 
     Args:
       synthetic: ≥ 1 record, as models see them; all of them or some at a time.
-      n: records the run was trained on.
     """
     names = shown_columns(domain)
     if not names:

@@ -145,11 +145,7 @@ def prospects(
 
 
 def drowned(*, n: int, columns: int, epsilon: float) -> bool:
-    """Whether noise decides what comes out: no measured model kept even single columns.
-
-    Args:
-      n, columns, epsilon: see `expect`.
-    """
+    """Whether noise decides what comes out: no measured model kept even single columns."""
     asked = [expect(model, n=n, columns=columns, epsilon=epsilon) for model in _curves()]
     return all(one is not None and one.tvd_1way.mean > UNUSABLE_DISTANCE for one in asked)
 

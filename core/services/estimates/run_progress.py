@@ -68,11 +68,7 @@ def machine_seconds(folder: Path) -> float:
 
 
 def whole_progress(store: RunStore, run: RunRecord, now: Progress) -> tuple[float, float | None]:
-    """The part of all stages that is done, in [0, 1], and seconds left; None while too early.
-
-    Args:
-      now: of the present stage.
-    """
+    """The part of all stages that is done, in [0, 1], and seconds left; None while too early."""
     if now.phase == REPLICAS:  # asked for once all else is done
         return now.fraction, now.eta_seconds
     done = [str(event.data.get("name")) for event in store.journal.events(run.id, kind="phase")]

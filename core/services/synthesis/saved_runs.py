@@ -89,7 +89,6 @@ def save_run(folder: Path, job: Job, outcome: Outcome, certificate: dict[str, An
     Where histograms were bought for people outside, a page with them is kept beside.
 
     Args:
-      folder: see `check_save`.
       certificate: as it is true now; what the job stored knows nothing of choices among runs.
     """
     private_folder(folder)

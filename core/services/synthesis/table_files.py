@@ -128,7 +128,6 @@ def write_table(
     Args:
       certificate: of the run that the rows come from.
       schema: says how cells are written and of which type they are.
-      escape_formulas: see `write_csv_parts`.
     """
     label = write_label(out, certificate)
     if out.suffix.lower() == ".zip":

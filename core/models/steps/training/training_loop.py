@@ -25,11 +25,7 @@ EVENT_SECONDS, PREVIEW_SECONDS, CHECKPOINT_SECONDS = 0.5, 4.0, 20.0
 
 
 class Trainable(Protocol):
-    """What a phase trains, a step at a time.
-
-    Attributes:
-      done: steps so far.
-    """
+    """What a phase trains, a step at a time."""
 
     done: int
 

@@ -82,9 +82,6 @@ class Launcher(Protocol):
     def sample(self, run_id: str, name: str, request: SampleRequest) -> None:
         """Draw records from a run's saved model into a file of its `exports`; waits for it.
 
-        Args:
-          run_id: a run with a saved model.
-
         Raises:
           RunStoreError: the sampling failed, or what is asked for is too rare; no file is left.
         """
