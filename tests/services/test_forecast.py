@@ -78,6 +78,13 @@ def test_noise_that_hides_the_table_is_recognised(columns):
     assert not forecast.drowned(n=30_000, columns=columns, epsilon=1.0)
 
 
+def test_advice_does_not_rank_models_that_noise_decides():
+    advice = forecast.advise(n=60, columns=8, epsilon=1.0, target=False)
+    assert advice.model == forecast.USUAL and "noise decides" in str(advice.sentence)
+    clear = forecast.advise(n=30_000, columns=8, epsilon=1.0, target=False)
+    assert "noise decides" not in str(clear.sentence)
+
+
 @pytest.mark.parametrize("model", ["scan_focus", "pearl"])
 def test_fewer_columns_keep_what_a_smaller_plan_keeps(model):
     request = RunRequest(model=model, epsilon=1.0)
@@ -141,6 +148,8 @@ def test_what_is_advised_was_not_clearly_worse_than_any_other(epsilon):
     for n, columns in ((1_000, 9), (5_000, 17), (50_000, 12), (20_000, 900)):
         asked = {"n": n, "columns": columns, "epsilon": epsilon}
         advice = forecast.advise(**asked, target=False)
+        if forecast.drowned(**asked):
+            continue
         mine = forecast.expect(advice.model, **asked).tvd_2way.mean
         best = min(forecast.expect(model, **asked).tvd_2way.mean for model in MODELS)
         assert mine <= best + forecast.CLEARLY

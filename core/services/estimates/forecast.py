@@ -202,6 +202,12 @@ def advise(
       rows_of_one: rows that a person may have each for itself; noise is as much wider.
     """
     own = epsilon / rows_of_one
+    if drowned(n=n, columns=columns, epsilon=own):
+        words = to_say(
+            "**{model}** is the usual choice: with so few records and this ε, noise decides what "
+            "comes out of every model."
+        )
+        return Advice(USUAL, Message(words, model=_name(USUAL)))
     asked = {model: expect(model, n=n, columns=columns, epsilon=own) for model in _curves()}
     known = {model: one for model, one in asked.items() if one is not None}
     losses = {model: _loss(one, target) for model, one in known.items()}
