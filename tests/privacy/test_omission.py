@@ -85,7 +85,7 @@ def test_classes_counted_together_move_no_further(counts, rare, tmp_path, monkey
         asked.append(select_pairs(*facts, **noise))
         return asked[-1]
 
-    monkeypatch.setattr(releases, "select_pairs", noted)
+    monkeypatch.setattr(pair_queries, "select_pairs", noted)
     plan = plan_of("scan_focus", most_together=2)  # so that pairs are counted twice
     if counts is SetCounts:
         checked = fit("scan_focus", plan, tmp_path, monkeypatch)[0]
