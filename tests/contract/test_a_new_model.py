@@ -24,6 +24,7 @@ PAGE = (ROOT / "docs" / "adding-a-model.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"`core/models/(independent/\w+\.py)`:\n\n```python\n(.*?)```", PAGE, re.S))
 (QUICK,) = re.findall(r'^ +"independent": \{.*\},\n', PAGE, re.M)
 BODY, FITS = "tests/contract/test_contract.py", "tests/contract/fits.py"
+HELPERS = "tests/models/tables.py", "tests/privacy/deterministic_noise.py"
 PLANNED = """
 import sys
 from core.models.registry import cards
@@ -48,7 +49,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "core" / "models" / "independent").mkdir()
     for name, text in FILES.items():
         (folder / "core" / "models" / name).write_text(text, encoding="utf-8")
-    for name in ("pyproject.toml", "tests/models/tables.py", FITS, BODY):
+    for name in ("pyproject.toml", *HELPERS, FITS, BODY):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     fits = (folder / FITS).read_text(encoding="utf-8")
