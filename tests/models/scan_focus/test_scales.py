@@ -58,7 +58,7 @@ def test_no_cell_reaches_across_what_a_rule_names(high):
     for _ in range(20):
         counts = 20_000 / grid.cells + random.normal(0.0, 50.0, grid.count)
         scale = ColumnScale.of(grid, counts, 50.0, 32)
-        below = grid.centres * high + 1e-6 < cut
+        below = (grid.centres - grid.width / 2.0) * high + 1e-6 < cut
         assert not set(scale.cell_of[: grid.cells][below]) & set(
             scale.cell_of[: grid.cells][~below]
         )

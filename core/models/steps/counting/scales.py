@@ -26,6 +26,9 @@ from core.privacy.mechanisms.additive import Mechanism
 
 Floats = NDArray[np.float64]
 FEWEST_CELLS, MOST_CELLS = 16, 1024  # of a long or continuous scale
+# fine cells for each noise that all records make up: half a noise in each, if they were spread
+# evenly; most are not, and what a cell does not show, its neighbours tell
+FINENESS = 2.0
 FEWEST_CELLS_A_LINE = 4
 SHORT_GRID = 128  # values of a step grid that get a fine cell each, whatever the noise
 KEPT_GRID = 40  # values of a step grid that keep a cell each, but for empty ones at the ends
@@ -36,12 +39,12 @@ SPIKE_SNR_THRESHOLD = 4.5  # … that a single value must, to be kept apart amon
 
 
 def fine_grids(codec: Codec, noise: float, n: int) -> tuple[ColumnBins, ...]:
-    """The grids of all columns, no finer than the noise lets one see.
+    """The grids of all columns, hardly finer than the noise lets one see.
 
     Args:
       noise: standard deviation of a count, from the plan.
     """
-    clear = round(math.log2(max(1.0, n / (2.0 * max(noise, 1e-9)))))
+    clear = round(math.log2(max(1.0, FINENESS * n / max(noise, 1e-9))))
     most = min(MOST_CELLS, max(FEWEST_CELLS, 2 ** min(clear, 20)))
     short = max(SHORT_GRID, most)
     return tuple(
