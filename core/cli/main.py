@@ -130,9 +130,12 @@ def command_line() -> argparse.ArgumentParser:
     replicas.add_argument("--count", type=int, default=20, help="how many in all (20)")
     ledger = commands.add_parser("ledger", help="what was spent on which table")
     ledger.add_argument(
-        "what", nargs="?", default="show", choices=("show", "verify"),
+        "what",
+        nargs="?",
+        default="show",
+        choices=("show", "verify"),
         help="verify recomputes the chain of hashes",
-    )  # fmt: skip
+    )
     audit = commands.add_parser(
         "audit", help="attack a model's own code for a lower bound on its ε; 1 refutes its claim"
     )
@@ -159,10 +162,12 @@ def _schema_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", help="the column that others should predict")
     _rule(command)
     command.add_argument(
-        "--like", type=Path, metavar="FILE",
+        "--like",
+        type=Path,
+        metavar="FILE",
         help="a schema of an earlier table: columns of the same name are declared as there, and "
         "what is new, gone or declared otherwise is said",
-    )  # fmt: skip
+    )
     command.add_argument(
         "--json-schema",
         action="store_true",
@@ -181,9 +186,11 @@ def _synth_options(command: argparse.ArgumentParser) -> None:
     )
     shared.output_options(command)
     command.add_argument(
-        "--save", type=Path, metavar="FOLDER",
+        "--save",
+        type=Path,
+        metavar="FOLDER",
         help="a new folder for the trained model and its certificate, from which `sample` draws",
-    )  # fmt: skip
+    )
     shared.escape_and_flag(command)
     command.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
@@ -196,13 +203,17 @@ def _review_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", help="the column to predict")
     _declaration(command)
     command.add_argument(
-        "--view", default="inside", choices=("inside", "outside"),
+        "--view",
+        default="inside",
+        choices=("inside", "outside"),
         help="outside: figures of the synthetic table alone, in the schema's bins",
-    )  # fmt: skip
+    )
     command.add_argument(
-        "--group", action="append", metavar="COLUMN",
+        "--group",
+        action="append",
+        metavar="COLUMN",
         help="figures within its values, also NIST's score; again for groups of two columns",
-    )  # fmt: skip
+    )
     command.add_argument(
         "--columns-at-a-time", type=int, default=2, choices=(1, 2, 3, 4), help="for NIST's score"
     )
@@ -214,9 +225,12 @@ def _audit_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--epsilon", type=float, required=True, help="the claim, > 0")
     command.add_argument("--delta", type=float, help="min(1e-6, 1/(10 n)) when left out")
     command.add_argument(
-        "--rows-per-person", type=int, default=1, metavar="M",
+        "--rows-per-person",
+        type=int,
+        default=1,
+        metavar="M",
         help="attack people who have M rows each",
-    )  # fmt: skip
+    )
     command.add_argument("--canaries", type=int, help="records that a coin puts in or leaves out")
     command.add_argument("--seed", type=int, help="the user's; the attacker knows it")
     command.add_argument("--long", action="store_true", help="default settings; minutes a model")
@@ -226,9 +240,11 @@ def _evidence_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", help="a finished run of the workspace: its id or folder")
     command.add_argument("--out", type=Path, required=True, help="a .zip file")
     command.add_argument(
-        "--view", choices=("outside", "inside"), default="outside",
+        "--view",
+        choices=("outside", "inside"),
+        default="outside",
         help="inside adds what was measured on real rows without noise, such as attacks",
-    )  # fmt: skip
+    )
     for name in ("organisation", "purpose", "recipient", "legal-basis"):
         command.add_argument(f"--{name}", metavar="WORDS", help="for the sheets; kept with the run")
     command.add_argument(
@@ -241,19 +257,23 @@ def _evidence_options(command: argparse.ArgumentParser) -> None:
 
 def _keep_out(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--keep-out", type=float, metavar="SHARE",
+        "--keep-out",
+        type=float,
+        metavar="SHARE",
         help="share of records kept out of training, by their place in the file, 0 to .5",
-    )  # fmt: skip
+    )
 
 
 def _rule(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--rule", action="append", metavar="RULE",
+        "--rule",
+        action="append",
+        metavar="RULE",
         help="what holds in every row and shall in the synthetic table: 'label <- code', "
         "'if age < 15 then income is missing', 'start <= end', 'booked = paid', "
         "'total = a + b', 'stay = end - start', 'combinations a, b', 'missing together a, b' or, "
         "of a person's next row, 'start[t+1] >= end[t]'; again for another rule",
-    )  # fmt: skip
+    )
 
 
 def _declaration(command: argparse.ArgumentParser) -> None:
@@ -267,10 +287,13 @@ def _declaration(command: argparse.ArgumentParser) -> None:
 
 def _learning(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--learn", action="append", default=[], metavar="COLUMN",
+        "--learn",
+        action="append",
+        default=[],
+        metavar="COLUMN",
         help="learn this column's bounds or list with noise although it is declared; without "
         "--schema and --declare-public all columns are learned",
-    )  # fmt: skip
+    )
     command.add_argument(
         "--references",
         action="store_true",
@@ -304,8 +327,12 @@ def _plan_options(command: argparse.ArgumentParser) -> None:
         "'new' for people no earlier table is about; by default whose rows they share",
     )
     command.add_argument(
-        "--settings", nargs="+", action="extend", default=[], metavar="NAME=VALUE",
+        "--settings",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
         help="advanced settings of the model; docs/reference.md lists them",
-    )  # fmt: skip
+    )
     shared.added_options(command)
     shared.pay_options(command)

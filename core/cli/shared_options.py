@@ -26,10 +26,12 @@ def table_options(command: argparse.ArgumentParser, *, optional: bool = False) -
     """The table, and the query that it needs where it is a database."""
     command.add_argument("table", type=location, nargs="?" if optional else None, help=TABLE)
     command.add_argument(
-        "--query", default="", metavar="SQL",
+        "--query",
+        default="",
+        metavar="SQL",
         help="what to read from a database, one SELECT; the password may stand in "
         f"{PASSWORD} instead of in the address",
-    )  # fmt: skip
+    )
 
 
 def escape_and_flag(command: argparse.ArgumentParser) -> None:
@@ -55,10 +57,12 @@ def person_options(command: argparse.ArgumentParser) -> None:
         help="columns that say together who a row is of: ε is then per person, not per row",
     )
     command.add_argument(
-        "--rows-per-person", type=int, metavar="M",
+        "--rows-per-person",
+        type=int,
+        metavar="M",
         help="at most M rows of one person; with --person more are left out (10 when not given), "
         "without it your word for it, and all noise is for M rows",
-    )  # fmt: skip
+    )
 
 
 def output_options(command: argparse.ArgumentParser) -> None:
@@ -77,11 +81,14 @@ def output_options(command: argparse.ArgumentParser) -> None:
 def linked_options(command: argparse.ArgumentParser) -> None:
     """A second file, and how a person's rows follow on one another."""
     command.add_argument(
-        "--linked", type=Path, action="append", metavar="FILE",
+        "--linked",
+        type=Path,
+        action="append",
+        metavar="FILE",
         help="a second file with rows of the same people, such as visits: how they follow on one "
         "another is learned, and --out is a .zip of the files, whose keys match; --rows-per-person "
         "says how many rows of one person are used; again for another file",
-    )  # fmt: skip
+    )
     command.add_argument(
         "--key",
         metavar="COL[=COL[,COL]]",
@@ -126,14 +133,18 @@ def sample_options(command: argparse.ArgumentParser) -> None:
         "out instead",
     )
     command.add_argument(
-        "--seed", type=int, action="append",
+        "--seed",
+        type=int,
+        action="append",
         help="of what is drawn; again for another table, whose seed is then in its name "
         "(x.seed-1.csv)",
-    )  # fmt: skip
+    )
     command.add_argument(
-        "--out", type=Path, required=True,
+        "--out",
+        type=Path,
+        required=True,
         help="a .csv or .parquet file, or a .zip of tables, dictionary and certificate",
-    )  # fmt: skip
+    )
     escape_and_flag(command)
 
 
@@ -145,10 +156,13 @@ def ask_options(command: argparse.ArgumentParser) -> None:
         "of", nargs="?", default="", help="a column, or one with a value: readmitted=yes, age=60.."
     )
     command.add_argument(
-        "--by", action="append", default=[], metavar="COLUMN",
+        "--by",
+        action="append",
+        default=[],
+        metavar="COLUMN",
         help="the other column of a cross table, a predictor (again for another), the groups of a "
         "difference as sex=F|M, or what ends a survival time as died=yes",
-    )  # fmt: skip
+    )
     _where(command)
     command.add_argument("--at", type=float, default=0.5, help="level of a quantile (.5)")
     command.add_argument("--level", type=float, default=0.95, help="of the intervals (.95)")
@@ -156,18 +170,23 @@ def ask_options(command: argparse.ArgumentParser) -> None:
 
 def _where(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--where", action="append", default=[], metavar="CONDITION",
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
         help="only rows with this value: readmitted=yes, ward=a|b, age=40..60, age=40.., "
         "visited=2024-01-01..2024-06-30, or bmi= for missing; again for another condition",
-    )  # fmt: skip
+    )
 
 
 def added_options(command: argparse.ArgumentParser) -> None:
     """What is protected or paid for beside the model's own training."""
     command.add_argument(
-        "--sensitive", action="append", metavar="A,B",
+        "--sensitive",
+        action="append",
+        metavar="A,B",
         help="columns whose distribution must not be revealed; again for another group",
-    )  # fmt: skip
+    )
     command.add_argument(
         "--alpha",
         type=float,
@@ -191,19 +210,25 @@ def added_options(command: argparse.ArgumentParser) -> None:
         "patients; certificates repeat the words",
     )
     command.add_argument(
-        "--certificate", type=float, metavar="EPSILON",
+        "--certificate",
+        type=float,
+        metavar="EPSILON",
         help="pay this much ε, for each group and attempt, for a private certificate",
-    )  # fmt: skip
+    )
     command.add_argument(
-        "--score", type=float, metavar="SHARE",
+        "--score",
+        type=float,
+        metavar="SHARE",
         help="share of the budget, up to .5, that buys a noisy score: runs can be compared by it "
         "without looking at real data",
-    )  # fmt: skip
+    )
     command.add_argument(
-        "--review", type=float, metavar="SHARE",
+        "--review",
+        type=float,
+        metavar="SHARE",
         help="share of the budget, up to .5, that buys noisy pictures of real columns for people "
         "outside; synth --save keeps them as outside.html",
-    )  # fmt: skip
+    )
     command.add_argument(
         "--attempts", type=int, help="begin anew until the check passes; all are paid"
     )
@@ -212,7 +237,9 @@ def added_options(command: argparse.ArgumentParser) -> None:
 def pay_options(command: argparse.ArgumentParser) -> None:
     """Questions whose figures are bought for people outside."""
     command.add_argument(
-        "--pay", action="append", metavar="QUESTION",
+        "--pay",
+        action="append",
+        metavar="QUESTION",
         help="measure a question on the real rows, with noise, for 2 %% of the budget: 'share "
         "readmitted=yes --where=age=60..', or mean, count, difference; again for another",
-    )  # fmt: skip
+    )

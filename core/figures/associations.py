@@ -163,14 +163,23 @@ def describe_pairs(report: Dumped) -> Message:
 
 FIGURES = (
     ReportFigure(
-        id="associations", order=60, tab="pairs", views=("inside", "outside"), headed=True,
+        id="associations",
+        order=60,
+        tab="pairs",
+        views=("inside", "outside"),
+        headed=True,
         title=Message("Relationships between columns"),
         name=Message("relationships between columns"),
-        draw=association_figure, describe=describe_associations,
+        draw=association_figure,
+        describe=describe_associations,
     ),
     ReportFigure(
-        id="pairs", order=50, tab="pairs",
-        title=Message("Pairs of columns"), name=Message("pairs of columns"),
-        draw=pairs_figure, describe=describe_pairs,
+        id="pairs",
+        order=50,
+        tab="pairs",
+        title=Message("Pairs of columns"),
+        name=Message("pairs of columns"),
+        draw=pairs_figure,
+        describe=describe_pairs,
     ),
-)  # fmt: skip
+)

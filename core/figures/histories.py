@@ -153,18 +153,30 @@ _HISTORY: dict[str, Any] = {
 }
 FIGURES = (
     ReportFigure(
-        id="transitions", order=90, **_HISTORY,
-        title=Message("What follows what"), name=Message("what follows what"),
-        draw=transition_figure, describe=describe_transitions,
+        id="transitions",
+        order=90,
+        **_HISTORY,
+        title=Message("What follows what"),
+        name=Message("what follows what"),
+        draw=transition_figure,
+        describe=describe_transitions,
     ),
     ReportFigure(
-        id="survival", order=91, **_HISTORY,
-        title=Message("Time to an event"), name=Message("time to an event"),
-        draw=survival_figure, describe=describe_survival,
+        id="survival",
+        order=91,
+        **_HISTORY,
+        title=Message("Time to an event"),
+        name=Message("time to an event"),
+        draw=survival_figure,
+        describe=describe_survival,
     ),
     ReportFigure(
-        id="timeline", order=92, **_HISTORY,
-        title=Message("Ten synthetic histories"), name=Message("ten synthetic histories"),
-        draw=timeline_figure, describe=describe_timeline,
+        id="timeline",
+        order=92,
+        **_HISTORY,
+        title=Message("Ten synthetic histories"),
+        name=Message("ten synthetic histories"),
+        draw=timeline_figure,
+        describe=describe_timeline,
     ),
-)  # fmt: skip
+)

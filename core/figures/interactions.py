@@ -138,8 +138,14 @@ def describe_interactions(report: Dumped) -> Message:
 
 
 FIGURE = ReportFigure(
-    id="interactions", order=45, tab="pairs", views=("inside", "outside"), headed=True,
+    id="interactions",
+    order=45,
+    tab="pairs",
+    views=("inside", "outside"),
+    headed=True,
     compared=False,
-    title=Message("Significant relationships"), name=Message("significant relationships"),
-    draw=interactions_figure, describe=describe_interactions,
-)  # fmt: skip
+    title=Message("Significant relationships"),
+    name=Message("significant relationships"),
+    draw=interactions_figure,
+    describe=describe_interactions,
+)

@@ -82,10 +82,15 @@ def describe_pca(report: Dumped) -> Message:
 
 
 PCA = ReportFigure(
-    id="pca", order=30, tab="plane", views=("inside", "outside"),
-    title=Message("Rows on two principal axes"), name=Message("two principal axes"),
-    draw=pca_figure, describe=describe_pca,
-)  # fmt: skip
+    id="pca",
+    order=30,
+    tab="plane",
+    views=("inside", "outside"),
+    title=Message("Rows on two principal axes"),
+    name=Message("two principal axes"),
+    draw=pca_figure,
+    describe=describe_pca,
+)
 
 
 def density_figure(report: Dumped) -> Figure | None:
@@ -134,9 +139,13 @@ def describe_density(report: Dumped) -> Message:
 
 
 DENSITY = ReportFigure(
-    id="density", order=40, tab="plane", headed=True,
+    id="density",
+    order=40,
+    tab="plane",
+    headed=True,
     title=Message("Where there are too few or too many rows"),
     name=Message("too few or too many rows"),
-    draw=density_figure, describe=describe_density,
-)  # fmt: skip
+    draw=density_figure,
+    describe=describe_density,
+)
 FIGURES = (PCA, DENSITY)

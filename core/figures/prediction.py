@@ -76,7 +76,11 @@ def describe_prediction(report: Dumped) -> Message:
 
 
 FIGURE = ReportFigure(
-    id="prediction", order=80, tab="predictions",
-    title=Message("How well each column is predicted"), name=Message("predictions"),
-    draw=prediction_figure, describe=describe_prediction,
-)  # fmt: skip
+    id="prediction",
+    order=80,
+    tab="predictions",
+    title=Message("How well each column is predicted"),
+    name=Message("predictions"),
+    draw=prediction_figure,
+    describe=describe_prediction,
+)

@@ -95,7 +95,13 @@ def describe_probability(report: Dumped) -> Message:
 
 
 FIGURE = ReportFigure(
-    id="probability", order=70, tab="plane", views=("inside", "outside"), compared=False,
-    title=Message("How often each value occurs"), name=Message("how often values occur"),
-    draw=probability_figure, describe=describe_probability,
-)  # fmt: skip
+    id="probability",
+    order=70,
+    tab="plane",
+    views=("inside", "outside"),
+    compared=False,
+    title=Message("How often each value occurs"),
+    name=Message("how often values occur"),
+    draw=probability_figure,
+    describe=describe_probability,
+)

@@ -25,15 +25,28 @@ MOST_LABELS = 1_000
 _FILE = Path(__file__).with_name("public_lists.json")  # made by docs/make_public_lists.py
 
 _MONTHS = (
-    "january,jan,januar,jänner", "february,feb,februar", "march,mar,märz,mär,mrz", "april,apr",
-    "may,mai", "june,jun,juni", "july,jul,juli", "august,aug", "september,sep,sept",
-    "october,oct,oktober,okt", "november,nov", "december,dec,dezember,dez",
-)  # fmt: skip
+    "january,jan,januar,jänner",
+    "february,feb,februar",
+    "march,mar,märz,mär,mrz",
+    "april,apr",
+    "may,mai",
+    "june,jun,juni",
+    "july,jul,juli",
+    "august,aug",
+    "september,sep,sept",
+    "october,oct,oktober,okt",
+    "november,nov",
+    "december,dec,dezember,dez",
+)
 _WEEKDAYS = (
-    "monday,mon,montag,mo", "tuesday,tue,tues,dienstag,di", "wednesday,wed,mittwoch,mi",
-    "thursday,thu,thur,thurs,donnerstag,do", "friday,fri,freitag,fr",
-    "saturday,sat,samstag,sonnabend,sa", "sunday,sun,sonntag,so",
-)  # fmt: skip
+    "monday,mon,montag,mo",
+    "tuesday,tue,tues,dienstag,di",
+    "wednesday,wed,mittwoch,mi",
+    "thursday,thu,thur,thurs,donnerstag,do",
+    "friday,fri,freitag,fr",
+    "saturday,sat,samstag,sonnabend,sa",
+    "sunday,sun,sonntag,so",
+)
 _ROMAN = "I,II,III,IV,V,VI,VII,VIII,IX,X,XI,XII,XIII,XIV,XV,XVI,XVII,XVIII,XIX,XX,XXI,XXII".split(
     ","
 )

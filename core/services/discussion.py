@@ -29,10 +29,28 @@ from core.runs.storage.store import RunStore
 from core.services import reviews
 
 __all__ = [
-    "SOMEBODY", "Comment", "Decision", "ReviewVerdict", "Rule", "called", "comment", "comments",
-    "decide", "look", "looks", "pick", "picked", "release_terms", "review_verdicts", "rule",
-    "seen_runs", "set_release_terms", "set_rule", "settle", "waits_for",
-]  # fmt: skip
+    "SOMEBODY",
+    "Comment",
+    "Decision",
+    "ReviewVerdict",
+    "Rule",
+    "called",
+    "comment",
+    "comments",
+    "decide",
+    "look",
+    "looks",
+    "pick",
+    "picked",
+    "release_terms",
+    "review_verdicts",
+    "rule",
+    "seen_runs",
+    "set_release_terms",
+    "set_rule",
+    "settle",
+    "waits_for",
+]
 
 
 def waits_for(store: RunStore, run: RunRecord, view: View) -> str:

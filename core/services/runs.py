@@ -35,9 +35,19 @@ from core.schema.schema import Schema
 from core.services.planning import as_learnable
 
 __all__ = [
-    "Progress", "RunStore", "cancel", "compare_again", "epsilon_so_far", "expected_seconds",
-    "generate_rows", "open_store", "pause", "progress", "resume", "start",
-]  # fmt: skip
+    "Progress",
+    "RunStore",
+    "cancel",
+    "compare_again",
+    "epsilon_so_far",
+    "expected_seconds",
+    "generate_rows",
+    "open_store",
+    "pause",
+    "progress",
+    "resume",
+    "start",
+]
 
 REPORT, REPLICAS = "report", "replicas"  # what comes after the synthetic table
 TRAINING = "training"  # a phase of free steps, as many as the `steps` setting says

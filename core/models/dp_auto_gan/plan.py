@@ -56,10 +56,13 @@ class DpAutoGanSettings(GanSettings):
         4000, "Autoencoder steps", common.MORE_STEPS, form=(1, 50_000), ge=1, le=100_000
     )
     encoder_share: float = tunable(
-        0.3, "Budget for the autoencoder",
+        0.3,
+        "Budget for the autoencoder",
         "Share of the training budget. The critic gets the rest.",
-        form=(0.05, 0.95), gt=0.0, lt=1.0,
-    )  # fmt: skip
+        form=(0.05, 0.95),
+        gt=0.0,
+        lt=1.0,
+    )
     encoder_rate: float = tunable(
         2e-3, "Autoencoder learning rate", common.PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0
     )

@@ -57,35 +57,55 @@ class PgbSettings(Frozen):
 
     base: Literal["dp_gan", "dp_auto_gan", "ppem"] = "dp_gan"
     snapshots: int = tunable(
-        32, "Snapshots",
+        32,
+        "Snapshots",
         "Copies of the generator and critic kept from the last quarter of training.",
-        form=(2, 500), ge=2, le=1000,
-    )  # fmt: skip
+        form=(2, 500),
+        ge=2,
+        le=1000,
+    )
     rounds: int = tunable(
-        400, "Rounds",
+        400,
+        "Rounds",
         "How often a critic or question is chosen. More rounds mean more noise in each choice.",
-        form=(1, 5000), ge=1, le=10_000,
-    )  # fmt: skip
+        form=(1, 5000),
+        ge=1,
+        le=10_000,
+    )
     candidates: int = tunable(
-        256, "Candidates per generator", "Records from each generator that can enter the mixture.",
-        form=(1, 2000), ge=1, le=10_000,
-    )  # fmt: skip
+        256,
+        "Candidates per generator",
+        "Records from each generator that can enter the mixture.",
+        form=(1, 2000),
+        ge=1,
+        le=10_000,
+    )
     questions: int = tunable(
-        1000, "Public questions",
+        1000,
+        "Public questions",
         "Simple questions about one or two columns that can be chosen instead of a critic. 0 uses "
         "critics only.",
-        form=(0, 5000), ge=0, le=10_000,
-    )  # fmt: skip
+        form=(0, 5000),
+        ge=0,
+        le=10_000,
+    )
     boost_share: float = tunable(
-        0.15, "Budget for boosting", "Share of ε spent on choosing critics.",
-        form=(0.01, 0.9), gt=0.0, lt=1.0,
-    )  # fmt: skip
+        0.15,
+        "Budget for boosting",
+        "Share of ε spent on choosing critics.",
+        form=(0.01, 0.9),
+        gt=0.0,
+        lt=1.0,
+    )
     count_share: float = counting_share(0.5)
     rejection: int = tunable(
-        1, "Rejection sampling",
+        1,
+        "Rejection sampling",
         "Also drops records that the average critic takes for generated. 1 is on, 0 is off.",
-        form=(0, 1), ge=0, le=1,
-    )  # fmt: skip
+        form=(0, 1),
+        ge=0,
+        le=1,
+    )
 
 
 @dataclass(frozen=True)

@@ -71,36 +71,57 @@ class PpemSettings(Frozen):
         2000, "Steps for other columns", common.MORE_STEPS, form=(1, 20_000), ge=1, le=100_000
     )
     energy_steps: int = tunable(
-        10, "Energy network steps per generator step", common.READS_RECORDS,
-        form=(1, 100), ge=1, le=200,
-    )  # fmt: skip
+        10,
+        "Energy network steps per generator step",
+        common.READS_RECORDS,
+        form=(1, 100),
+        ge=1,
+        le=200,
+    )
     batch: int = common.BATCH
     fakes: int = common.FAKES
     marginal_share: float = tunable(
-        0.2, "Budget for tagged columns",
+        0.2,
+        "Budget for tagged columns",
         "Share of the training budget. The other columns get the rest.",
-        form=(0.01, 0.99), gt=0.0, lt=1.0,
-    )  # fmt: skip
+        form=(0.01, 0.99),
+        gt=0.0,
+        lt=1.0,
+    )
     clip_norm: float = common.CLIP_NORM
     penalty_clip: float = tunable(
-        0.25, "Penalty clipping",
+        0.25,
+        "Penalty clipping",
         "Limit for the α-LMDP penalty, as a multiple of the clipping norm.",
-        form=(0.01, 10), gt=0.0, le=10.0,
-    )  # fmt: skip
+        form=(0.01, 10),
+        gt=0.0,
+        le=10.0,
+    )
     penalty: float = tunable(
-        3.0, "Penalty weight λ_α",
+        3.0,
+        "Penalty weight λ_α",
         "How strongly training shifts the tagged columns. 0 trains without a penalty.",
-        form=(0, 100), ge=0.0, le=1000.0,
-    )  # fmt: skip
+        form=(0, 100),
+        ge=0.0,
+        le=1000.0,
+    )
     alpha: float = Field(default=0.05, gt=0.0, lt=0.5)
     margin: float = tunable(
-        10.0, "Margin", "Training raises the energy of generated records up to this level.",
-        form=(0.1, 100), gt=0.0, le=1000.0,
-    )  # fmt: skip
+        10.0,
+        "Margin",
+        "Training raises the energy of generated records up to this level.",
+        form=(0.1, 100),
+        gt=0.0,
+        le=1000.0,
+    )
     lipschitz: float = tunable(
-        1.0, "Lipschitz penalty", "Higher values give smoother energies.",
-        form=(0, 100), ge=0.0, le=1000.0,
-    )  # fmt: skip
+        1.0,
+        "Lipschitz penalty",
+        "Higher values give smoother energies.",
+        form=(0, 100),
+        ge=0.0,
+        le=1000.0,
+    )
     hidden: int = tunable(
         128, "Generator width", common.GENERATOR_LAYERS, form=(4, 2048), ge=4, le=4096
     )

@@ -59,35 +59,51 @@ class ScanFocusSettings(Frozen):
     """
 
     steps: AutomaticSteps = tunable(
-        0, "Training steps",
+        0,
+        "Training steps",
         "Training steps of each mixture. More take longer but cost no privacy. 0 trains for as "
         "long as the counts show more than the mixtures have learned.",
-        form=(0, 20_000), ge=0, le=200_000,
-    )  # fmt: skip
+        form=(0, 20_000),
+        ge=0,
+        le=200_000,
+    )
     trainings: int = Field(default=0, ge=0, le=100)
     preliminary_steps: int = Field(default=200, ge=LEAST_STEPS, le=200_000)
     members: int = tunable(
-        0, "Mixtures combined",
+        0,
+        "Mixtures combined",
         "Trained separately on the same counts, so that their errors average out. 0 "
         "chooses eight, or fewer for wide tables.",
-        form=(0, 16), ge=0, le=64,
-    )  # fmt: skip
+        form=(0, 16),
+        ge=0,
+        le=64,
+    )
     copies: int = Field(default=1, ge=1, le=64)
     components: int = tunable(
-        200, "Mixture components",
+        200,
+        "Mixture components",
         "Record types in each mixture. More give finer results but take longer.",
-        form=(50, 5000), ge=8, le=20_000,
-    )  # fmt: skip
+        form=(50, 5000),
+        ge=8,
+        le=20_000,
+    )
     most_together: int = tunable(
-        4, "Columns per set",
+        4,
+        "Columns per set",
         "The most columns, besides the target, that are scanned together. Large sets "
         "are left out if there are too many.",
-        form=(2, 5), ge=2, le=6,
-    )  # fmt: skip
+        form=(2, 5),
+        ge=2,
+        le=6,
+    )
     hidden: int = tunable(
-        256, "Network width", "Neurons in each hidden layer of the network.",
-        form=(8, 2048), ge=8, le=4096,
-    )  # fmt: skip
+        256,
+        "Network width",
+        "Neurons in each hidden layer of the network.",
+        form=(8, 2048),
+        ge=8,
+        le=4096,
+    )
     latent: int = Field(default=64, ge=1, le=1024)
     rate: float = tunable(2e-2, "Learning rate", PEAK_RATE, form=(1e-4, 0.2), gt=0.0, le=1.0)
 

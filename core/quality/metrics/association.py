@@ -34,12 +34,14 @@ MINORITY_ROWS = 10  # rows that lack the most frequent label; with fewer, likewi
 FALSE_POSITIVE_RATE = 0.01
 
 ASSOCIATION_GAP = Metric(
-    key="association_gap", title="Relationships between columns: difference", goal="lower",
+    key="association_gap",
+    title="Relationships between columns: difference",
+    goal="lower",
     high=2.0,
     meaning="How strongly two columns are related in the real and in the synthetic table: the "
     "average difference over all pairs.",
     source="Pearson's r, correlation ratio η or Cramér's V, by the kinds of the two columns",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

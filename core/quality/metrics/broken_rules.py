@@ -22,19 +22,23 @@ from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.report.types import BrokenRule
 
 IMPOSSIBLE = Metric(
-    key="impossible_rows", title="Rows that break a rule of the real table", goal="lower",
+    key="impossible_rows",
+    title="Rows that break a rule of the real table",
+    goal="lower",
     meaning="Share of synthetic rows that break a rule every real row follows: a column determined "
     "by another, two columns in order, or a sum.",
     source="rules that hold in all real rows and that at least 20 rows would break if a column "
     "were shuffled",
-)  # fmt: skip
+)
 INCONSISTENT = Metric(
-    key="inconsistent_rows", title="Rows that contradict themselves", goal="lower",
+    key="inconsistent_rows",
+    title="Rows that contradict themselves",
+    goal="lower",
     meaning="Share of synthetic rows that break a declared rule, or that hold two values which no "
     "real row holds together although chance would have shown them in 30 rows.",
     source="declared rules, and pairs of values with none of 30 expected real rows; as NIST "
     "SDNist 2.5 counts inconsistencies of the census",
-)  # fmt: skip
+)
 EXPECTED = 30  # real rows that chance alone would show
 WORST = to_say(
     "Most often by {first} and {second}, in {n:,} rows: for example {first} = {a} with {second} = "

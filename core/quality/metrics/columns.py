@@ -17,11 +17,13 @@ Floats = NDArray[np.float64]
 Values = NDArray[np.generic]
 
 TVD_1WAY = Metric(
-    key="tvd_1way", title="Single columns: distance", goal="lower",
+    key="tvd_1way",
+    title="Single columns: distance",
+    goal="lower",
     meaning="Average total variation distance between a column's real and synthetic distributions: "
     "0 means identical, 1 means no overlap.",
     source="1-way marginals, as in P3GM (ICDE 2021); numbers in 16 equal-width bins",
-)  # fmt: skip
+)
 
 
 def column_pictures(real: AlignedTable, synthetic: AlignedTable) -> dict[str, ColumnPicture]:

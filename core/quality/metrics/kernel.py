@@ -21,10 +21,13 @@ ROWS = 1_000  # rows a side
 PERMUTATIONS = 199
 
 MMD = Metric(
-    key="mmd", title="Any difference (MMD)", goal="lower", high=2.0,
+    key="mmd",
+    title="Any difference (MMD)",
+    goal="lower",
+    high=2.0,
     meaning="Squared kernel distance between the two tables: 0 only if all distributions agree.",
     source="Gretton et al. 2012, as in PEARL (ICLR 2022); 1,000 rows a side, median bandwidth",
-)  # fmt: skip
+)
 
 
 def discrepancy(

@@ -33,17 +33,21 @@ PAIR_ROWS_AT_LEAST = 20_000
 TRIPLE_ROWS = 60_000  # rows a side
 
 TVD_2WAY = Metric(
-    key="tvd_2way", title="Pairs of columns: distance", goal="lower",
+    key="tvd_2way",
+    title="Pairs of columns: distance",
+    goal="lower",
     meaning="Average total variation distance between the joint distributions of two columns: "
     "shows whether relationships between columns were preserved.",
     source="2-way marginals, as in P3GM (ICDE 2021); numbers in 16 equal-width bins",
-)  # fmt: skip
+)
 TVD_3WAY = Metric(
-    key="tvd_3way", title="Three columns at a time: distance", goal="lower",
+    key="tvd_3way",
+    title="Three columns at a time: distance",
+    goal="lower",
     meaning="Average total variation distance between the joint distributions of three columns: "
     "shows what pairs cannot.",
     source="3-way marginals, at most 200 of them; numbers in 16 equal-width bins",
-)  # fmt: skip
+)
 
 
 def tvd(real: Floats | Ints, synthetic: Floats | Ints) -> float:

@@ -38,12 +38,14 @@ RESAMPLED_ROWS = 2_000
 MARGINS = {"R²": 0.05, "AUROC": 0.05, "F1": 0.02}
 
 PREDICTION_GAP = Metric(
-    key="prediction_gap", title="Predicting each column: gap", goal="lower",
+    key="prediction_gap",
+    title="Predicting each column: gap",
+    goal="lower",
     meaning="Each column is predicted from the others in real rows, after training on real and on "
     "synthetic rows: the average difference between the two scores.",
     source="Dimension-wise prediction, DP-auto-GAN (ICLR 2020 submission) §5.2; AUROC for two "
     "labels, F1 for longer lists, R² for numbers",
-)  # fmt: skip
+)
 
 
 def dimension_prediction(

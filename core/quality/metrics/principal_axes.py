@@ -30,11 +30,13 @@ FIT_ROWS = 20_000  # rows the axes are computed from
 POINTS = 1_500  # dots drawn a side
 
 PCA_3WAY = Metric(
-    key="pca_3way", title="Principal components: distance", goal="lower",
+    key="pca_3way",
+    title="Principal components: distance",
+    goal="lower",
     meaning="Total variation distance on the first three principal components together, ten bins "
     "each: shows whether rows cluster in the same regions.",
     source="DP-auto-GAN (ICLR 2020 submission) §4, k-way PCA marginal with k = 3",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

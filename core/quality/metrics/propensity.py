@@ -25,24 +25,33 @@ ROWS = 40_000  # rows a side for the regression
 TREE_ROWS = 20_000  # rows a side for the trees
 
 PMSE = Metric(
-    key="pmse", title="Distinguishable by a simple model (pMSE)", goal="lower", high=0.25,
+    key="pmse",
+    title="Distinguishable by a simple model (pMSE)",
+    goal="lower",
+    high=0.25,
     meaning="A logistic regression tries to tell real rows from synthetic ones: 0 means it cannot, "
     "0.25 that it always can (with equal numbers of each).",
     source="Snoke et al. 2018",
-)  # fmt: skip
+)
 PMSE_RATIO = Metric(
-    key="pmse_ratio", title="Distinguishable by a simple model (ratio)", unit="times", goal="lower",
+    key="pmse_ratio",
+    title="Distinguishable by a simple model (ratio)",
+    unit="times",
+    goal="lower",
     high=1e6,
     meaning="The same number divided by what chance alone would give: 1 is ideal, 2 is what a "
     "second real sample of the same size gives. In large tables small differences count.",
     source="Snoke et al. 2018, pMSE ratio",
-)  # fmt: skip
+)
 TREE_AUROC = Metric(
-    key="tree_auroc", title="Distinguishable by trees: AUROC", goal="lower", low=0.5,
+    key="tree_auroc",
+    title="Distinguishable by trees: AUROC",
+    goal="lower",
+    low=0.5,
     meaning="Boosted trees learn to tell real rows from synthetic ones and are tested on new rows: "
     "0.5 is no better than a coin toss. Hardly any private table passes this test.",
     source="Classifier two-sample test, Lopez-Paz and Oquab 2017",
-)  # fmt: skip
+)
 
 
 def propensity(real: AlignedTable, synthetic: AlignedTable) -> tuple[float, float]:

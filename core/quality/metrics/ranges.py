@@ -23,11 +23,13 @@ QUERIES = 1_000
 COLUMNS = 3  # of one query
 
 RANGE_ERROR = Metric(
-    key="range_error", title="Range queries: error", goal="lower",
+    key="range_error",
+    title="Range queries: error",
+    goal="lower",
     meaning="A thousand questions such as “What share of rows has an age from 30 to 50 and one of "
     "these occupations?”: the average error of the synthetic table's answers.",
     source="PEARL (ICLR 2022): 1,000 range queries of three columns",
-)  # fmt: skip
+)
 
 
 def draw_queries(features: Features, *, seed: int = 0) -> list[Query]:

@@ -44,29 +44,37 @@ TEST_ROWS = 20_000
 TEN_ROWS = 10_000  # rows that each of ten kinds learns from, and is tested on
 
 AUROC = Metric(
-    key="tstr_auroc", title="Predicting the target: AUROC", goal="higher",
+    key="tstr_auroc",
+    title="Predicting the target: AUROC",
+    goal="higher",
     meaning="Four classifiers are trained on synthetic rows to predict the target, then tested on "
     "real rows: 0.5 is guessing, 1 is perfect.",
     source="Train on synthetic, test on real; P3GM (ICDE 2021) §VI",
-)  # fmt: skip
+)
 AUPRC = Metric(
-    key="tstr_auprc", title="Predicting the target: AUPRC", goal="higher",
+    key="tstr_auprc",
+    title="Predicting the target: AUPRC",
+    goal="higher",
     meaning="The same classifiers, judged by how precisely they find the rarer class. Guessing "
     "scores that class's share.",
     source="Train on synthetic, test on real; P3GM (ICDE 2021) §VI",
-)  # fmt: skip
+)
 R2 = Metric(
-    key="tstr_r2", title="Predicting the target: R²", goal="higher",
+    key="tstr_r2",
+    title="Predicting the target: R²",
+    goal="higher",
     meaning="Regressions are trained on synthetic rows to predict the numeric target, then tested "
     "on real rows: 0 is guessing the mean, 1 is perfect.",
     source="Train on synthetic, test on real",
-)  # fmt: skip
+)
 TEN_AUROC = Metric(
-    key="tstr_ten", title="Predicting the target with ten classifiers: AUROC", goal="higher",
+    key="tstr_ten",
+    title="Predicting the target with ten classifiers: AUROC",
+    goal="higher",
     meaning="Ten kinds of classifiers are trained on synthetic rows to predict the target, then "
     "tested on real rows.",
     source="PEARL (ICLR 2022) §6: ten scikit-learn classifiers",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

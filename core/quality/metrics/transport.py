@@ -33,25 +33,31 @@ DIRECTIONS = 64
 CHUNK = 50_000  # rows encoded at once
 
 WSCORE_PCA = Metric(
-    key="wscore_pca", title="Overall shape in two dimensions (Wasserstein)", goal="higher",
+    key="wscore_pca",
+    title="Overall shape in two dimensions (Wasserstein)",
+    goal="higher",
     meaning="How little the synthetic points would have to move to match the real ones, on the "
     "first two principal components. Differences below 0.015 are not meaningful.",
     source="DP-auto-GAN (ICLR 2020 submission) §4: 1 − W₂ / (√v · largest distance), 2,000 rows a "
     "side, mean of 3 draws",
-)  # fmt: skip
+)
 WSCORE_WHOLE = Metric(
-    key="wscore_whole", title="Overall shape (Wasserstein)", goal="higher",
+    key="wscore_whole",
+    title="Overall shape (Wasserstein)",
+    goal="higher",
     meaning="How little the synthetic rows would have to move to match the real ones, across all "
     "columns. Even two samples of one large table do not reach 1.",
     source="DP-auto-GAN (ICLR 2020 submission) §4: 1 − W₂ / largest distance, 2,000 rows a side, "
     "mean of 3 draws",
-)  # fmt: skip
+)
 SLICED = Metric(
-    key="sliced", title="Overall shape from many directions (sliced Wasserstein)", goal="higher",
+    key="sliced",
+    title="Overall shape from many directions (sliced Wasserstein)",
+    goal="higher",
     meaning="How little the synthetic rows would have to move to match the real ones, seen from "
     "many random directions. Uses every row, even of very large tables.",
     source="Bonneel et al. 2015: 1 − √d · SW₂ / largest distance, 64 directions",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

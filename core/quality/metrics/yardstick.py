@@ -35,16 +35,24 @@ WORST = to_say(
 Floats = NDArray[np.float64]
 
 K_MARGINAL = Metric(
-    key="k_marginal", title="NIST k-marginal score", unit="points", goal="higher", high=1000.0,
+    key="k_marginal",
+    title="NIST k-marginal score",
+    unit="points",
+    goal="higher",
+    high=1000.0,
     meaning="How alike the joint distributions of two columns are, within each group where rows "
     "are grouped: 1000 points for identical tables, 0 for no overlap.",
     source="NIST SDNist 2.5: 500 · (2 − mean Σ|share − share|); numbers in 20 quantile bins",
-)  # fmt: skip
+)
 SUBSAMPLE = Metric(
-    key="real_subsample", title="As close as a real subsample", unit="%", goal="higher", high=100.0,
+    key="real_subsample",
+    title="As close as a real subsample",
+    unit="%",
+    goal="higher",
+    high=100.0,
     meaning="The size of a random part of the real table that has the same k-marginal score.",
     source="NIST SDNist 2.5; sizes between the measured ones are interpolated",
-)  # fmt: skip
+)
 
 
 def k_marginal(

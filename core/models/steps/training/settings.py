@@ -32,23 +32,34 @@ SMOOTHER = "More make training smoother and slower."
 
 AutomaticSteps = Annotated[int, AfterValidator(_automatic_or_enough)]
 BATCH = tunable(
-    512, "Records per step", "Real records drawn at random for each training step, on average.",
-    form=(1, 20_000), ge=1, le=100_000,
-)  # fmt: skip
+    512,
+    "Records per step",
+    "Real records drawn at random for each training step, on average.",
+    form=(1, 20_000),
+    ge=1,
+    le=100_000,
+)
 CLIP_NORM = tunable(1.0, "Clipping norm", CLIPPING, form=(0.01, 100), gt=0.0, le=100.0)
 FAKES = tunable(256, "Generated records per step", SMOOTHER, form=(16, 5000), ge=16, le=10_000)
 LATENT = tunable(
-    32, "Latent dimensions", "Random numbers from which the generator makes a record.",
-    form=(1, 512), ge=1, le=1024,
-)  # fmt: skip
+    32,
+    "Latent dimensions",
+    "Random numbers from which the generator makes a record.",
+    form=(1, 512),
+    ge=1,
+    le=1024,
+)
 RATE = tunable(2e-4, "Generator learning rate", PEAK_RATE, form=(1e-5, 0.1), gt=0.0, le=1.0)
 SNAPSHOTS = Field(default=0, ge=0, le=1000)
 TEMPERATURE = tunable(
-    0.7, "Temperature",
+    0.7,
+    "Temperature",
     "How sharply the generator chooses between categories during "
     "training. Lower is sharper, but less stable.",
-    form=(0.05, 5), ge=0.05, le=10.0,
-)  # fmt: skip
+    form=(0.05, 5),
+    ge=0.05,
+    le=10.0,
+)
 
 
 def counting_share(default: float) -> Any:
@@ -58,11 +69,14 @@ def counting_share(default: float) -> Any:
       default: share of the budget, in [0, 1).
     """
     return tunable(
-        default, "Budget for counts",
+        default,
+        "Budget for counts",
         "Share of ε spent on counts of columns and pairs of columns, to which the "
         "generated rows are adjusted. 0 turns this off.",
-        form=(0, 0.9), ge=0.0, le=0.95,
-    )  # fmt: skip
+        form=(0, 0.9),
+        ge=0.0,
+        le=0.95,
+    )
 
 
 class GanSettings(Frozen):
