@@ -281,10 +281,11 @@ def bounded(column: SchemaColumn, look: FirstLook, n: int, fine: FineLook | None
     """The column with its bounds, atoms and scale; `fine` is a second look, if one was taken."""
     low, high = _rounded(column, look.low, look.high)
     high = look.high if look.high in look.often else high  # where values are cut off
-    if fine is not None:
-        low, high = fine.ends(look, n) or (low, high)
-    spread_out = not _short(column, low, high)
     share, error = look.outside
+    if fine is not None and (narrowed := fine.narrowed(look, n)):
+        low, high, lost = narrowed
+        share, error = min(1.0, share + lost / n), math.hypot(error, fine.std / n)
+    spread_out = not _short(column, low, high)
     note = Message(
         "About {share:.1%} (± {error:.1%}) of the records lie outside.",
         share=share,
@@ -327,10 +328,10 @@ class FineLook:
     std: float
     step: float
 
-    def ends(self, look: FirstLook, n: int) -> tuple[float, float] | None:
+    def narrowed(self, look: FirstLook, n: int) -> tuple[float, float, float] | None:
         """Where records lie, outward to round numbers, with all atoms; None where noise hides it.
 
-        Outside lie no more than few of the records, as far as counts tell.
+        And how many lie outside, ≥ 0, which are few as far as counts tell.
         """
         bins = len(self.counts)
         found = np.flatnonzero(self.counts > cell_threshold(self.std, bins))
@@ -345,7 +346,7 @@ class FineLook:
         low, high = look.low + first * width, look.low + end * width
         unit = max(rung((high - low) / _UNITS), self.step)
         low, high = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
-        return min([low, *look.atoms]), max([high, *look.atoms])
+        return min([low, *look.atoms]), max([high, *look.atoms]), max(0.0, float(lost))
 
 
 def rest_of(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:

@@ -140,6 +140,17 @@ def test_a_second_look_finds_what_lies_far_from_zero(values, low, high):
     assert np.quantile(values, 0.99) <= column.high <= high
 
 
+def test_what_a_second_look_leaves_out_is_told():
+    values = np.where(OWN.random(N) < 0.02, OWN.uniform(21.0, 50.0, N), OWN.uniform(20.0, 21.0, N))
+    frame = pd.DataFrame({"x": values})
+    shares = []
+    for seed in range(8):
+        column = by_name(learn(frame, schema_for(frame), 2.0, seed))["x"]
+        shares.append((column.learned.outside, float(np.mean(values > column.high))))
+    assert np.mean([real for _, real in shares]) > 0.01
+    assert np.mean([said - real for said, real in shares]) == pytest.approx(0.0, abs=0.004)
+
+
 def test_a_second_look_leaves_a_thin_tail_where_it_was():
     values = np.where(OWN.random(N) < 0.9, OWN.uniform(20.0, 21.0, N), OWN.uniform(21.0, 50.0, N))
     _, column = column_of(values, 0.3)
