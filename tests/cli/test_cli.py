@@ -316,7 +316,7 @@ def test_review_writes_one_file_that_needs_no_network(
     assert found["rows_real"] == 160 and found["attacks"]  # type: ignore[index]
     first = found["yardsticks"][0]  # type: ignore[index]
     assert first["group"] == "sex" and "Columns at a time: 1. Rows are grouped by sex." in spoken
-    assert "Groups of sex: Farthest from the real rows: " in spoken
+    assert "Groups of sex: Beyond chance, “" in spoken
     two = ["--group", SAMPLE_TARGET, "--group", "sex"]
     assert main([*command, *two, "--json"]) == 0
     found = last_line(capsys.readouterr().out)["report"]["groupings"]  # type: ignore[index]

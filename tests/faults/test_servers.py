@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from core.privacy.ledger.admission import LedgerError
 from core.runs.accounts import people
 from core.runs.accounts.account import pay, set_limit
 from core.runs.errors import RunStoreError
@@ -102,7 +103,7 @@ def together(*calls) -> list[object]:
         barrier.wait()
         try:
             return one()
-        except (RunStoreError, RuntimeError) as error:
+        except (RunStoreError, LedgerError, RuntimeError) as error:
             return error
 
     with ThreadPoolExecutor(len(calls)) as pool:
