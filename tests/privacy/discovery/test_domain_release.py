@@ -107,7 +107,8 @@ def test_no_unit_moves_counts_beyond_their_sensitivity(seed, most):
     frame, schema = numbers(12, seed)
     wanted = open_domain(schema)
     fine = (linear_grid(-5.0, 5.0, 0.0), linear_grid(0.0, 2000.0, 1.0), linear_grid(0.0, 1e9, 0.0))
-    for mechanism in (bounds_counts(wanted), CellCounts(fine, (1.0,) * 3)):
+    some = CellCounts(fine[:2], (1.0, 1.0), columns=(2, 0))  # numbers that need a second look
+    for mechanism in (bounds_counts(wanted), CellCounts(fine, (1.0,) * 3), some):
         assert max(cell_moves(mechanism, frame, wanted, owner, weights)) <= SLACK
     frame, schema = labelled(12, seed)
     assert max(label_moves(frame, open_domain(schema), owner, weights)) <= SLACK
@@ -120,6 +121,10 @@ def test_sensitivity_is_reached_and_broken_twins_are_caught(most):
     frame = pd.concat([frame] * (most + 1), ignore_index=True)
     wanted = open_domain(schema)
     fine = CellCounts((linear_grid(-1.0, 1.0, 0.0),) * 3, (1.0,) * 3)
+    some = CellCounts(fine.grids[:2], (1.0, 1.0), columns=(2, 0))
+    assert max(cell_moves(some, frame, wanted, owner, weights)) >= 0.95
+    wrong = broken.CellsStateOne(some.grids, some.scales, some.columns)
+    assert max(cell_moves(wrong, frame, wanted, owner, weights)) > SLACK
     for mechanism in (bounds_counts(wanted), fine):
         assert max(cell_moves(mechanism, frame, wanted, owner, weights)) >= 0.95
         for twin in (broken.CellsStateOne, broken.CellsForgetGridsBeside):
