@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from core.encoding.codec import Block, Codec, Line
 from core.schema.labels import from_numbers, snap, to_numbers
 
-WITHIN = 1.0 / 256.0  # of the line, that a number is rounded in; four times as much at most
+WITHIN, MOST_WITHIN = 1.0 / 256.0, 1.0 / 64.0  # of the line, that a number is rounded in
 Floats = NDArray[np.float64]
 
 
@@ -58,7 +58,7 @@ def _rounded(
     """
     line, own = block.line, heaps[0][0]
     at = line.position(numbers)
-    least, most = (_width(line, at, within) for within in (WITHIN, 4.0 * WITHIN))
+    least, most = (_width(line, at, within) for within in (WITHIN, MOST_WITHIN))
     rounded, still = numbers.copy(), np.ones(len(numbers), dtype=bool)
     random, coarser = chance.copy(), np.inf
     for step, share in reversed(heaps):

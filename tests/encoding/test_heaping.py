@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from core.encoding.codec import Codec
-from core.encoding.heaping import WITHIN, heaped
+from core.encoding.heaping import MOST_WITHIN, WITHIN, heaped
 from core.schema.column import Column, DomainSource, Kind, Learned, SchemaColumn
 from core.schema.schema import Domain
 from tests.privacy.learned_tables import by_name, learn, schema_for
@@ -67,7 +67,7 @@ def test_drawn_numbers_are_as_round_as_real_ones() -> None:
     moved = np.abs(
         line.position(after.to_numpy(float)) - line.position(before["wage"].to_numpy(float))
     )
-    assert moved.max() <= 4 * WITHIN / 2 + 100 / 200_000
+    assert moved.max() <= MOST_WITHIN / 2 + 100 / 200_000
     assert abs(moved.mean()) < WITHIN
 
 
@@ -79,7 +79,7 @@ def test_ages_with_decimals_are_whole_as_often_as_real_ones() -> None:
     drawn = pd.DataFrame({"wage": np.random.default_rng(4).uniform(2.0, 98.0, N).round(1)})
     after = heaped(drawn.copy(), Codec(Domain(columns=(column,))), seed=3)["wage"]
     assert multiples(after, 1.0) == pytest.approx(0.88, abs=0.04)
-    assert np.abs(after - drawn["wage"]).max() <= 100.0 * 4 * WITHIN / 2 + 0.1
+    assert np.abs(after - drawn["wage"]).max() <= 100.0 * MOST_WITHIN / 2 + 0.1
 
 
 def test_numbers_of_no_column_that_learned_nothing_move() -> None:

@@ -96,12 +96,11 @@ def first_look(
     ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1]))]
     peaks = _peaks(beside, levels, n) if len(beside) == value_grid().size else {}
     top = max(peaks, default=-math.inf)
+    rest_noise = std * math.hypot(1.0, 1.0 / SINGLY)  # of a bin without a single value
     kept: Counts = np.zeros(0)
     if column.kind is Kind.DATETIME:
         *ends, kept = _without_empty_years(min(ends), max(ends), beside, std / BESIDE)
-    elif grid.edges[last] <= top and bins[last] - peaks[top] <= SURE * std * math.hypot(
-        1, 1 / SINGLY
-    ):
+    elif grid.edges[last] <= top and bins[last] - peaks[top] <= SURE * rest_noise:
         ends = [*(end for end in ends if end < top), top]
     missing = bool(counts[-1] > levels.missing[BOUNDS])
     inside = [*bins[first : last + 1], *atom_counts] if not len(kept) else [*kept]
