@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import date, datetime
 from numbers import Integral, Real
 from string import Formatter
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from typing import Annotated, Any
 from pydantic import PlainSerializer, PlainValidator
 
 Value = str | int | float  # a string may be a message
+DAY = "{year:04d}-{month:02d}-{day:02d}"  # other languages have other orders
 _FORM = re.compile(
     r"[+-]?0?[0-9]?,?(\.[0-9]{1,2})?[a-z%]?"
 )  # of numbers, as our templates have them
@@ -63,6 +65,21 @@ def _value(value: object) -> Value:
     if isinstance(value, Integral):  # NumPy's numbers are none that JSON knows
         return int(value)
     return float(value) if isinstance(value, Real) else str(value)
+
+
+def day(moment: date) -> Message:
+    """A day, as each language writes it.
+
+    >>> day(date(2026, 11, 7))
+    '2026-11-07'
+    """
+    return Message(DAY, year=moment.year, month=moment.month, day=moment.day)
+
+
+def minute(moment: datetime, zone: str = "") -> Message:
+    """A moment to the minute; `zone` is written right after it."""
+    time = f" {moment:%H:%M}{zone}"
+    return Message("{day}{time}", day=day(moment), time=time)
 
 
 def plural(n: int, one: str, many: str, /, **values: object) -> Message:

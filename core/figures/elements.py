@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from core.message import Message, joined
+from core.message import Message, day, joined, minute
 
 Trace = dict[str, Any]
 Figure = dict[str, Any]  # "data" and "layout"
@@ -316,8 +316,7 @@ def _value(x: float, kind: str) -> Message:
     """One value for people: dates as dates, whole numbers whole, others to three digits."""
     if kind == "datetime":
         when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=x)
-        date = when.strftime("%Y-%m-%d" if x % DAY == 0 else "%Y-%m-%d %H:%M")
-        return Message("{date}", date=date)
+        return day(when) if x % DAY == 0 else minute(when)
     if kind == "integer" or (x == int(x) and abs(x) < 1e9):
         return Message("{x:,}", x=round(x))
     return Message("{x:.3g}", x=x) if abs(x) < 999.5 else Message("{x:,.0f}", x=x)

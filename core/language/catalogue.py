@@ -11,12 +11,13 @@ from string import Formatter
 from textwrap import wrap
 from typing import Any
 
-from core.message import Message
+from core.message import DAY, Message
 
 FOLDER = Path(__file__).parent
 NAMES = {"en": "English", "de": "Deutsch"}
 # as Python writes numbers → as people read them; the English need nothing
 _MARKS = {"de": str.maketrans(",.", ".,")}
+_DAYS = {"de": "{day:02d}.{month:02d}.{year:04d}"}
 _PERCENT = re.compile(r"(?<=\d)%")  # which those languages write apart from its number
 _TRANSLATED = "t"  # the conversion in "{records!t}": a value that is a text of ours itself
 # Plotly reads HTML's tags, links among them, in any text; it shows an escaped bracket as a bracket.
@@ -60,6 +61,7 @@ class Language:
             with (FOLDER / f"{code}.mo").open("rb") as file:
                 catalogue: dict[Any, str] = vars(GNUTranslations(file))["_catalog"]
             self._messages = {key: text for key, text in catalogue.items() if key}
+            self._messages |= {DAY: _DAYS[code]}
         self._filled = _Filled(self)
 
     def number(self, text: str) -> str:

@@ -177,9 +177,8 @@ def _config() -> dict[str, Any]:
         "δ": st.column_config.NumberColumn(
             "δ", format="%.0e", help=say("The probability that the guarantee does not hold.")
         ),
-        SHARE: st.column_config.NumberColumn(
+        SHARE: st.column_config.TextColumn(
             say("Share of the limit"),
-            format="percent",
             help=say("The share of the limit that this release uses. The shares add up."),
         ),
         "Open": st.column_config.LinkColumn(say("Open"), display_text=say("Open")),
@@ -202,7 +201,7 @@ def _row(entry: Entry, runs: Runs, left: Left | None) -> dict[str, object]:
         say("Entry"): said(KINDS[entry.kind]),
         "ε": "" if declared else epsilon,
         "δ": None if declared else entry.delta,
-        SHARE: spending.share_of(left, entry) if left is not None and counted else None,
+        SHARE: _share(left, entry) if left is not None and counted else "",
         say("Run"): _name(entry, run),
         say("Outcome"): "" if run is None else _became(run),
         say("Model"): shared.model_name(entry.model),
@@ -213,6 +212,10 @@ def _row(entry: Entry, runs: Runs, left: Left | None) -> dict[str, object]:
     if guard.steward():
         row["Open"] = "" if run is None else f"training?run={run.id}"
     return row
+
+
+def _share(left: Left, entry: Entry) -> str:
+    return number(f"{spending.shown_share(spending.share_of(left, entry)):.2%}")
 
 
 def _became(run: RunRecord) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.export.page_html import page
+from core.message import minute
 from core.quality.report.types import View
 from core.quality.verdict import Use, verdict
 from core.runs.records import RunRecord
@@ -213,7 +214,7 @@ def _file(run: RunRecord, report: dict[str, Any], view: View) -> str:
 
 
 def _remark(note: notes.Comment | notes.ReviewVerdict, about: str, text: str) -> dict[str, str]:
-    time = f"{note.time:%Y-%m-%d %H:%M} UTC"
+    time = said(minute(note.time, " UTC"))
     return {"author": notes.called(note.author), "time": time, "about": about, "text": text}
 
 

@@ -13,7 +13,7 @@ import streamlit
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import net_util, runtime
 from streamlit.runtime.media_file_storage import MediaFileKind
@@ -105,6 +105,11 @@ class Addresses:
         if scope["type"] != "http" or _served(scope["path"]):
             await self.app(scope, receive, send)
             return
+        if below_base(scope["path"]) == routes.FIRST:  # which is at the top, and only there
+            query = scope["query_string"].decode("latin-1")
+            top = f"/{base()}/".replace("//", "/") + (f"?{query}" if query else "")
+            await RedirectResponse(top)(scope, receive, send)
+            return
         nowhere = False
 
         async def or_say_so(message: Message) -> None:
@@ -124,7 +129,7 @@ class Addresses:
 def _served(path: str) -> bool:
     """Whether a path is a page's, or under one of Streamlit's own folders, which may hold HTML."""
     below = below_base(path)
-    return below in {"", *routes.ROUTES} or below.split("/")[0] in SERVED
+    return below in {"", *routes.ROUTES} - {routes.FIRST} or below.split("/")[0] in SERVED
 
 
 class Downloads:

@@ -1,4 +1,4 @@
-"""The little that the theme in config.toml cannot say: space, a name, two contrasts.
+"""The little that the theme in config.toml cannot say: space, a name, two contrasts, some words.
 
 In the dark theme Streamlit writes white on the light accent, 2.4 : 1; dark text on it has 7 : 1.
 Its ring around what the keyboard is on is half transparent, and absent around links, tick boxes,
@@ -8,7 +8,11 @@ bar, which would hide it; the tools of a grid show once the keyboard is on them.
 
 from __future__ import annotations
 
+import json
+
 import streamlit as st
+
+from pages.shared.language import say
 
 _MARK = """<svg xmlns="http://www.w3.org/2000/svg" width="150" height="32" viewBox="0 0 150 32">
 <rect x="3" y="4" width="17" height="21" rx="3" fill="none" stroke="#0B8BAF" stroke-width="2.4"/>
@@ -47,6 +51,16 @@ main {scroll-padding: 4.5rem 0;}
 [data-testid="stElementToolbar"]:focus-within {opacity: 1; z-index: 9; pointer-events: auto;}
 </style>"""
 
+# Streamlit's box for files knows English only, and no option of it has other words.
+_FILES = """<style>
+[data-testid="stFileUploaderDropzone"] :is(button p, [data-testid$="Instructions"] > *),
+[data-testid="stFileUploaderDropzone"] > input + div > * {display: none;}
+[data-testid="stFileUploaderDropzone"] button [data-testid="stMarkdownContainer"]::after
+ {content: %s;}
+[data-testid="stFileUploaderDropzone"] [data-testid$="Instructions"]::after {content: %s;}
+[data-testid="stFileUploaderDropzone"] > input + div::after {content: %s;}
+</style>"""
+
 # Streamlit disables all tabs for an instant when a rerun's message about the row of tabs comes
 # before those about each of them, and what is disabled loses the focus: it is given back.
 _FOCUS = """<script>
@@ -66,4 +80,8 @@ def apply() -> None:
     """Set the mark and the spacing for this session."""
     st.logo(_MARK, size="large")
     st.html(_CSS)
+    gigabytes = st.get_option("server.maxUploadSize") / 1024
+    size = say("or drop it here, up to {n:g} GB", n=gigabytes)
+    words = say("Choose a file"), size, say("Drop the file here")
+    st.html(_FILES % tuple(json.dumps(text, ensure_ascii=False) for text in words))
     st.html(_FOCUS, unsafe_allow_javascript=True)

@@ -25,11 +25,16 @@ FREE, OURS = ("from", "to", "absent", "codes"), ("kind", "missing", "scale", "ke
 FIRST = ("column", "kind", "keep", "remark")  # columns of the grid; the rest by choice
 
 
-def _headings() -> dict[str, ColumnConfig]:
-    """How each column of the grid is called, explained and edited."""
+def _headings(names: Sequence[str]) -> dict[str, ColumnConfig]:
+    """How each column of the grid is called, explained and edited.
+
+    Args:
+      names: of the table's columns, which have to be read whole.
+    """
     config = st.column_config
+    width = min(max(120, 30 + 8 * max(map(len, names), default=0)), 320)  # px
     return _declared_headings() | {
-        "column": config.TextColumn(say("Column"), disabled=True, pinned=True, width=160),
+        "column": config.TextColumn(say("Column"), disabled=True, pinned=True, width=width),
         "remark": config.TextColumn(
             say("Remark"), disabled=True, width=420, help=say("Double-click a cell to read it all.")
         ),
@@ -151,7 +156,7 @@ def render(table: TableRecord) -> None:
         key=f"whole_grid_{table.id}",
     )
     shown = None if whole else FIRST
-    edited = edited_grid(table, grid, "grid", {**_headings(), **unused}, shown)
+    edited = edited_grid(table, grid, "grid", {**_headings(list(grid["column"])), **unused}, shown)
     if edited is not None:
         _keep_grid(table, grid, edited)
     _show_refusal(table)

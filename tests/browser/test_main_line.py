@@ -47,7 +47,7 @@ def upload(page: Page, url: str, file: Path) -> None:
     assert in_sight(page.get_by_role("button", name="Try the sample table"))
     press(page.get_by_role("link", name="Skip to main content"))
     with page.expect_file_chooser() as chooser:
-        press(page.get_by_role("button", name="Upload"))
+        press(page.get_by_role("button", name="Choose a file"))
     chooser.value.set_files(str(file))
     assert in_sight(page.get_by_role("button", name="Plan a synthetic table"))
     page.get_by_text("are learned with noise when the run starts").wait_for()

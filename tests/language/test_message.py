@@ -3,13 +3,24 @@
 import copy
 import json
 import pickle
+from datetime import datetime
 from string import Formatter
 
 import numpy as np
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from core.message import Message, Text, from_json, joined, plural, to_json
+from core.language.catalogue import language
+from core.message import (
+    Message,
+    Text,
+    day,
+    from_json,
+    joined,
+    minute,
+    plural,
+    to_json,
+)
 from docs import make_catalogue
 
 
@@ -113,3 +124,10 @@ def test_every_text_of_the_catalogue_may_be_stored():
             message = Message(template, **values)
             assert not values or isinstance(from_json(to_json(message)), Message), template
     assert len(templates) > 1_000
+
+
+def test_a_day_is_written_in_the_languages_order():
+    moment = datetime(2026, 11, 7, 9, 5)
+    assert (day(moment), minute(moment)) == ("2026-11-07", "2026-11-07 09:05")
+    stored = from_json(to_json(Message("since {when}", when=minute(moment, " UTC"))))
+    assert language("de").render(stored) == "since 07.11.2026 09:05 UTC"

@@ -37,9 +37,17 @@ def answer(path: str, kind: str = "text/html; charset=utf-8", status: int = 200)
     return sent[0]["status"], body.decode()
 
 
-@pytest.mark.parametrize("path", ["/", *(f"/{name}" for name in routes.ROUTES)])
+@pytest.mark.parametrize(
+    "path", ["/", *(f"/{name}" for name in routes.ROUTES if name != routes.FIRST)]
+)
 def test_pages_are_answered_by_the_server(path):
     assert answer(path) == (200, "the server's own")
+
+
+@pytest.mark.parametrize("path", ["/tables", "/tables/"])
+def test_the_first_pages_own_address_leads_to_the_top(path):
+    """Streamlit serves its first page at the top alone, and says that this one is not found."""
+    assert answer(path) == (307, "")
 
 
 @pytest.mark.parametrize("path", ["/review/x", "/nonsense", "/~/+/review", "/parts/front"])

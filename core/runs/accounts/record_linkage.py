@@ -20,7 +20,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from core.importing import record_hashes as hashes
 from core.importing.record_overlap import Overlap, estimate_overlap
-from core.message import Message, from_json, to_json
+from core.message import Message, day, from_json, to_json
 from core.reading.raw_cells import raw_frame
 from core.runs.storage.access import accesses
 from core.runs.storage.database import SketchRow, TableRow
@@ -251,8 +251,8 @@ def _read(store: RunStore, numbers: Sequence[int]) -> Iterator[SketchRow]:
 
 def _evidence(row: SketchRow, overlap: Overlap | None) -> tuple[str, float]:
     """A sentence on what is shared, and how much; None says that the tables are equal."""
-    day = datetime.fromtimestamp(row.created, UTC).date().isoformat()
-    other = Message("'{title}' (imported on {day})", title=row.title, day=day)
+    imported = day(datetime.fromtimestamp(row.created, UTC))
+    other = Message("'{title}' (imported on {day})", title=row.title, day=imported)
     if overlap is None:
         return Message("All rows of this table are also in {other}.", other=other), 1.0
     if overlap.of_new >= overlap.of_old or overlap.of_new >= 0.1:

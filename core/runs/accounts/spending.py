@@ -217,7 +217,7 @@ def account_spending(entries: Iterable[Entry], runs: Iterable[RunRecord]) -> Acc
 
 
 def share_of(left: Left, entry: Entry) -> float:
-    """The part of an account's limit that a release takes, in [0, 1]; these shares add up.
+    """The part of an account's limit that a release takes, in [0, 1]; these parts add up.
 
     Args:
       entry: a release of it; without privacy it takes nothing, and no limit holds for it.
@@ -229,7 +229,12 @@ def share_of(left: Left, entry: Entry) -> float:
 
 def share_used(left: Left) -> float:
     """The part of a limit that is used, rounded up to a ten-thousandth, in [0, 1]."""
-    return min(1.0, math.ceil(10_000.0 * (1.0 - left.share) - 1e-6) / 10_000.0)
+    return shown_share(1.0 - left.share)
+
+
+def shown_share(share: float) -> float:
+    """A part of a limit as it is shown everywhere, rounded up to a ten-thousandth."""
+    return min(1.0, math.ceil(10_000.0 * share - 1e-6) / 10_000.0)
 
 
 def left_words(left: Left, delta: float) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from datetime import date, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from core.export.attack_sentences import exposure
 from core.export.evidence_pack import INSIDE
 from core.export.findings import findings
 from core.export.guides import guides
-from core.message import Message, joined
+from core.message import Message, day, joined, minute
 from core.models.registry import cards
 from core.privacy.accounting.attacker import BestAttack, best_attack
 from core.quality.report.types import View
@@ -56,8 +57,8 @@ def documents(store: RunStore, run: RunRecord, view: View) -> dict[str, Any]:
     found = {
         "certificate.json": certificate,
         ENDING: synthetic_label(certificate, run.id) | _files(store, run),
-        "release.json": notes.release_terms(store, run.id),
-        "run.json": _run(store, run) | {"made": str(certificate.get("date"))[:10]},
+        "release.json": _terms(store, run),
+        "run.json": _run(store, run) | {"made": day(datetime.fromisoformat(certificate["date"]))},
         "best-attack.json": best_attack_words(of_run(run)),
         "verdicts.json": _verdicts(store, run, view),
         "verdict.json": outside and _uses(run, outside),
@@ -141,12 +142,20 @@ def _run(store: RunStore, run: RunRecord) -> dict[str, Any]:
     }
 
 
+def _terms(store: RunStore, run: RunRecord) -> dict[str, str] | None:
+    """What only people could say, with its days as each language writes them."""
+    terms = notes.release_terms(store, run.id)
+    if terms and (written := terms.get("review_date")):
+        terms |= {"review_date": day(date.fromisoformat(written))}
+    return terms
+
+
 def _verdicts(store: RunStore, run: RunRecord, view: View) -> dict[str, Any] | None:
     given = [
         {
             "author": notes.called(one.author),
             "decision": one.decision.value,
-            "time": f"{one.time:%Y-%m-%d %H:%M} UTC",
+            "time": minute(one.time, " UTC"),
             "reason": one.text,
         }
         for one in notes.review_verdicts(store, run.id, view)

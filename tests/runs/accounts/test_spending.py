@@ -19,6 +19,7 @@ from core.runs.accounts.spending import (
     run_spending,
     share_of,
     share_used,
+    shown_share,
 )
 from core.runs.events import State
 from core.runs.request import RunRequest
@@ -141,6 +142,8 @@ def test_shares_of_a_limit_add_up_to_what_is_used(store, table):
     total = math.fsum(share_of(left, entry) for entry in entries)
     assert total == pytest.approx(1.0 - left.share)
     assert total <= share_used(left) < total + 1e-4
+    assert left_of(entries[:2]).releases == 1
+    assert share_used(left_of(entries[:2])) == shown_share(share_of(left, entries[1]))
     used, could, why = left_words(left, default_limit(600)[1])
     assert used == f"{share_used(left):.2%} of the limit of ε 10 is used."
     assert "One more release could spend about ε" in could and "which do add up" in why

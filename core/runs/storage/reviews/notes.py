@@ -18,7 +18,7 @@ from enum import StrEnum
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from core.message import Message, plural
+from core.message import Message, minute, plural
 from core.quality.report.types import View
 from core.runs.errors import RunStoreError
 from core.runs.storage.database import NoteRow
@@ -220,7 +220,7 @@ def release_terms(store: TableStore, run_id: str) -> dict[str, str] | None:
     notes = _notes(store, run_id, ("release",))
     if not notes:
         return None
-    who = {"author": called(notes[-1].author), "time": f"{_when(notes[-1]):%Y-%m-%d %H:%M} UTC"}
+    who = {"author": called(notes[-1].author), "time": minute(_when(notes[-1]), " UTC")}
     terms: dict[str, str] = json.loads(notes[-1].text) | who
     return terms
 
