@@ -91,7 +91,7 @@ EMPTY = to_say("Every value is missing.")
 ALWAYS_ONE = to_say("Always the same value.")
 MANY_LABELS = to_say("{n:,} different values; rare ones are learned poorly.")
 STEPS = "Few different numbers, taken as steps of a scale. The synthetic table has no others."
-ORDERED = "Taken as ordered; check the order."
+ORDERED = "Taken as ordered. Is the order right?"
 CODED = "Codes with levels: of a code that few records hold, a run learns the beginning."
 MOSTLY_RARE = (
     "Most rows hold values that fewer than ten rows share. If they are categories after all, "

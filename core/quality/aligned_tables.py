@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.message import Message, day
 from core.quality.report.types import MISSING
 from core.schema.column import Column, Kind
 from core.schema.labels import listed_labels, to_numbers
@@ -94,8 +95,8 @@ class Feature:
     def spelled(self, value: float) -> str:
         """A number as people read it; dates are in seconds."""
         if self.column.kind is Kind.DATETIME:
-            return f"{pd.Timestamp(value, unit='s'):%Y-%m-%d}"
-        return f"{value:.12g}"
+            return day(pd.Timestamp(value, unit="s"))
+        return Message("{x:.12g}", x=value)
 
     def encode(self, values: NDArray[np.generic]) -> Floats:
         """[n, width] in [0, 1]: min–max position clipped to the real range, or one-hot labels."""
@@ -273,7 +274,7 @@ class Coded:
             code = np.where(x > feature.high, len(edges) + 1, np.searchsorted(edges, x, "right"))
             codes.append(np.where(np.isnan(x), len(edges) + 2, code))
         ends = [feature.spelled(edge) for edge in edges]
-        names = [f"{a} – {b}" for a, b in pairwise(ends)] + ends[-1:] if binned else ends
+        names = [_span(a, b) for a, b in pairwise(ends)] + ends[-1:] if binned else ends
         return cls(tuple(codes), ("<", *names, ">", MISSING))
 
     @classmethod
@@ -283,7 +284,8 @@ class Coded:
         for other in others:
             pairs = zip(first.codes, other.codes, strict=True)
             codes = tuple(a * len(other.names) + b for a, b in pairs)
-            names = tuple(f"{a}, {b}" for a in first.names for b in other.names)
+            sides = product(first.names, other.names)
+            names = tuple(Message("{a}, {b}", a=a, b=b) for a, b in sides)
             first = cls(codes, names)
         return first
 
@@ -292,8 +294,13 @@ def _spans(feature: Feature, cuts: Floats) -> list[str]:
     """Names of the parts of a number that are cut at ≥ 1 values; each begins with its cut."""
     last = 1.0 if feature.column.kind is Kind.INTEGER else 0.0
     spans = [(feature.spelled(a), feature.spelled(b - last)) for a, b in pairwise(cuts)]
-    between = [a if a == b else f"{a} – {b}" for a, b in spans]
-    return [f"< {feature.spelled(cuts[0])}", *between, f"≥ {feature.spelled(cuts[-1])}"]
+    below = Message("< {cut}", cut=feature.spelled(cuts[0]))
+    above = Message("≥ {cut}", cut=feature.spelled(cuts[-1]))
+    return [below, *(a if a == b else _span(a, b) for a, b in spans), above]
+
+
+def _span(low: str, high: str) -> Message:
+    return Message("{low} – {high}", low=low, high=high)
 
 
 def sample_rows(n: int, rows: int, rng: np.random.Generator) -> Ints:

@@ -41,7 +41,7 @@ def render() -> None:
     if run is None:
         return
     if not store().has_result(run.id):
-        st.info(say("This run has no synthetic table."))
+        shared.unfinished(run)
         return
     if not run.private and not visible.may_look_inside(run.table_id):
         st.error(said(visible.NO_OUTSIDE), icon=":material/block:")
@@ -90,7 +90,7 @@ def _show(answer: Answer) -> None:
             {name: said(row[key]) if key in ("of", "note") else row[key] for name, key in HEADS}
             for row in rows(answer)
         ]
-        shared.number_table(shown, [name for name, _ in HEADS[1:-1]], "%.4g")
+        shared.number_table(shown, [name for name, _ in HEADS[1:-1]], ".4g")
 
 
 def _picture(answer: Answer) -> None:

@@ -81,7 +81,7 @@ def _value(column: DomainColumn, key: str) -> str:
     """One value of a list, or a range, as a condition has it after its sign."""
     labels = list(column.categories or ())
     if column.kind.listed:  # of no and yes, mostly the second is meant
-        return str(_box(say("Value"), labels, key, index=min(1, len(labels) - 1)))
+        return str(_box(say("Which value?"), labels, key, index=min(1, len(labels) - 1)))
     texts = conditions.condition(column, key=key)
     return texts[0].removeprefix(f"{column.name}=") if texts else ""
 

@@ -49,14 +49,7 @@ def render() -> None:
     if run is None:
         return
     if not shared.is_finished(run):
-        st.warning(
-            say(
-                "This run has not finished ({state}), so there is no table to download yet.",
-                state=shared.state_word(run.state),
-            ),
-            icon=":material/block:",
-        )
-        routes.button(say("Go to Training"), "training", run=run.id)
+        shared.unfinished(run)
         return
     shared.privacy_badge(run)
     if not run.private:

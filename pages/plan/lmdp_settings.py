@@ -165,7 +165,7 @@ def _certificate(
         say(
             "If the columns come out as different as requested, the certificate is granted with a "
             "probability of **{likely:.0%}**{each}. If they do not differ at all, the probability "
-            "is at most {alpha:.3g} %{together}.",
+            "is at most {alpha:.3g}%{together}.",
             likely=likely[cost],
             each=say(" per attempt") if attempts > 1 else "",
             alpha=100.0 * alpha,

@@ -73,7 +73,7 @@ def tab(run: RunRecord, report: dict[str, Any]) -> None:
         }
         for attack in sorted(tried, key=lambda attack: attack["p"])
     ]
-    shared.number_table(rows, ("Training rows", "Baseline", "Lead needed", "p"), "%.3f")
+    shared.number_table(rows, ("Training rows", "Baseline", "Lead needed", "p"), ".3f")
     _refits(run, tried)
     with st.expander(
         say("What the attacks do, and how to read this table"), icon=":material/help:"
@@ -124,15 +124,15 @@ def _bound(run: RunRecord, tried: Attacks) -> None:
         st.markdown(say("**The best possible guess at who is in the real table**"))
         for words, name in (
             (say("Right guesses, from 50:50"), "right"),
-            (say("Found, if 1% of all others are accused too"), "found_at_1_percent"),
-            (say("Found, if 10% of all others are accused too"), "found_at_10_percent"),
+            (say("Found when 1% of all others are wrongly accused"), "found_at_1_percent"),
+            (say("Found when 10% of all others are wrongly accused"), "found_at_10_percent"),
         ):
             st.metric(words, said(Message("{x:.1%}", x=told[name])))
         st.caption(
             say(
-                "This follows from the run's noise, whatever the attacker knows. Points are "
-                "attacks on this table, grey where chance explains them; at most 1 of 100 runs "
-                "without a leak shows any other."
+                "This follows from the run's noise alone, whatever the attacker knows. Points are "
+                "attacks on this table, grey where chance can explain them. At most 1 in 100 runs "
+                "without a leak has a point that is not grey."
             )
         )
         audit = filled(

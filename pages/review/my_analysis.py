@@ -55,7 +55,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> None:
         }
         for row in rows
     ]
-    shared.number_table(shown, ("Real", "Synthetic", "±"), "%.4g")
+    shared.number_table(shown, ("Real", "Synthetic", "±"), ".4g")
     if rows:
         st.caption(
             say(

@@ -170,13 +170,7 @@ def _waiting(run: RunRecord) -> None:
         _refresh(run.id, -1)
         return
     if run.state is not State.DONE:
-        st.info(
-            say(
-                "This run has not finished ({state}). You can review it once it is done.",
-                state=shared.state_word(run.state),
-            )
-        )
-        routes.button(say("Go to Training"), "training", run=run.id)
+        shared.unfinished(run)
         return
     st.info(say("This run has not been compared with the real table yet."))
     _again(run)

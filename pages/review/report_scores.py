@@ -66,11 +66,11 @@ def scores(report: dict[str, Any]) -> None:
         selected = score.get("before") is not None and score["value"] is not None
         row[to_say("Before selection")] = score.get("before")
         row[to_say("Effect")] = said(boosting_words(score)) if selected else ""
-    shared.number_table(rows, ("Value", "±", "Real data", "Before selection"), "%.4g")
+    shared.number_table(rows, ("Value", "±", "Real data", "Before selection"), ".4g")
     st.caption(
         say(
             "Real data: the same score for another sample of real rows, the best that is "
-            "possible. ±: half of a 95 % bootstrap interval, or the spread over repetitions."
+            "possible. ±: half of a 95% bootstrap interval, or the spread over repetitions."
         )
     )
 
@@ -79,7 +79,7 @@ def fates(schema: Schema) -> None:
     """Columns that did not come through whole, in one table to sort."""
     heads = to_say("Column"), to_say("What became of it"), to_say("Share of rows"), "±"
     rows = [(name, said(fate), *share) for name, fate, *share in fates_of(schema)]
-    shared.number_table([dict(zip(heads, row, strict=True)) for row in rows], heads[2:], "percent")
+    shared.number_table([dict(zip(heads, row, strict=True)) for row in rows], heads[2:], ".2%")
 
 
 def closer(goal: str) -> str:
@@ -108,7 +108,7 @@ def utility(report: dict[str, Any]) -> None:
         }
         for row in report["utility"]
     ]
-    shared.number_table(rows, ("Trained on real", "Trained on synthetic", "Guessing"), "%.3f")
+    shared.number_table(rows, ("Trained on real", "Trained on synthetic", "Guessing"), ".3f")
 
 
 def yardstick(report: dict[str, Any]) -> None:
@@ -182,7 +182,7 @@ def histories(report: dict[str, Any]) -> None:
         for s in report["scores"]
         if s.get("dealt") is not None
     ]
-    shared.number_table(rows, list(rows[0])[1:] if rows else (), "%.3f")
+    shared.number_table(rows, list(rows[0])[1:] if rows else (), ".3f")
 
 
 def column(report: dict[str, Any], name: str, *, key: str) -> None:

@@ -50,7 +50,7 @@ def draw(frame: pd.DataFrame, *, x_title: str, y_title: str) -> None:
             ),
         )
     )
-    st.altair_chart(chart.properties(height=HEIGHT))
+    st.altair_chart(chart.properties(height=HEIGHT).configure_axis(labelFlush=False))
 
 
 def _marked(axis: dict[str, Any]) -> dict[str, Any]:

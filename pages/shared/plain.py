@@ -7,6 +7,7 @@ import re
 # zero width: keeps links, e-mail addresses, icons and emoji apart that Markdown finds in plain
 # words, where a backslash does not stop it
 JOINER = "\u2060"
+_BREAKS = re.compile(r"[^\S\u00a0]+")  # a space that keeps words together stays
 _ANYWHERE = re.compile(r"[\\`*\[\]<>&$~|]|(?<![^\W_])_|_(?![^\W_])")
 _LINE_START = re.compile(r"^(\s*)([#+=-]|\d+(?=[.)]))", re.MULTILINE)
 _FOUND_IN_WORDS = re.compile(r":(?=\S)|@|(?<=\bwww)(?=\.)", re.IGNORECASE)
@@ -22,7 +23,7 @@ def plain(text: object) -> str:
     >>> plain("visit_id")
     'visit_id'
     """
-    line = " ".join(str(text).split())
+    line = _BREAKS.sub(" ", str(text).strip())
     line = _ANYWHERE.sub(lambda found: "\\" + found[0], line)
     line = _LINE_START.sub(_escaped_start, line)
     return _FOUND_IN_WORDS.sub(lambda found: f"{found[0]}{JOINER}", line)

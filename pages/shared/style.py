@@ -57,7 +57,8 @@ _FILES = """<style>
 [data-testid="stFileUploaderDropzone"] > input + div > * {display: none;}
 [data-testid="stFileUploaderDropzone"] button [data-testid="stMarkdownContainer"]::after
  {content: %s;}
-[data-testid="stFileUploaderDropzone"] [data-testid$="Instructions"]::after {content: %s;}
+[data-testid="stFileUploaderDropzone"] [data-testid$="Instructions"]::after
+ {content: %s; font-size: 0.875rem;}
 [data-testid="stFileUploaderDropzone"] > input + div::after {content: %s;}
 </style>"""
 

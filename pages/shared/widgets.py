@@ -10,6 +10,7 @@ from math import ceil
 from typing import Any, Literal, NoReturn, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -37,7 +38,6 @@ from pages.shared.plain import plain
 from pages.shared.workspace_store import store as store
 
 T = TypeVar("T")
-SMALLEST = 0.001  # of what three decimals tell
 WHOLE = 12  # rows of a table that does not scroll
 
 
@@ -151,6 +151,12 @@ def finished_run(missing: str) -> RunRecord | None:
 def is_finished(run: RunRecord) -> bool:
     """Whether a run's table is ready, also while its error bars are worked out."""
     return run.state is State.DONE or replicas.under_way(store(), run.id)
+
+
+def unfinished(run: RunRecord) -> None:
+    """Say that there is no table of a run, or not yet, and lead to where it is watched."""
+    st.info(say("This run has no synthetic table ({state}).", state=state_word(run.state)))
+    routes.button(say("Go to Training"), "training", run=run.id)
 
 
 def chosen_run(*, offered: Callable[[RunRecord], bool] | None = None) -> RunRecord | None:
@@ -358,30 +364,23 @@ def without_empty(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def number_table(rows: Sequence[dict[str, Any]], numeric: Sequence[str], format: str) -> None:
+def number_table(rows: Sequence[dict[str, Any]], numeric: Sequence[str], form: str) -> None:
     """Rows as a table, some columns of it in one number format; its headings are said."""
     rows = without_empty(rows)
-    figures = [row[name] for row in rows for name in numeric if name in row]
-    tiny = format == "%.4g" and any(one and abs(one) < SMALLEST for one in figures)
-    if language.code() != "en" and format.startswith("%") and not tiny:
-        format = "localized"  # with a decimal comma, which printf's forms do not know
-    long = [name for name in (rows[0] if rows else ()) if any(len(str(r[name])) > 90 for r in rows)]
+    if not rows:
+        return
+    names = list(rows[0])
+    long = [name for name in names if any(len(str(row[name])) > 90 for row in rows)]
     config = {
-        name: st.column_config.NumberColumn(
-            said(name), format=format, width=90 if len(name) < 3 else None
-        )
+        name: st.column_config.NumberColumn(said(name), width=90 if len(name) < 3 else None)
         if name in numeric
         else st.column_config.Column(said(name), width="large" if name in long else None)
-        for name in (rows[0] if rows else ())
+        for name in names
     }
+    # Streamlit's own forms of numbers know no decimal comma
+    marked: Any = [name for name in numeric if name in names]
+    style = pd.DataFrame(rows).style.format(lambda x: number(format(x, form)), subset=marked)
+    high: Literal["content", "auto"] = "content" if len(rows) <= WHOLE else "auto"
     tall = 92 if long else None  # sentences break into lines and are not cut
-    if rows:
-        high: Literal["content", "auto"] = "content" if len(rows) <= WHOLE else "auto"
-        st.dataframe(
-            rows,
-            hide_index=True,
-            column_config=config,
-            placeholder="—",
-            row_height=tall,
-            height=high,
-        )
+    look: dict[str, Any] = {"hide_index": True, "placeholder": "—", "row_height": tall}
+    st.dataframe(style, column_config=config, height=high, **look)

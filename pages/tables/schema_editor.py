@@ -244,7 +244,7 @@ def edited_grid(
         placeholder="",
         column_config=columns,
         column_order=shown,
-        height=min(38 + 35 * len(frame), 600),
+        height=min(38 + 35 * len(frame), 738),
     )
     return None if edited.equals(frame) else edited
 

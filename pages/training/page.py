@@ -120,9 +120,9 @@ def _progress(run: RunRecord) -> None:
     )
     columns[2].metric(
         say("GPU") if gpu is not None else say("Processor"),
-        f"{gpu if gpu is not None else use.get('cpu_percent', 0):.0f} %",
+        number(f"{gpu if gpu is not None else use.get('cpu_percent', 0):.0f}%"),
         help=say(
-            "Device: {device}. 100 % is one core.",
+            "Device: {device}. 100% is one core.",
             device=use.get("gpu_name", use.get("device", say("processor"))),
         ),
     )

@@ -103,8 +103,7 @@ def test_the_best_attack_is_shown_whoever_looks(store, start, show, view):
     at = in_tab(show("review", run=run.id, view=view), "Exposure")
     bound = best_attack_words(of_run(run))
     told = {one.label: one.value for one in at.metric}
-    assert (
-        told["Found, if 1% of all others are accused too"] == f"{bound['found_at_1_percent']:.1%}"
-    )
+    found = f"{bound['found_at_1_percent']:.1%}"
+    assert told["Found when 1% of all others are wrongly accused"] == found
     assert told["Right guesses, from 50:50"] == f"{bound['right']:.1%}"
     assert 0.5 < bound["right"] < 0.731  # what ε = 1 allows to the worst mechanism

@@ -271,7 +271,7 @@ def test_releases_and_what_is_left_are_listed(store, table, start, show):
     numbers = {metric.label: metric.value for metric in at.metric}
     used = float(numbers["Limit used"].removesuffix("%"))
     assert 0.0 < used < 100.0 and bar.proto.value == pytest.approx(used, abs=1.0)
-    assert shown["Share of the limit"].tolist()[1] == pytest.approx(used / 100, abs=1e-3)
+    assert shown["Share of the limit"].tolist()[1] == f"{used:.2f}%"
     assert f"{used:.2f}% of the limit of ε 3 is used" in words(at)
     assert numbers["Limit for all releases"] == "ε 3"
     account = table_account(store, table.id)
@@ -329,11 +329,13 @@ def test_the_shares_of_the_limit_add_up(store, table, start, show):
     assert line["when"].is_monotonic_increasing
     at = whole(show("ledger"))
     shown = [
-        share for share in at.dataframe[0].value["Share of the limit"].tolist() if share == share
+        float(share.removesuffix("%"))
+        for share in at.dataframe[0].value["Share of the limit"].tolist()
+        if share
     ]
     numbers = {metric.label: metric.value for metric in at.metric}
-    used = float(numbers["Limit used"].removesuffix("%")) / 100
-    assert sum(shown) <= used < sum(shown) + 1e-4  # rounded up
+    used = float(numbers["Limit used"].removesuffix("%"))
+    assert len(shown) == 3 and used < sum(shown) + 1e-9 < used + 3e-2  # each is rounded up
     assert sum(e.limit for e in releases) + account.left.epsilon(1e-5) > 10.0  # ε does not add up
     assert "shares, which do add up" in words(at)
 

@@ -54,7 +54,7 @@ def test_a_running_run_shows_where_it_is(store, live, show):
     at = whole(show("training", run=live.id))
     assert buttons(at) == ["Pause", "Cancel …"]
     shown = {metric.label: metric.value for metric in at.metric}
-    assert shown["Processor"] == "100 %" and shown["Memory"] == "1,234 MB"
+    assert shown["Processor"] == "100%" and shown["Memory"] == "1,234 MB"
     assert shown["Speed"].endswith("steps/s")
     (bar,) = at.get("progress")
     assert 0 < bar.proto.value < 25  # of the whole run, not of its present stage
@@ -75,7 +75,7 @@ def test_a_graphics_card_is_named(store, live, show):
     data = {"device": "cuda", "gpu_percent": 55.0, "gpu_name": "H200", "memory_mb": 1.0}
     store.journal.append(live.id, RunEvent(kind="device", data=data))
     at = whole(show("training", run=live.id))
-    assert {m.label: m.value for m in at.metric}["GPU"] == "55 %"
+    assert {m.label: m.value for m in at.metric}["GPU"] == "55%"
 
 
 def test_pause_reaches_the_worker(store, live, show):
