@@ -122,12 +122,17 @@ def _pdf(answered: Sequence[Sheet], opening: Sequence[str], language: Language) 
         rows = [[text(q), text(a), text(s, small)] for q, a, s in _rows(sheet, language)]
         grid = [("VALIGN", (0, 0), (-1, -1), "TOP"), ("LINEBELOW", (0, 0), (-1, -1), 0.3, "grey")]
         story += [text(said(sheet.title), styles["Heading2"]), text(said(sheet.reference), small)]
-        story.append(LongTable(rows, colWidths=[120, 278, 112], style=grid, splitInRow=1))
+        widths, again = [120, 278, 112], {"repeatRows": 1, "splitInRow": 1}
+        story.append(LongTable(rows, colWidths=widths, style=grid, **again))
     out, about = io.BytesIO(), {"title": said(TITLE), "lang": language.code}
     margins = dict.fromkeys(("leftMargin", "rightMargin", "topMargin", "bottomMargin"), 42)
     # invariant: the same answers give the same bytes
     pages = SimpleDocTemplate(out, pagesize=A4, invariant=1, **about, **margins)
-    pages.build(story)
+
+    def numbered(canvas: Any, _pages: Any) -> None:
+        canvas.drawRightString(A4[0] - 42, 22, str(canvas.getPageNumber()))
+
+    pages.build(story, onFirstPage=numbered, onLaterPages=numbered)
     return out.getvalue()
 
 

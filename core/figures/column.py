@@ -59,7 +59,7 @@ def interval_words(report: Dumped, name: str) -> list[Message]:
     told = figures_words(_intervals(report, name))[:NAMED]
     if not told:
         return []
-    return [Message("In the real table (95 %): {figures}.", figures=joined(told, ", "))]
+    return [Message("In the real table (95%): {figures}.", figures=joined(told, ", "))]
 
 
 def _noted(picture: Trace) -> Iterator[Message]:

@@ -75,7 +75,7 @@ def describe_probability(report: Dumped) -> Message:
         widest = max(half for _, half in _halves(report).values())
         return Message(
             "Shares of {n} labels in synthetic rows. Each lies at most {half} above or below the "
-            "real one (95 %).",
+            "real one (95%).",
             n=len(_halves(report)),
             half=look.share(widest),
         )

@@ -48,7 +48,7 @@ FOLLOWING = (
     "are kept"
 )
 ESCAPED = "text that begins with = + - @, a tab or a line break has an apostrophe in front"
-WITH_INTERVALS = "figures, and how far the real table's may be off (95 %)"
+WITH_INTERVALS = "figures, and how far the real table's may be off (95%)"
 HIDDEN: dict[Hiding, str] = {
     "shifted": "hidden on purpose: the distribution is not that of the real table",
     "trained": "hidden on purpose: the model was trained to make the distribution differ from that "

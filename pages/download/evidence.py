@@ -75,7 +75,7 @@ def _questions(run: RunRecord) -> None:
             for name, label in asked.items()
         }
         day = date.fromisoformat(kept["review_date"]) if kept.get("review_date") else None
-        chosen = st.date_input(say("Next review of this assessment"), day, format="YYYY-MM-DD")
+        chosen = st.date_input(say("Next review of this assessment"), day, format=say("YYYY-MM-DD"))
         said["review_date"] = chosen.isoformat() if chosen else ""
         if st.form_submit_button(say("Keep these answers"), icon=":material/save:"):
             author = discussion.signed_name()

@@ -51,8 +51,8 @@ def choose(table: TableRecord, card: Card, epsilon: float) -> dict[str, Any]:
         format_func=shifts.__getitem__,
         key=keyed("shift_or_training" if card.protects else "shift"),  # they offer other values
         help=say(
-            "How often {n} records would reveal the difference: slightly 40 %, clearly 75 %, "
-            "strongly 95 % of the time.",
+            "How often {n} records would reveal the difference: slightly 40%, clearly 75%, "
+            "strongly 95% of the time.",
             n=GROUP,
         )
         + (

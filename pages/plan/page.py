@@ -29,7 +29,7 @@ def render() -> None:
     """The page."""
     guard.require("steward")
     shared.header(
-        say("Plan"), say("Choose how much privacy to spend, and see what it is expected to buy.")
+        say("Plan"), say("Choose how much privacy to spend, and see what to expect in return.")
     )
     table = shared.chosen_table() or shared.picked_table()
     if table is None:
@@ -146,8 +146,7 @@ def _learned(table: TableRecord, plan: Plan) -> None:
         return
     name, share, words = say("column or rule"), say("share of ε"), say("what to expect")
     rows = [{name: line.name, share: line.share, words: said(line.words)} for line in lines]
-    percent = st.column_config.NumberColumn(format="percent")
-    st.dataframe(rows, hide_index=True, column_config={share: percent})
+    shared.number_table(rows, (share,), ".2%")
     st.caption(say("Calculated from public numbers; no row was read."))
 
 

@@ -150,8 +150,7 @@ def _bound(run: RunRecord, tried: Attacks) -> None:
         )
     with picture:
         words = filled({"best-attack.json": told}, **guides()["question"]["best_attack"]).answer
-        chart = shared.drawn(attack_figure(bound, tried))
-        st.plotly_chart(chart, key="attack_bound", alt=said(words))
+        shared.picture(attack_figure(bound, tried), key="attack_bound", alt=said(words))
 
 
 def seen(run: RunRecord) -> bool:

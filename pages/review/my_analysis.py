@@ -59,7 +59,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> None:
     if rows:
         st.caption(
             say(
-                "Size: the real value lies outside the 95 % interval around the synthetic one. "
+                "Size: the real value lies outside the 95% interval around the synthetic one. "
                 "Sign: they point to opposite sides. Significance: only one of them clearly "
                 "differs from 0."
             )

@@ -71,7 +71,8 @@ def render(run: RunRecord) -> None:
     compared = [run for run, _ in reports]
     ranked = reviews.ranking(store(), compared)
     _table(reports, ranked)
-    _curve(reports)
+    if len(reports) > 1:
+        _curve(reports)
     _pictures(reports, labels)
     _pick(compared, labels)
     if ranked is not None:
@@ -94,7 +95,7 @@ def _table(reports: Reports, ranked: Ranking | None) -> None:
             row[NOISY] = ranked.scores[run.id].value
             row[BAND] = ranked.scores[run.id].half_width
             config[NOISY] = _numbers(said(NOISY), said(NOISY_MEANING))
-            config[BAND] = _numbers(said(BAND), say("Half of a 95 % interval for the noise alone."))
+            config[BAND] = _numbers(said(BAND), say("Half of a 95% interval for the noise alone."))
         if report["attacks"]:
             row[to_say("Successful attacks")] = sum(a["exposed"] for a in report["attacks"])
         for score in report["scores"]:
@@ -104,14 +105,16 @@ def _table(reports: Reports, ranked: Ranking | None) -> None:
             row[name] = score["value"]
         config = {name: said(name) for name in row} | config
         rows.append(row)
-    st.dataframe(rows, hide_index=True, column_config=config)
+    figures = ["ε", *(name for name, own in config.items() if not isinstance(own, str))]
+    table = shared.marked(rows, figures, ".4g")
+    st.dataframe(table, hide_index=True, column_config=config, placeholder="—")
     st.caption(
         say("Click a heading to sort. ↑ higher is closer to the real table, ↓ lower is closer.")
     )
 
 
 def _numbers(label: str, meaning: str) -> Any:
-    return st.column_config.NumberColumn(label, format="%.4g", help=meaning)
+    return st.column_config.NumberColumn(label, help=meaning)
 
 
 def _epsilon(run: RunRecord) -> float:

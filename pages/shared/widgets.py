@@ -377,10 +377,14 @@ def number_table(rows: Sequence[dict[str, Any]], numeric: Sequence[str], form: s
         else st.column_config.Column(said(name), width="large" if name in long else None)
         for name in names
     }
-    # Streamlit's own forms of numbers know no decimal comma
-    marked: Any = [name for name in numeric if name in names]
-    style = pd.DataFrame(rows).style.format(lambda x: number(format(x, form)), subset=marked)
+    figures = [name for name in numeric if name in names]
     high: Literal["content", "auto"] = "content" if len(rows) <= WHOLE else "auto"
     tall = 92 if long else None  # sentences break into lines and are not cut
     look: dict[str, Any] = {"hide_index": True, "placeholder": "—", "row_height": tall}
-    st.dataframe(style, column_config=config, height=high, **look)
+    st.dataframe(marked(rows, figures, form), column_config=config, height=high, **look)
+
+
+def marked(rows: Sequence[dict[str, Any]], figures: Any, form: str) -> Any:
+    """Rows whose `figures` have a decimal comma where one is used; Streamlit's forms know none."""
+    shown: Any = dict.fromkeys(figures, lambda x: number(format(x, form)))
+    return pd.DataFrame(rows).style.format(shown, na_rep="—")

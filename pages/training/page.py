@@ -23,10 +23,7 @@ from pages.shared.workspace_store import store
 
 KEPT = {
     State.FAILED: to_say("The real table, the ledger and any checkpoint are kept."),
-    State.LOST: to_say(
-        "The worker process stopped without notice, for example because the machine restarted. "
-        "Everything it had saved is kept."
-    ),
+    State.LOST: to_say("Everything it had saved is kept."),
     State.CANCELLED: to_say("You cancelled this run."),
     State.PAUSED: to_say("Everything needed to resume is saved."),
 }

@@ -154,7 +154,7 @@ def test_a_killed_worker_resumes_and_outlives_the_server(app, page, tmp_path):
     pid = store.run(run).pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    page.get_by_text("stopped without notice").wait_for()
+    page.get_by_text("ended unexpectedly").wait_for()
     page.get_by_text("spends nothing more").wait_for()
     settled(page)  # the page's last look at the live run is over
     second = page.context.new_page()  # another tab, which nobody touches

@@ -45,7 +45,7 @@ def test_pictures_and_sentences_show_them(shown):
     for name in report["columns"]:
         bars = [t for t in column_figure(report, name)["data"] if {"error_x", "error_y"} & set(t)]
         assert len(bars) == 1, name
-    assert "In the real table (95 %): no " in describe_column(report, "ill")
+    assert "In the real table (95%): no " in describe_column(report, "ill")
     assert "±" in association_figure(report)["data"][0]["hovertext"][0][1]
 
 

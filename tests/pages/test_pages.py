@@ -164,7 +164,7 @@ def test_an_undeclared_column_is_a_plain_error_with_a_way_back(store, table, sho
         (State.QUEUED, "in the queue", "Cancel …"),
         (State.PAUSED, "saved", "Resume"),
         (State.FAILED, "kept", "Give up …"),
-        (State.LOST, "stopped without notice", "Give up …"),
+        (State.LOST, "saved is kept", "Give up …"),
         (State.CANCELLED, "ancelled", None),
     ],
 )
@@ -220,7 +220,7 @@ def test_download_says_when_nothing_is_private(store, start, show):
 
 def test_download_of_an_unfinished_run_is_blocked_with_a_reason(start, show):
     at = whole(show("download", run=start().id))
-    assert "no table to" in at.warning[0].value
+    assert "no synthetic table" in at.info[0].value
 
 
 def test_ledger_sets_a_limit_and_checks_the_chain(store, table, show):

@@ -161,7 +161,7 @@ class Pgb(Calibrated[BoostedSettings]):
             Chart(
                 title="How much of the mixture is recognised",
                 caption="Share of the mixture that the chosen critic takes for generated. At about "
-                "50 %, no critic can tell the mixture from the real table.",
+                "50%, no critic can tell the mixture from the real table.",
                 unit="% taken for generated",
                 series=("mixture taken for generated, %",),
             ),

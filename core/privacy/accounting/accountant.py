@@ -33,7 +33,7 @@ import numpy as np
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import privacy_loss_distribution as plds
 
-from core.message import ReportedError
+from core.message import Message, ReportedError, joined
 from core.privacy.accounting import curves
 from core.privacy.accounting.curves import Floats, gaussian_pld
 from core.privacy.accounting.groups import AccountedPhase, accounted_phases, mixture_pld
@@ -248,12 +248,13 @@ def guarantee(
     value, method = epsilon(executed, delta, rows=rows)
     replaced, replaced_method = epsilon(executed, delta, "replace-one", rows=rows)
     if method != replaced_method:
-        method = f"{method} (replace-one: {replaced_method})"
+        both = {"method": joined([method]), "other": joined([replaced_method])}
+        method = Message("{method} (replace-one: {other})", **both)
     return Guarantee(
         epsilon=value,
         epsilon_replace=replaced,
         delta=delta,
-        method=method,
+        method=joined([method]),
         conditions=tuple(conditions),
     )
 

@@ -240,7 +240,7 @@ def forecasts(plan: Plan, wanted: OpenDomain) -> tuple[Forecast, ...]:
     needed = _part(label_needed(plan, wanted), plan.n)
     lines = [Forecast(column.name, numeric, ranges) for column in wanted.numeric]
     for column in wanted.listed:
-        words = "both values are known; only whether any is missing is found"
+        words: str = Message("both values are known; only whether any is missing is found")
         if not complete(column):
             words = Message(
                 "a code is kept if about {records} have it, else its beginning, if as many share it"
@@ -250,7 +250,7 @@ def forecasts(plan: Plan, wanted: OpenDomain) -> tuple[Forecast, ...]:
             )
         lines.append(Forecast(column.name, listed, words))
     for column in wanted.made_up:
-        words = "values are made up; only the share of missing cells is learned"
+        words = Message("values are made up; only the share of missing cells is learned")
         lines.append(Forecast(column.name, listed, words))
     for rule in wanted.rules:
         words = Message(

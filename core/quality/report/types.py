@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from core.message import Text
+from core.message import Message, Text
 from core.quality.metrics.noisy import Total
 
 Goal = Literal["higher", "lower"]
@@ -109,7 +109,7 @@ class Density(_Value):
     synthetic: list[list[float]]
 
 
-MISSING = "(missing)"  # the label of a column's missing values, beside those of people
+MISSING = Message("(missing)")  # the label of a column's missing values, beside those of people
 
 
 class ProbabilityPoint(_Value):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from core.message import Message, from_json, joined, to_say
+from core.message import Message, day, from_json, joined, minute, to_say
 from core.models.planning import Hiding, hiding
 from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
@@ -121,7 +121,7 @@ def _values(column: Column) -> Iterator[Message]:
             yield Message(" ({other} stands for all others)", other=column.other)
     elif column.kind is Kind.DATETIME:
         days = column.step == 86_400.0
-        low, high = (_moment(end)[: 10 if days else None] for end in (column.low, column.high))
+        low, high = (_moment(end, days=days) for end in (column.low, column.high))
         yield Message(" from {low} to {high}", low=low, high=high)
         if column.step and not days:
             yield Message(" in steps of {step:.15g} s", step=column.step)
@@ -155,9 +155,9 @@ def origin(column: DomainColumn) -> str:
     return origin_words(column)
 
 
-def _moment(seconds: float | None) -> str:
+def _moment(seconds: float | None, *, days: bool) -> Message:
     moment = datetime.fromtimestamp(seconds or 0.0, UTC)
-    return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+    return day(moment) if days else minute(moment, f":{moment:%S}")
 
 
 def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, ...]:

@@ -357,7 +357,10 @@ class RunStore(TableStore):
             left = Message("Nothing was released yet. Resuming spends nothing more.")
         else:
             left = Message("There is no checkpoint: a new start spends its budget again.")
-        return joined([Message("The worker process ended unexpectedly."), left])
+        ended = Message(
+            "The worker process ended unexpectedly, for example because the machine restarted."
+        )
+        return joined([ended, left])
 
     def _append_state(self, run_id: str, state: State, message: str) -> None:
         event = RunEvent(kind="state", data={"state": state.value, "message": message})

@@ -11,7 +11,7 @@ CRITIC = "critic"  # name of a GAN's private phase, and of its critic among netw
 CLIPPED = Chart(
     title="Records whose influence was limited",
     caption="Share of the real records in a batch whose gradients were clipped. The share is "
-    "released with noise. High values, up to 100 %, are normal.",
+    "released with noise. High values, up to 100%, are normal.",
     unit="% of records",
     series=("records clipped, %",),
 )
