@@ -20,17 +20,16 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page
 
-from core.runs.request import RunRequest
-from tests.requests_for import request_for
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from core.runs.events import State  # noqa: E402
 from core.runs.execution.launching.local_launcher import LocalLauncher  # noqa: E402
+from core.runs.request import RunRequest  # noqa: E402
 from core.runs.storage.store import RunStore  # noqa: E402
 from core.services import imports, planning, runs, tables  # noqa: E402
 from core.services.sample_tables import SAMPLE_NAME, SAMPLE_TARGET, sample_table  # noqa: E402
 from tests.browser.app import open_browser, open_page, server, settled  # noqa: E402
+from tests.requests_for import request_for  # noqa: E402
 
 SAMPLE = "sample"
 STILL = 0.5  # s for which `settled` looks on before it believes that nothing moves

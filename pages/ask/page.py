@@ -35,7 +35,7 @@ def render() -> None:
     guard.require("steward", "reviewer")
     shared.header(
         say("Ask"),
-        say("Ask the synthetic table. The answer says how far it may be off from the real one."),
+        say("Ask the synthetic table. The answer says how far off it may be."),
     )
     run = shared.finished_run(say("No run has finished yet, so there is nothing to ask."))
     if run is None:
@@ -72,7 +72,7 @@ def _answered(run: RunRecord, question: Question) -> None:
     if answer.figures:
         code = answer_code(run, question)
         with st.expander(say("Show the code"), icon=":material/code:"):
-            st.caption(say("Finds this figure in the downloaded CSV file, without error bars:"))
+            st.caption(say("To get this figure from the downloaded CSV file, without error bars:"))
             st.code(code.python, language="python")
             st.caption(say("With error bars, on this server:"))
             st.code(code.command, language="bash")

@@ -235,7 +235,7 @@ def _label(run: RunRecord, certificate: dict[str, Any]) -> None:
     """The file that says of a CSV file that it is synthetic."""
     label = synthetic_label(certificate, run.id)
     downloads.offer(
-        say("Label of the table (JSON)"),
+        say("Synthetic data label (JSON)"),
         lambda: export.certificate_text(label),
         table_id=run.table_id,
         file_name=f"{export.file_name(run, 'csv')}.{ENDING}",

@@ -28,9 +28,7 @@ from pages.tables import domain_source, linking, person_settings, schema_editor
 def render() -> None:
     """The page."""
     guard.require("steward")
-    shared.header(
-        say("Plan"), say("Choose how much privacy to spend, and see what to expect in return.")
-    )
+    shared.header(say("Plan"), say("Weigh privacy against quality."))
     table = shared.chosen_table() or shared.picked_table()
     if table is None:
         shared.empty_page(say("There is no table to plan for yet."), say("Add a table"), "tables")

@@ -152,9 +152,9 @@ def _learned_before(table: TableRecord) -> None:
     run, schema = public_domains.learned_before(table, visible.runs()) or (None, table.schema)
     if run is not None:
         words = say(
-            "**Columns that an earlier run already learned: {n}** ({run}, {when}). Nothing more is "
-            "spent on learning them, but the claim for this table also counts the ε = {epsilon} "
-            "that was spent on learning them.",
+            "**Columns that an earlier run already learned: {n}** ({run}, {when}). Using this "
+            "costs nothing more, but the claim for this table includes the ε = {epsilon} that was "
+            "spent on it.",
             n=len(taken_columns(schema)) - len(taken),
             run=plain(shared.run_title(run)),
             when=shared.clock(run.created),
