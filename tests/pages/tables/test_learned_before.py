@@ -36,7 +36,7 @@ def test_one_press_uses_what_an_earlier_run_learned(store, learning, show):
     assert "Columns that an earlier run already learned: " in said
     (run,) = store.runs()
     epsilon = next(c.learned.epsilon for c in run.schema.columns if c.learned is not None)
-    spent = f"the ε = {round_up(epsilon, '.3g'):.3g} that was spent on it"
+    spent = f"the ε = {round_up(epsilon, '.3g'):.3g} that was spent on"
     assert spent in said and "Using this costs nothing more" in said
     at = whole(press(at, USE))
     used = store.table(learning.id)
