@@ -58,7 +58,7 @@ def group_table(grouping: Dumped) -> list[dict[str, str]]:
     seen = [head for head in HEADS if any(group[head[0]] for group in grouping["groups"])]
 
     def row(group: Dumped) -> dict[str, str]:
-        figures: dict[str, str] = {Message("Group"): group["name"]}
+        figures: dict[str, str] = {Message("Group"): Message("{name}", name=group["name"])}
         for key, head, template in seen:
             mean = key == "rate" and " = " not in grouping["outcome"]
             two = dict(zip(("real", "synthetic"), group[key] or (), strict=False))

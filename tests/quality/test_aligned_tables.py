@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from core.encoding.bins import MAX_LABELS
-from core.quality.aligned_tables import HOT_LABELS, Features, sample_rows
+from core.language.catalogue import language
+from core.quality.aligned_tables import HOT_LABELS, Coded, Features, sample_rows
 from core.quality.metrics.columns import column_pictures
 from core.schema.column import Column, DomainSource, Kind
 from core.schema.schema import Schema
@@ -158,3 +159,13 @@ def test_many_labels_are_grouped_and_ordered_ones_keep_order():
     picture = column_pictures(cells, cells)["x"]
     assert picture.labels == ["low", "high"]
     assert picture.real == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_the_parts_of_a_number_are_written_the_languages_way():
+    days = pd.date_range("2026-01-01", "2026-03-31")
+    column = Column(name="x", kind=Kind.DATETIME, dtype="datetime64[s]", step=86_400.0)
+    features, tables = one(column, pd.DataFrame({"x": days}))
+    names = Coded.of(features["x"], tables, parts=3).names
+    assert names[:3] == ("< 2026-01-31", "2026-01-31 – 2026-03-02", "≥ 2026-03-02")
+    german = [language("de").render(name) for name in names]
+    assert german == ["< 31.01.2026", "31.01.2026 – 02.03.2026", "≥ 02.03.2026", "(fehlt)"]

@@ -280,7 +280,7 @@ class GroupFigures(_Value):
       found_chance: half a 95 % interval of the difference of both, for all groups together.
     """
 
-    name: str
+    name: Text
     share: tuple[float, float]
     single: tuple[float, float]
     pairs: tuple[float, float]
