@@ -42,9 +42,9 @@ Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 PEOPLE_AT_ONCE = 1024  # whose chances of components a processor keeps near
 RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
-ROUNDS, CALIBRATED_ON = 4, 10_000  # of calibration; people drawn in each
+ROUNDS, CALIBRATED_ON = 6, 10_000  # of calibration; people drawn in each
 REACHED = 0.999  # share of times since a first event that walks may reach
-PACE = 0.5  # of a round's way, where many columns share it
+PACE = 2.0  # of a round's way, shared by all given columns; with 4 walks move away from the model
 SMOOTHED = 5.0  # windows that are added to each cell where two counts are compared
 
 
@@ -121,7 +121,7 @@ def _calibrated(model: BaseSampler, windows: Windows) -> Tilt:
         steps = {}
         for (x, y), goal in goals.items():
             made = _without(_expected(trace, x, y, goal), gone[y])
-            pace = 1.0 if (x, y) in twins else PACE
+            pace = 1.0 if (x, y) in twins else min(1.0, PACE / len(given))
             steps[x, y] = pace * (_together(goal, least) - _together(made, least))
             alone = ((table.sum(dim=0) + least).log()[None] for table in (goal, made))
             steps["", y] = next(alone) - next(alone)
