@@ -4,15 +4,13 @@ A person is drawn with what holds for them, the number of events and the first o
 event is drawn given the person, the event before and what has been so far, for as many events as
 the person has. So numbers of events come out as they were counted.
 
-What is given lies elsewhere in a walk than in the model's own windows, so drawn columns go together
-with given ones a little otherwise than was counted. `calibrated` tilts the draws until the windows
-of walks agree with the model's own: iterative scaling of a logistic model of the next event whose
-offset is the mixture (Darroch and Ratcliff, Annals of Mathematical Statistics 1972).
+The next event is drawn by a log-linear model (`core.models.next_event`), whose effects `calibrated`
+finds on windows of walks, until those agree with the model's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,16 +34,16 @@ from core.encoding.windows import (
     moved,
 )
 from core.models.base_sampler import BaseSampler, chunks
+from core.models.next_event import Effects, NextEvent
 from core.models.scan_focus.conditionals import MixtureConditionals
+from core.models.steps.training.column_bins import one_of_each
 
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 PEOPLE_AT_ONCE = 1024  # whose chances of components a processor keeps near
 RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
-ROUNDS, CALIBRATED_ON = 6, 10_000  # of calibration; people drawn in each
+ROUNDS, CALIBRATED_ON = 3, 10_000  # of calibration; people drawn in each
 REACHED = 0.999  # share of times since a first event that walks may reach
-PACE = 2.0  # of a round's way, shared by all given columns; with 4 walks move away from the model
-SMOOTHED = 5.0  # windows that are added to each cell where two counts are compared
 
 
 class Histories(NamedTuple):
@@ -56,23 +54,17 @@ class Histories(NamedTuple):
     file: Indices  # of which it is an event; -1 for that one row
 
 
-# what shares of drawn cells are multiplied by, in logs, by given and drawn column, [cells, cells];
-# for no given one, "", [1, cells]
-Tilt = Mapping[tuple[str, str], Tensor]
-
-
 class Step(NamedTuple):
-    """What some people's next events are drawn by: cells given, chances of cells, and weights."""
+    """Some people's next events."""
 
-    given: dict[str, Tensor]  # int64 [n], by column
-    chances: dict[str, Tensor]  # float32 [n, cells], by column that is drawn
+    cells: dict[str, Tensor]  # int64 [n], by column that is given or drawn
     weight: Tensor  # float32 [n], of a window among its person's
 
 
 def drawn_histories(
     model: BaseSampler,
     files: Sequence[Windows],
-    tilt: Tilt,
+    effects: Effects,
     people: int,
     random: torch.Generator,
     *,
@@ -84,7 +76,7 @@ def drawn_histories(
     for file, windows in enumerate(files):
         states = persons.states[:, windows.block(NUMBER).index]
         counts = numbers_of(states, windows.numbers, random)
-        walk, start = _Walk(model.conditionals, windows, tilt, random, trace), 0
+        walk, start = _Walk(model.conditionals, windows, effects, random, trace), 0
         for size in chunks(people, PEOPLE_AT_ONCE):
             stop = start + size
             one = walk.of(persons.slice(start, stop), counts[start:stop], start)
@@ -98,57 +90,46 @@ def drawn_histories(
     return Histories(concat_codes([part.codes for part in parts]).take(rows), who[rows], of[rows])
 
 
-def calibrated(model: BaseSampler, files: Sequence[Windows]) -> Tilt:
-    """The tilt with which walks have the windows that the model has."""
+def calibrated(model: BaseSampler, files: Sequence[Windows]) -> Effects:
+    """Effects with which walks have the windows that the model has."""
     return {pair: one for file in files for pair, one in _calibrated(model, file).items()}
 
 
 @torch.no_grad()
-def _calibrated(model: BaseSampler, windows: Windows) -> Tilt:
-    mixture, random = model.conditionals, torch.Generator().manual_seed(0)
-    drawn, tilt = windows.names(NEXT, GAP), dict[tuple[str, str], Tensor]()
-    given = windows.names(PERSON, NUMBER, NOW, PLACE, LEFT, SINCE)
-    gone = {name: mixture.missing_cell(name) for name in drawn}
-    goals = {(x, y): _without(mixture.table(x, y), gone[y]) for x in given for y in drawn}
-    blocks = windows.by_role
-    twins = {
-        (blocks[NOW, one].column.name, blocks[NEXT, one].column.name) for one in windows.events
-    }
+def _calibrated(model: BaseSampler, windows: Windows) -> Effects:
+    random = torch.Generator().manual_seed(0)
+    effects: Effects = {}
+    following = _following(model.conditionals, windows)
     for _ in range(ROUNDS):
         trace: list[Step] = []
-        drawn_histories(model, [windows], tilt, CALIBRATED_ON, random, trace=trace)
-        least = SMOOTHED / sum(len(step.weight) for step in trace)
-        steps = {}
-        for (x, y), goal in goals.items():
-            made = _without(_expected(trace, x, y, goal), gone[y])
-            pace = 1.0 if (x, y) in twins else min(1.0, PACE / len(given))
-            steps[x, y] = pace * (_together(goal, least) - _together(made, least))
-            alone = ((table.sum(dim=0) + least).log()[None] for table in (goal, made))
-            steps["", y] = next(alone) - next(alone)
-        tilt = {pair: tilt.get(pair, torch.zeros(())) + step for pair, step in steps.items()}
-    return tilt
+        drawn_histories(model, [windows], effects, CALIBRATED_ON, random, trace=trace)
+        if not trace:  # nobody has two events
+            break
+        cells = {x: torch.cat([step.cells[x] for step in trace]) for x in trace[0].cells}
+        weight = torch.cat([step.weight for step in trace])
+        effects = following.scaled(effects, cells, weight, CALIBRATED_ON)
+    return effects
 
 
-def _expected(trace: Sequence[Step], x: str, y: str, like: Tensor) -> Tensor:
-    """Expected shares of the cells of a given and a drawn column, over all steps of walks."""
-    total = torch.zeros_like(like)
-    for step in trace:
-        total.index_add_(0, step.given[x], step.chances[y] * step.weight[:, None])
-    return total / CALIBRATED_ON
+def _following(mixture: MixtureConditionals, windows: Windows) -> NextEvent:
+    """What is known of the next event."""
+    blocks = windows.by_role.items()
+    missing = [
+        block.column.name
+        for (role, source), block in blocks
+        if role in (NEXT, GAP) and _may_miss(mixture, windows, source)
+    ]
+    return NextEvent.of(mixture, windows, missing)
 
 
-def _without(table: Tensor, cell: int | None) -> Tensor:
-    """A table of shares whose cells of missing values in the second column hold nothing."""
-    if cell is None:
-        return table
-    return table.index_fill(1, torch.tensor([cell]), 0.0)
-
-
-def _together(table: Tensor, least: float) -> Tensor:
-    """How much more often than by chance two columns' cells come together, in logs."""
-    smooth = table + least
-    rows, columns = smooth.sum(dim=1, keepdim=True), smooth.sum(dim=0, keepdim=True)
-    return (smooth * smooth.sum() / (rows * columns)).log()
+def _may_miss(mixture: MixtureConditionals, windows: Windows, source: str) -> bool:
+    """Whether events miss a column more often than noise alone may explain."""
+    if not source or not windows.source.block(source).column.missing:
+        return False
+    first = windows.by_role[FIRST, source].column.name
+    gone, table = mixture.missing_cell(first), mixture.table(windows.names(NUMBER)[0], first)
+    some = table[1:] if windows.numbers.bins[0] == (0, 0) else table
+    return gone is not None and float(some[:, gone].sum() / some.sum()) > RARELY_MISSING
 
 
 def numbers_of(states: NDArray[np.int32], bins: CountBins, random: torch.Generator) -> Indices:
@@ -166,15 +147,14 @@ class _Walk:
         self,
         mixture: MixtureConditionals,
         windows: Windows,
-        tilt: Tilt,
+        effects: Effects,
         random: torch.Generator,
         trace: list[Step] | None,
     ):
         self._trace = trace
         self._mixture, self._windows, self._random = mixture, windows, random
-        self._tilt = {pair: log.exp() for pair, log in tilt.items()}
-        self._first, self._next = windows.names(FIRST), windows.names(NEXT, GAP)
-        self._sofar = windows.names(NOW, PLACE, LEFT, SINCE)
+        self._following, self._effects = _following(mixture, windows), effects
+        self._first = windows.names(FIRST)
         self._person = windows.names(PERSON, NUMBER)
         self._begins = windows.by_role.get((FIRST, windows.order or ""))
         self._last = (
@@ -185,27 +165,18 @@ class _Walk:
             self._longest = mixture.reach(windows.names(SINCE)[0], REACHED) * windows.unit
         blocks = windows.by_role.items()
         self._now = {source: block for (role, source), block in blocks if role == NOW}
-        self._there: dict[str, Tensor | None] = {}  # by drawn column, 0 where it may not be missing
-        for (role, source), block in blocks:
-            if role in (FIRST, NEXT, GAP):
-                name = block.column.name
-                gone = None if self._may_miss(source) else mixture.missing_cell(name)
-                self._there[name] = None if gone is None else self._all_but(name, gone)
+        self._there = {  # by column of a first event, 0 where it may not be missing
+            block.column.name: self._all_but_missing(source, block.column.name)
+            for (role, source), block in blocks
+            if role == FIRST
+        }
 
-    def _may_miss(self, source: str) -> bool:
-        """Whether events miss a column more often than noise alone may explain."""
-        windows, mixture = self._windows, self._mixture
-        if not source or not windows.source.block(source).column.missing:
-            return False
-        first = windows.by_role[FIRST, source].column.name
-        gone, table = mixture.missing_cell(first), mixture.table(windows.names(NUMBER)[0], first)
-        some = table[1:] if windows.numbers.bins[0] == (0, 0) else table
-        return gone is not None and float(some[:, gone].sum() / some.sum()) > RARELY_MISSING
-
-    def _all_but(self, name: str, cell: int) -> Tensor:
-        cells = self._mixture.table(name, name).shape[0]
-        kept = torch.ones((1, cells))
-        kept[0, cell] = 0.0
+    def _all_but_missing(self, source: str, name: str) -> Tensor | None:
+        gone = self._mixture.missing_cell(name)
+        if gone is None or _may_miss(self._mixture, self._windows, source):
+            return None
+        kept = torch.ones((1, self._mixture.table(name, name).shape[0]))
+        kept[0, gone] = 0.0
         return kept
 
     def of(self, persons: Codes, counts: Indices, start: int) -> Histories:
@@ -215,8 +186,6 @@ class _Walk:
           counts: int64 [n], events of each.
         """
         seen = self._with_first(Codes(persons.states.copy(), persons.values.copy()), counts)
-        known = [*self._person, *([] if self._begins is None else [self._begins.column.name])]
-        base = self._mixture.log_weights + self._mixture.log_likelihood(seen, known)
         begins = np.zeros(len(counts)) if self._begins is None else seen.numbers(self._begins)
         since, every = np.zeros(len(counts)), np.arange(len(counts))
         held, before = since.copy(), since.copy()  # by events themselves; of the last but one
@@ -232,7 +201,7 @@ class _Walk:
             before[active] = since[active]
             took = self._windows.taken(window, self._now) * self._windows.unit
             held[active] += took
-            since[active] = took + self._stepped(window, base[active], since[active], weight)
+            since[active] = took + self._stepped(window, since[active], weight)
             drawn.append((window, NEXT, active, since[active] - held[active], held[active]))
             for source in self._windows.events:
                 blocks = self._block(NEXT, source), self._block(NOW, source)
@@ -275,29 +244,18 @@ class _Walk:
             seen.states[again], seen.values[again] = some.states, some.values
         return seen
 
-    def _factors(self, given: dict[str, Tensor]) -> dict[str, Tensor | None]:
-        """What shares of drawn cells are multiplied by, [n or 1, cells]."""
-        factors = {}
-        for name in self._next:
-            factor = self._there[name]
-            for (x, y), tilt in self._tilt.items():
-                if y == name:
-                    own = tilt[given[x]] if x else tilt
-                    factor = own if factor is None else factor * own
-            factors[name] = factor
-        return factors
-
-    def _stepped(self, window: Codes, base: Tensor, since: Floats, weight: Tensor) -> Floats:
+    def _stepped(self, window: Codes, since: Floats, weight: Tensor) -> Floats:
         """Draw the next event of each: the times since the first one, float64 [n]."""
-        order = self._windows.order
+        order, following = self._windows.order, self._following
         if order is not None:
             self._windows.write(window, SINCE, since / self._windows.unit)
-        log = base + self._mixture.log_likelihood(window, self._sofar)
-        given = {x: self._mixture.cells(window, x) for x in (*self._person, *self._sofar)}
-        factors = self._factors(given)
+        cells = {x: self._mixture.cells(window, x) for x in following.known}
+        for y in following.drawn:
+            chances = torch.softmax(following.log_chances(self._effects, y, cells), dim=1)
+            cells[y] = one_of_each(chances, self._random)
+            self._mixture.write(window, y, cells[y], self._random)
         if self._trace is not None:
-            self._trace.append(Step(given, self._mixture.chances(log, factors), weight))
-        self._mixture.draw(log, window, factors, self._random)
+            self._trace.append(Step(cells, weight))
         if order is None:
             return since
         gap = window.numbers(self._windows.block(GAP))

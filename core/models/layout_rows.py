@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from core.models.base_sampler import BaseSampler
 
-Tilt: TypeAlias = "Mapping[tuple[str, str], Tensor]"
+Effects: TypeAlias = "Mapping[tuple[str, str], Tensor]"
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class LayoutRows:
     """A `RowTransform` from rows as models see them to rows of the table.
 
     Attributes:
-      tilt: of draws of histories, see `core.models.histories`.
+      effects: of pairs on the next event of a history, see `core.models.next_event`.
     """
 
     layout: Layout
-    tilt: Tilt = field(default_factory=dict)
+    effects: Effects = field(default_factory=dict)
     kind: ClassVar[str] = LAYOUT
 
     def output(self, domain: Domain) -> Domain:
@@ -67,24 +67,24 @@ class LayoutRows:
 
         random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
         with torch.no_grad():
-            drawn = drawn_histories(_base(before), self.layout.files, self.tilt, people, random)
+            drawn = drawn_histories(_base(before), self.layout.files, self.effects, people, random)
         rows = self.layout.files[0].source.decode_codes(drawn.codes)
         return self.layout.from_events(rows, drawn.who, drawn.file, seed)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """See `RowTransform`: the table's domain, which is public, and the tilt."""
-        tilts = {f"tilt.{i}": tilt for i, tilt in enumerate(self.tilt.values())}
+        """See `RowTransform`: the table's domain, which is public, and the effects."""
+        effects = {f"effects.{i}": one for i, one in enumerate(self.effects.values())}
         domain = self.layout.output.model_dump(mode="json")
-        return {"domain": domain, "tilt": [list(pair) for pair in self.tilt]}, tilts
+        return {"domain": domain, "effects": [list(pair) for pair in self.effects]}, effects
 
     @classmethod
     def restored(
         cls, domain: Domain, values: Mapping[str, Any], tensors: Mapping[str, Any]
     ) -> Self:
         """See `RowTransform`."""
-        pairs = ((first, second) for first, second in values.get("tilt", []))
-        tilt = {pair: tensors[f"tilt.{i}"] for i, pair in enumerate(pairs)}
-        return cls(Layout(Domain.model_validate(values["domain"])), tilt)
+        pairs = ((first, second) for first, second in values.get("effects", []))
+        effects = {pair: tensors[f"effects.{i}"] for i, pair in enumerate(pairs)}
+        return cls(Layout(Domain.model_validate(values["domain"])), effects)
 
 
 def _base(model: Sampler) -> BaseSampler:

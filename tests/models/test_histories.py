@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from core.encoding.windows import CountBins
 from core.models import histories, in_parts
 from core.models.histories import numbers_of
 from core.models.in_parts import sampled
-from core.models.layout_rows import LayoutRows, laid_out
+from core.models.layout_rows import laid_out
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
 from core.models.saved_model import LAYOUT, SavedModel
@@ -77,13 +78,15 @@ def test_people_have_their_events_in_order(model: SavedModel) -> None:
 def test_walks_that_forget_the_event_before_are_caught(
     model: SavedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = histories.MixtureConditionals.log_likelihood
+    honest = histories.NextEvent.of
 
-    def forgetful(self, codes, names):
-        return honest(self, codes, [name for name in names if not name.startswith("now")])
+    def forgetful(mixture, windows, missing):
+        made = honest(mixture, windows, missing)
+        known = [name for name in made.known if not name.startswith("now")]
+        return dataclasses.replace(made, known=known, twins={})
 
-    monkeypatch.setattr(histories.MixtureConditionals, "log_likelihood", forgetful)
-    plain = model.without(LAYOUT).then(LayoutRows(Layout(schema().domain())))
+    monkeypatch.setattr(histories.NextEvent, "of", forgetful)
+    plain = laid_out(model.without(LAYOUT), Layout(schema().domain()))
     assert follows(plain.sample(PEOPLE, 3)) < 0.7
 
 

@@ -80,43 +80,26 @@ class MixtureConditionals:
         Args:
           log_weights: of each record's components, [n, components], up to a constant each.
           factors: of each column that is drawn, what its cells' shares are multiplied by, float32
-            [n or 1, cells]; None for nothing.
+            [1, cells]; None for nothing.
         """
-        kept = self._kept(factors)
-        component = one_of_each(torch.softmax(self._weighed(log_weights, kept), dim=1), random)
         for name, factor in factors.items():
-            block = self.codec.block(name)
-            shares = self._of_component[block.index][component]
-            cells = one_of_each(shares if factor is None else shares * factor, random).numpy()
-            if block.number is None:
-                codes.states[:, block.index] = cells
-            else:
-                state, value = self.placing.numbers(block, cells, random)
-                codes.states[:, block.index], codes.values[:, block.number] = state, value
-
-    def chances(self, log_weights: Tensor, factors: Factors) -> dict[str, Tensor]:
-        """With which `draw` draws each cell, by column, float32 [n, cells]."""
-        kept = self._kept(factors)
-        weights = torch.softmax(self._weighed(log_weights, kept), dim=1)
-        chances = {}
+            if factor is not None:
+                kept = factor @ self._shares[self.codec.block(name).index]
+                log_weights = log_weights + kept.clamp_min(LEAST_SHARE).log()
+        component = one_of_each(torch.softmax(log_weights, dim=1), random)
         for name, factor in factors.items():
-            own = weights if name not in kept else weights / kept[name]
-            cells = own @ self._of_component[self.codec.block(name).index]
-            chances[name] = cells if factor is None else cells * factor
-        return chances
+            shares = self._of_component[self.codec.block(name).index][component]
+            cells = one_of_each(shares if factor is None else shares * factor, random)
+            self.write(codes, name, cells, random)
 
-    def _kept(self, factors: Factors) -> dict[str, Tensor]:
-        """By column with a factor, what each component's cells keep in all, [n, components]."""
-        return {
-            name: (factor @ self._shares[self.codec.block(name).index]).clamp_min(LEAST_SHARE)
-            for name, factor in factors.items()
-            if factor is not None
-        }
-
-    def _weighed(self, log_weights: Tensor, kept: Mapping[str, Tensor]) -> Tensor:
-        for one in kept.values():
-            log_weights = log_weights + one.log()
-        return log_weights
+    def write(self, codes: Codes, name: str, cells: Tensor, random: torch.Generator) -> None:
+        """Put n records into cells of a column, numbers anywhere within theirs."""
+        block = self.codec.block(name)
+        if block.number is None:
+            codes.states[:, block.index] = cells.numpy()
+        else:
+            state, value = self.placing.numbers(block, cells.numpy(), random)
+            codes.states[:, block.index], codes.values[:, block.number] = state, value
 
     def reach(self, name: str, share: float) -> float:
         """The number that this share of a column's numbers does not exceed; infinite of none."""

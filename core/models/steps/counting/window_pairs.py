@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block
-from core.encoding.windows import FIRST, GAP, NEXT, NOW, NUMBER, PERSON
+from core.encoding.windows import FIRST, GAP, LEFT, NEXT, NOW, NUMBER, PERSON
 from core.models.steps.counting.scales import ColumnScale
 
 Floats = NDArray[np.float64]
 Role = tuple[str, str, int]  # of which file's events, too
 
 OF_PERSON, DRAWN = {PERSON, NUMBER, FIRST}, {NEXT, GAP}
-FOLLOWS = 60.0  # a list with itself in the next event: the transition matrix
+FOLLOWS = 150.0  # a list with itself in the next event: the transition matrix
 GOES_ON = 20.0  # numbers with themselves in the next event
-WAITS = 20.0  # the wait with the number of events: who has many waits less
+WAITS = 40.0  # the wait with the number of events: who has many waits less
+ENDS = 15.0  # the next event with how many there are and are left: where histories end
 BEGINS = 3.0  # the first event with what holds for the person
 STEP = 1.5  # the next event with what is known before it
 KNOWN = 0.01  # what other pairs say already, or follows from how windows are made
@@ -81,4 +82,6 @@ def _importance(one: Role, other: Role, *, listed: bool) -> float:
         return KNOWN
     if kinds == {NOW, NEXT} and one[1] == other[1]:
         return FOLLOWS if listed else GOES_ON
+    if listed and NEXT in kinds and kinds & {NUMBER, LEFT}:
+        return ENDS
     return WAITS if kinds == {NUMBER, GAP} else STEP

@@ -1,0 +1,155 @@
+"""What comes next in a history, given what has been: a log-linear model of pairs; post-processing.
+
+A mixture that is fitted to noisy counts of pairs also says how three columns go together, which
+nobody counted. Of all laws with its pairs, the one of the most entropy adds nothing to them: the
+chance of a cell y is proportional to exp Σₓ a(x, y) over the cells x of all columns that are given.
+Columns are drawn one after another, each given those before it too. The effects a are found by
+iterative scaling (Deming and Stephan, Annals of Mathematical Statistics 1940) on windows of walks,
+where what is given lies elsewhere than in the mixture's own windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from core.encoding.windows import GAP, LEFT, NEXT, NOW, NUMBER, PERSON, PLACE, SINCE, Windows
+from core.models.scan_focus.conditionals import MixtureConditionals
+
+# a(x, y), float32 [cells, cells], by given and drawn column; for no given one, "", [1, cells]
+Effects = Mapping[tuple[str, str], Tensor]
+Cells = Mapping[str, Tensor]  # int64 [windows], by column
+
+SWEEPS = 3  # over all pairs, for one set of walks
+MOST_WINDOWS = 50_000  # that effects are found on
+SMOOTHED = 5.0  # windows that are added to each cell where two tables are compared
+NEVER = -50.0  # effect of a cell that nothing may lie in
+
+
+@dataclass(frozen=True)
+class NextEvent:
+    """The columns of a next event, and what their pairs should be.
+
+    Attributes:
+      known: columns that are given.
+      drawn: the others, in the order in which they are drawn.
+      goals: of a given and a drawn column, shares of all windows, float32 [cells, cells].
+      twins: of a drawn column, that of the event before.
+    """
+
+    known: Sequence[str]
+    drawn: Sequence[str]
+    goals: Mapping[tuple[str, str], Tensor]
+    twins: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls, mixture: MixtureConditionals, windows: Windows, missing: Collection[str]
+    ) -> NextEvent:
+        """Read from a mixture; labels are drawn before times, and those before other numbers.
+
+        Args:
+          missing: drawn columns whose values may be missing.
+        """
+        blocks, roles = windows.by_role, windows.roles
+        drawn = sorted(
+            windows.names(NEXT, GAP),
+            key=lambda y: (windows.codec.block(y).number is not None, roles[y][0] != GAP),
+        )
+        known = windows.names(PERSON, NUMBER, PLACE, LEFT, SINCE, NOW)
+        goals = {}
+        for at, y in enumerate(drawn):
+            for x in (*known, *drawn[:at]):
+                goals[x, y] = mixture.table(x, y)
+                gone = mixture.missing_cell(y)
+                if gone is not None:
+                    own = goals[x, y][:, gone] - _without_windows(mixture, windows, x)
+                    goals[x, y][:, gone] = own.clamp_min(0.0) if y in missing else 0.0
+        twins = {blocks[NEXT, e].column.name: blocks[NOW, e].column.name for e in windows.events}
+        return cls(known, drawn, goals, twins)
+
+    def log_chances(self, effects: Effects, y: str, given: Cells) -> Tensor:
+        """Of a drawn column's cells, up to a constant in each window, float32 [windows, cells]."""
+        alone = self._alone(y)
+        some = next(iter(given.values()))
+        total = (alone.log().clamp_min(NEVER) + torch.zeros((len(some), 1))).contiguous()
+        for (x, name), effect in effects.items():
+            if name == y:
+                total += effect[given[x]] if x else effect
+        return total
+
+    def scaled(self, effects: Effects, given: Cells, weight: Tensor, people: int) -> Effects:
+        """Effects with which the windows of so many people have the pairs that they should have.
+
+        Args:
+          given: of all columns, drawn ones too.
+          weight: of a window among its person's, float32 [windows].
+        """
+        if (n := len(weight)) > MOST_WINDOWS:
+            some = torch.linspace(0, n - 1, MOST_WINDOWS).long()
+            given, weight = {x: c[some] for x, c in given.items()}, weight[some] * n / MOST_WINDOWS
+        weight, found = weight / people, dict(effects)
+        for at, y in enumerate(self.drawn):
+            before = [self.twins[y]] if y in self.twins else []
+            others = [x for x in (*self.known, *self.drawn[:at]) if self._tells(x, y)]
+            others = [x for x in others if x not in before]
+            total = self.log_chances(found, y, given)
+            for _ in range(SWEEPS):
+                for x in (*others, "", *before):  # what comes last holds best
+                    step = self._step(x, y, total, given, weight)
+                    found[x, y] = found.get((x, y), torch.zeros(())) + step
+                    total += step[given[x]] if x else step
+        return found
+
+    def _step(self, x: str, y: str, total: Tensor, given: Cells, weight: Tensor) -> Tensor:
+        """What a pair's effect lacks, [cells, cells]; of no given column, [1, cells]."""
+        chances = torch.softmax(total, dim=1) * weight[:, None]
+        least = SMOOTHED / len(weight)
+        if not x:
+            return _given(self._alone(y), least) - _given(chances.sum(dim=0, keepdim=True), least)
+        goal = self.goals[x, y]
+        made = torch.zeros_like(goal).index_add_(0, given[x], chances)
+        compared = _given if self.twins.get(y) == x else _apart
+        return compared(goal, least) - compared(made, least)
+
+    def _alone(self, y: str) -> Tensor:
+        return self.goals[self.known[0], y].sum(dim=0, keepdim=True)
+
+    def _tells(self, x: str, y: str) -> bool:
+        """Whether a pair goes together by more than so many windows would show by chance."""
+        table = self.goals[x, y].double()
+        table = table / table.sum()
+        alone = table.sum(dim=1, keepdim=True) * table.sum(dim=0, keepdim=True)
+        information = torch.special.xlogy(table, table / alone.clamp_min(1e-300)).sum()
+        freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
+        return float(2.0 * MOST_WINDOWS * information) > freedom
+
+
+def _without_windows(mixture: MixtureConditionals, windows: Windows, x: str) -> Tensor:
+    """Shares of a given column's cells among people with fewer than two events, [cells]."""
+    [number] = windows.names(NUMBER)
+    few = [i for i, (_, last) in enumerate(windows.numbers.bins) if last < 2]
+    if x == number:
+        every = mixture.table(x, x).sum(dim=1)
+        return torch.zeros_like(every).index_copy_(0, torch.tensor(few), every[few])
+    own = mixture.table(x, number)[:, few].sum(dim=1)
+    gone = mixture.missing_cell(x)
+    if windows.roles[x][0] == PERSON or gone is None:
+        return own
+    return torch.zeros_like(own).index_fill_(0, torch.tensor([gone]), float(own.sum()))
+
+
+def _given(table: Tensor, least: float) -> Tensor:
+    """Chances of the second column's cells given the first one's, in logs."""
+    smooth = table + least
+    return (smooth / smooth.sum(dim=1, keepdim=True)).log()
+
+
+def _apart(table: Tensor, least: float) -> Tensor:
+    """How much more often than by chance two columns' cells come together, in logs."""
+    smooth = table + least
+    rows, columns = smooth.sum(dim=1, keepdim=True), smooth.sum(dim=0, keepdim=True)
+    return (smooth * smooth.sum() / (rows * columns)).log()
