@@ -105,8 +105,9 @@ def in_order(
       order: float64 [rows], by which events are sorted, missing ones last.
       there: bool [rows], False where a row only says that somebody has no event.
     """
-    cells = pd.DataFrame(np.hstack([content.states, content.values]))
-    hashes = pd.util.hash_pandas_object(cells, index=False).to_numpy()
+    cells = {f"state {i}": states for i, states in enumerate(content.states.T)}
+    cells |= {f"value {i}": values for i, values in enumerate(content.values.T)}
+    hashes = pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy()
     twin = pd.DataFrame({"p": person, "h": hashes}).groupby(["p", "h"], sort=False).cumcount()
     ties = pd.util.hash_array(hashes + twin.to_numpy().astype(np.uint64) * _MIX)
     sorts = np.zeros(len(person)) if order is None else np.nan_to_num(order, nan=np.inf)

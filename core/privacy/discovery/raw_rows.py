@@ -6,8 +6,9 @@ leaves but through `core.privacy.discovery`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -64,9 +65,13 @@ def read_raw(rows: pd.DataFrame, wanted: OpenDomain) -> tuple[RawRows, tuple[Key
     all others in the order they occur.
     """
     values = {column.name: to_numbers(rows[column.name], column) for column in wanted.numeric}
-    numbers = [*values.values(), *(values[column.name] for column in wanted.dated)]
-    numbers += [coarsest_steps(values[column.name]) for column in wanted.stepped]
-    numbers += [single_values(values[column.name]) for column in wanted.single]
+    numbers = chain(  # one after another: of many rows, each takes much memory
+        values.values(),
+        (values[column.name] for column in wanted.dated),
+        (coarsest_steps(values[column.name]) for column in wanted.stepped),
+        (single_values(values[column.name]) for column in wanted.single),
+    )
+    count = len(values) + len(wanted.dated) + len(wanted.stepped) + len(wanted.single)
     lists = [
         _key_indices([rows[column.name]], tuple((label,) for label in known_labels(column)))
         for column in wanted.listed
@@ -79,8 +84,8 @@ def read_raw(rows: pd.DataFrame, wanted: OpenDomain) -> tuple[RawRows, tuple[Key
     lists += [_key_indices([rows[name] for name in rule.columns], ()) for rule in wanted.rules]
     return (
         RawRows(
-            _side_by_side(numbers, len(rows), np.float64),
-            _side_by_side([key_indices for key_indices, _ in lists], len(rows), np.int64),
+            _side_by_side(numbers, (len(rows), count), np.float64),
+            _side_by_side((indices for indices, _ in lists), (len(rows), len(lists)), np.int64),
         ),
         tuple(keys for _, keys in lists),
     )
@@ -91,8 +96,13 @@ def _there(cells: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series(THERE[0], index=cells.index, dtype="str").where(to_labels(cells).notna())
 
 
-def _side_by_side(columns: Sequence[NDArray[Any]], n: int, dtype: type) -> NDArray[Any]:
-    return np.stack(columns, axis=1).astype(dtype) if columns else np.zeros((n, 0), dtype=dtype)
+def _side_by_side(
+    columns: Iterable[NDArray[Any]], shape: tuple[int, int], dtype: type
+) -> NDArray[Any]:
+    table: NDArray[Any] = np.empty(shape, dtype=dtype)
+    for i, column in enumerate(columns):
+        table[:, i] = column
+    return table
 
 
 def _key_indices(series: Sequence[pd.Series[Any]], known: Keys) -> tuple[NDArray[np.int64], Keys]:

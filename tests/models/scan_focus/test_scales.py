@@ -23,6 +23,16 @@ def test_cells_are_as_few_as_the_noise_of_pairs_asks():
         assert 0.8 * most <= scales_of([grid], [counts], 5.0, most)[0].line <= most
 
 
+@pytest.mark.parametrize("cells", [16, 32, 64])
+def test_a_line_has_some_cells_however_strong_the_noise_is(cells):
+    """One cell alone would lose whatever the column goes together with."""
+    (block,) = Codec(Domain(columns=(Column(name="x", kind=Kind.NUMBER, low=0, high=1),))).blocks
+    grid = ColumnBins(block, (np.arange(cells) + 0.5) / cells, 1.0 / cells)
+    for seed in range(20):
+        counts = 1000 / cells + np.random.default_rng(seed).normal(0.0, 57.0, cells)
+        assert scales_of([grid], [counts], 57.0, 8)[0].line >= 3
+
+
 def made_up_outside(width: float) -> float:
     """Mean share of the records placed where half of what lies between the bounds is empty."""
     (block,) = Codec(Domain(columns=(Column(name="x", kind=Kind.NUMBER, low=0, high=32),))).blocks

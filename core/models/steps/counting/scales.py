@@ -271,6 +271,8 @@ def _merged(
 ) -> NDArray[np.int64]:
     """Ascending cells of counts: each of a fair share and clear of noise, spikes alone.
 
+    None waits for more than a quarter of all to be clear: a single cell shows nothing.
+
     No cell reaches across the fine cells `cuts`, each of which begins one. Those that have no value
     belong to the next one's.
     """
@@ -285,6 +287,7 @@ def _merged(
     around = np.array([np.median(counts[max(0, i - 3) : i + 4]) for i in range(fine)])
     above = counts - np.maximum(around, 0.0)
     spike = (above > SPIKE_SNR_THRESHOLD * noise) & (counts > 3.0 * around) & (counts > 0.3 * fair)
+    enough = counts.sum() / FEWEST_CELLS_A_LINE
     cells = np.zeros(fine, dtype=np.int64)
     cell, held, size = 0, 0.0, 0
     for i in range(fine):
@@ -292,7 +295,8 @@ def _merged(
             cell, held, size = cell + 1, 0.0, 0
         cells[i] = cell
         held, size = held + counts[i], size + 1
-        if spike[i] or held >= max(fair, CELL_SNR_THRESHOLD * noise * math.sqrt(_counted(size))):
+        clear = CELL_SNR_THRESHOLD * noise * math.sqrt(_counted(size))
+        if spike[i] or held >= max(fair, min(clear, enough)):
             cell, held, size = cell + 1, 0.0, 0
     if (
         size and cell and held < 0.5 * fair and fine - size not in cuts
