@@ -68,18 +68,13 @@ def _value(value: object) -> Value:
 
 
 def day(moment: date) -> Message:
-    """A day, as each language writes it.
-
-    >>> day(date(2026, 11, 7))
-    '2026-11-07'
-    """
+    """A day, as each language writes it."""
     return Message(DAY, year=moment.year, month=moment.month, day=moment.day)
 
 
 def minute(moment: datetime, zone: str = "") -> Message:
     """A moment to the minute; `zone` is written right after it."""
-    time = f" {moment:%H:%M}{zone}"
-    return Message("{day}{time}", day=day(moment), time=time)
+    return Message("{day} {time}", day=day(moment), time=f"{moment:%H:%M}{zone}")
 
 
 def plural(n: int, one: str, many: str, /, **values: object) -> Message:

@@ -127,15 +127,11 @@ def _columns(report: Report) -> Iterator[Finding]:
 def _close(close: int, n: int) -> Message:
     """How many of n columns have nearly the real shares."""
     if close < n:
-        return Message(
-            "{close} of {n} columns have nearly the same shares as in the real table.",
-            close=close,
-            n=n,
-        )
+        return Message("{close} of {n} columns have nearly the true shares.", close=close, n=n)
     return plural(
         n,
-        "The only column has nearly the same shares as in the real table.",
-        "All {n} columns have nearly the same shares as in the real table.",
+        "The only column has nearly the true shares.",
+        "All {n} columns have nearly the true shares.",
     )
 
 

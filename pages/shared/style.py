@@ -52,15 +52,12 @@ main {scroll-padding: 4.5rem 0;}
 </style>"""
 
 # Streamlit's box for files knows English only, and no option of it has other words.
-_FILES = """<style>
-[data-testid="stFileUploaderDropzone"] :is(button p, [data-testid$="Instructions"] > *),
-[data-testid="stFileUploaderDropzone"] > input + div > * {display: none;}
-[data-testid="stFileUploaderDropzone"] button [data-testid="stMarkdownContainer"]::after
- {content: %s;}
-[data-testid="stFileUploaderDropzone"] [data-testid$="Instructions"]::after
- {content: %s; font-size: 0.875rem;}
-[data-testid="stFileUploaderDropzone"] > input + div::after {content: %s;}
-</style>"""
+_FILES = """<style>[data-testid="stFileUploaderDropzone"] {
+:is(button p, [data-testid$="Instructions"] > *), > input + div > * {display: none;}
+button [data-testid="stMarkdownContainer"]::after {content: %s;}
+[data-testid$="Instructions"]::after {content: %s; font-size: 0.875rem;}
+> input + div::after {content: %s;}
+}</style>"""
 
 # Streamlit disables all tabs for an instant when a rerun's message about the row of tabs comes
 # before those about each of them, and what is disabled loses the focus: it is given back.
@@ -81,8 +78,8 @@ def apply() -> None:
     """Set the mark and the spacing for this session."""
     st.logo(_MARK, size="large")
     st.html(_CSS)
-    gigabytes = st.get_option("server.maxUploadSize") / 1024
-    size = say("or drop it here, up to {n:g} GB", n=gigabytes)
+    most = st.get_option("server.maxUploadSize") / 1024
+    size = say("or drop it here, up to {n:g} GB", n=most)
     words = say("Choose a file"), size, say("Drop the file here")
     st.html(_FILES % tuple(json.dumps(text, ensure_ascii=False) for text in words))
     st.html(_FOCUS, unsafe_allow_javascript=True)

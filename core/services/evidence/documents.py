@@ -142,12 +142,11 @@ def _run(store: RunStore, run: RunRecord) -> dict[str, Any]:
     }
 
 
-def _terms(store: RunStore, run: RunRecord) -> dict[str, str] | None:
+def _terms(store: RunStore, run: RunRecord) -> dict[str, str]:
     """What only people could say, with its days as each language writes them."""
-    terms = notes.release_terms(store, run.id)
-    if terms and (written := terms.get("review_date")):
-        terms |= {"review_date": day(date.fromisoformat(written))}
-    return terms
+    terms = notes.release_terms(store, run.id) or {}
+    written = terms.get("review_date")
+    return terms | ({"review_date": day(date.fromisoformat(written))} if written else {})
 
 
 def _verdicts(store: RunStore, run: RunRecord, view: View) -> dict[str, Any] | None:
