@@ -37,10 +37,10 @@ USES: dict[Use, tuple[str, str]] = {
 }
 NOT_OUTSIDE = to_say("Not measured for this view")
 LIMITS = to_say(
-    "Fit: at most 5 % of rows lie elsewhere beyond what another sample of real rows would show "
-    "(with care: 10 %), at least nine in ten strong relationships are kept (with care: half), "
-    "models learn at least 90 % of what real rows teach (with care: 70 %), and fewer than 1 % of "
-    "rows contradict themselves (with care: 10 %)."
+    "Fit: at most 5% of rows lie elsewhere beyond what another sample of real rows would show "
+    "(with care: 10%), at least nine in ten strong relationships are kept (with care: half), "
+    "models learn at least 90% of what real rows teach (with care: 70%), and fewer than 1% of "
+    "rows contradict themselves (with care: 10%)."
 )
 STAMPS: dict[View, Badge] = {
     "inside": Badge(

@@ -16,6 +16,7 @@ from pages.shared.language import number, say
 
 HEIGHT = 300  # px
 HOURS = pd.Timedelta(days=2)  # a longer line is marked by days
+LEGEND = 45  # letters that a phone shows in one row
 
 
 def draw(frame: pd.DataFrame, *, x_title: str, y_title: str) -> None:
@@ -31,9 +32,12 @@ def draw(frame: pd.DataFrame, *, x_title: str, y_title: str) -> None:
     across: dict[str, Any] = {"title": x_title, "labelOverlap": True, "grid": False}
     if timed := isinstance(frame.index, pd.DatetimeIndex):
         span = frame.index.max() - frame.index.min()
-        across |= {"format": "%H:%M" if span < HOURS else say("%d %b %Y"), "tickCount": 8}
+        unit = pd.Timedelta(minutes=1) if span < HOURS else pd.Timedelta(days=1)
+        across["format"] = "%H:%M" if span < HOURS else say("%d %b %Y")
+        across["tickCount"] = max(1, min(8, span // unit))  # no mark is written twice
     up = {"title": y_title, "titleAngle": 0, "titleAlign": "left", "titleX": 0, "titleY": -12}
-    several = frame.shape[1] > 1
+    in_two = sum(map(len, frame.columns)) > LEGEND
+    legend = alt.Legend(title=None, orient="bottom", columns=2 if in_two else 0)
     chart = (
         alt.Chart(drawn)
         .mark_line()
@@ -46,7 +50,7 @@ def draw(frame: pd.DataFrame, *, x_title: str, y_title: str) -> None:
             color=alt.Color(
                 "line:N",
                 sort=list(frame.columns),
-                legend=alt.Legend(title=None, orient="bottom") if several else None,
+                legend=legend if frame.shape[1] > 1 else None,
             ),
         )
     )

@@ -36,7 +36,8 @@ h3 {font-size: 1.3rem !important;}
 }
 [data-testid="stButtonGroup"] [role="radiogroup"] {flex-wrap: wrap;}
 .st-key-review_bar > :has([data-testid="stSelectbox"]) {min-width: min(22rem, 100%);}
-[data-testid="stCheckbox"] label p {white-space: normal; overflow: visible;}
+:is([data-testid="stCheckbox"] label, [data-testid="stMetricLabel"]) p
+ {white-space: normal; overflow: visible;}
 .st-key-language button {padding: 0 0.7rem; min-height: 2rem;}
 :is(button[kind^="primary"]:not(:disabled), [data-tag], [data-tag] *)
  {color: light-dark(#FFFFFF, #10181D) !important;}
