@@ -180,25 +180,27 @@ class Windows:
 
     def encode(self, codes: Codes, history: History) -> tuple[Codes, Indices]:
         """Rows → windows, a person's side by side, and where each person's begin, int64 [n + 1]."""
-        who = np.repeat(np.arange(len(history.counts)), history.windows)
+        who = np.repeat(np.arange(len(history.counts), dtype=np.int32), history.windows)
         offsets = np.concatenate([[0], np.cumsum(history.windows)]).astype(np.int64)
         step = np.arange(len(who)) - offsets[who]
         count = history.counts[who]
-        start = np.minimum(history.starts[who], max(0, len(history.events) - 1))
-        event = history.events if len(history.events) else np.zeros(1, dtype=np.int64)
-        two = count > 1
-        first = np.where(count > 0, event[start], NONE)
-        now, after = (
-            np.where(two, event[np.where(two, start + step + i, 0)], NONE) for i in (0, 1)
-        )
-        seen = self.blank(len(who))
-        rows = {PERSON: history.of_person[who], FIRST: first, NOW: now, NEXT: after}
-        for (role, source), block in self.by_role.items():
-            if role in rows:
-                moved(codes, self.source.block(source), seen, block, rows[role])
+        seen, two = self.blank(len(who)), count > 1
         self.write(seen, NUMBER, count)
         self.write(seen, PLACE, step + 1, two)
         self.write(seen, LEFT, count - step - 2, two)
+        event = history.events if len(history.events) else np.zeros(1, dtype=np.int64)
+        start = np.minimum(history.starts[who], len(event) - 1)
+        first = np.where(count > 0, event[start], NONE)
+        del count
+        now, after = (
+            np.where(two, event[np.where(two, start + step + i, 0)], NONE) for i in (0, 1)
+        )
+        del start, step  # of many windows, each takes much memory
+        rows = {FIRST: first, NOW: now, NEXT: after, PERSON: history.of_person[who]}
+        for (role, source), block in self.by_role.items():
+            if role in rows:
+                moved(codes, self.source.block(source), seen, block, rows[role])
+        del rows, who
         times = self.sorts(codes)
         if times is not None:
             own = {block.column.name: block for block in self.source.blocks}

@@ -22,6 +22,7 @@ from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relations import determined
 from core.models.steps.counting.releases import Releases
+from core.models.steps.counting.within_cells import dependences
 
 FILE = "scan_focus.json"  # name of the JSON description
 ROWS_AT_ONCE = 65_536  # the more, the nearer their counts can come
@@ -43,8 +44,11 @@ def fitted_mixture(
     scales = known.scales
     follows = determined(counted, scales, known.shares, known.design.condition)
     found = () if known.codec.domain.roles else known.zeros  # walks know what windows cannot hold
-    placing = Placing.of(scales, follows, known.sums, found)
     mixed = {"weights": mixture[0].detach().cpu(), "shares": mixture[1].detach().cpu()}
+    parts = torch.split(mixed["shares"], [scale.size for scale in scales], dim=1)
+    lines = [scale.line for scale in scales]
+    together = dependences(mixed["weights"], parts, lines, [pair.columns for pair in counted])
+    placing = Placing.of(scales, follows, known.sums, found, together)
     constants = {
         "sizes": [scale.size for scale in scales],
         "group": known.group,

@@ -122,7 +122,7 @@ def _fitted(
 def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
     codec, values, weights, _ = read_generator(folder, FILE)
-    names = ("sizes", "group", "lines", "widths", "follows", "sums", "ends")
+    names = ("sizes", "group", "lines", "widths", "follows", "sums", "ends", "together")
     constants = {name: values[name] for name in (*names, "significant_sets")}
     return fitted_of(codec, values["settings"], weights, constants)
 

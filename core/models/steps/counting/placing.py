@@ -16,6 +16,7 @@ from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.relations import Determined
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.structural_zeros import StructuralZero
+from core.models.steps.counting.within_cells import Dependence, places
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
@@ -33,7 +34,8 @@ class Placing:
       values: "lines", of each column how many cells lie on the line, the others being labels,
         spikes and missing; "widths", of a fine cell, 0 where each is one value; "follows" and
         "sums", what every row is made to keep; "ends", of the barred ends of cells, either column
-        and the fine cells, from … to, that do not go with the other's.
+        and the fine cells, from … to, that do not go with the other's; "together", see
+        `Dependence`.
     """
 
     tensors: Mapping[str, Tensor]
@@ -46,6 +48,7 @@ class Placing:
         follows: Sequence[Determined],
         sums: Sequence[SumCandidate],
         zeros: Sequence[StructuralZero] = (),
+        together: Sequence[Dependence] = (),
     ) -> Placing:
         """That of columns and of the relations between them."""
         ends = [
@@ -67,6 +70,7 @@ class Placing:
             "widths": [scale.grid.width for scale in scales],
             "follows": [[relation.source, relation.result] for relation in follows],
             "sums": [[one.total, one.left, one.right, one.unit] for one in sums],
+            "together": [list(one) for one in together],
         }
         return cls(tensors, values)
 
@@ -74,7 +78,7 @@ class Placing:
     def stored(cls, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> Placing:
         """That of a stored model, among whatever else is stored with it."""
         own = ("places.", "keys.", "others.", "fine.", "cells.", "barred.")
-        names = ("lines", "widths", "follows", "sums", "ends")
+        names = ("lines", "widths", "follows", "sums", "ends", "together")
         return cls(
             {name: tensor for name, tensor in tensors.items() if name.startswith(own)},
             {name: values[name] for name in names},
@@ -96,6 +100,8 @@ class Placing:
         cells = list(cells)
         for source, result in self.values["follows"]:
             cells[result] = self.tensors[f"cells.{result}"].numpy()[cells[source]]
+        known = [Dependence(*one) for one in self.values["together"]]
+        ranks = places(known, cells, self.values["lines"], random)
         states = np.zeros((len(cells[0]), len(codec.blocks)), dtype=np.int32)
         values = np.zeros((len(cells[0]), codec.numbers), dtype=np.float64)
         for i, block in enumerate(codec.blocks):
@@ -103,7 +109,7 @@ class Placing:
                 states[:, i] = cells[i]
             else:
                 states[:, i], values[:, block.number] = self.numbers(
-                    block, cells[i], random, slopes.get(i), self._left(i, cells)
+                    block, cells[i], random, ranks.get(i), slopes.get(i), self._left(i, cells)
                 )
         codes = Codes(states, values)
         for one in self.values["sums"]:
@@ -159,12 +165,14 @@ class Placing:
         block: Block,
         cell: Cells,
         random: torch.Generator,
+        rank: Floats | None = None,
         slope: Floats | None = None,
         left: Floats | None = None,
     ) -> tuple[Cells, Floats]:
         """States [n] of a number, and positions [n] in [0, 1], 0 where there is none.
 
         Args:
+          rank: of each record in its cell, in [0, 1]; any when None.
           slope: of each record's density along the ranks of its cell, in [-1, 1]; flat when None.
           left: of its cell, from … to, where each record may lie; all of it when None.
         """
@@ -172,7 +180,7 @@ class Placing:
         positions, keys = (self.tensors[f"{name}.{i}"].numpy() for name in ("places", "keys"))
         line, width = self.values["lines"][i], self.values["widths"][i]
         jitter = torch.rand((2, len(cell)), generator=random, dtype=torch.float64).numpy()
-        along = jitter[0]
+        along = jitter[0] if rank is None else rank
         if slope is not None:  # the inverse of u + slope (u² - u)
             root = np.sqrt((1.0 - slope) ** 2 + 4.0 * slope * along)
             along = 2.0 * along / np.maximum(1.0 - slope + root, 1e-12)
