@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -103,3 +105,30 @@ def test_metrics_are_there_for_who_sends_the_token(ask: Ask) -> None:
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert "facsimile_queue_length 0.0" in answer.text
     assert "process_resident_memory_bytes" in answer.text
+
+
+async def waits_to_send(*, started: bool) -> bool:
+    """Whether a connection of a socket like Streamlit's waits for more before it sends."""
+    found: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def met(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        option = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        found.set_result(not option)
+        writer.close()
+
+    async with endpoints.lifespan(None) if started else contextlib.nullcontext():
+        listener = socket.socket(family=socket.AF_INET)
+        listener.bind(("127.0.0.1", 0))
+        async with await asyncio.start_server(met, sock=listener):
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            waits = await found
+            writer.close()
+    return waits
+
+
+def test_small_answers_are_sent_at_once():
+    assert not asyncio.run(waits_to_send(started=True))
+
+
+def test_without_the_servers_start_they_would_wait():
+    assert asyncio.run(waits_to_send(started=False))  # else Streamlit no longer needs our help
