@@ -13,12 +13,10 @@ import torch
 from core.models.scan_focus.matching import MixtureMatcher, SetTarget, Targets
 from core.models.steps.counting.counts import PairTarget, Query, SetCounts
 from core.models.steps.counting.denoising import denoised
-from core.models.steps.counting.design import FOCUS
+from core.models.steps.counting.design import FOCUS, SET_SNR_THRESHOLD
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.structural_zeros import emptied
 
-SET_SNR_THRESHOLD = 25.0  # standard deviations above noise, of larger sets, which a rough model may
-# miss a little
 UNLEARNED_ENERGY_SHARE = 0.5  # of a clear pair's energy, that may be left unexplained
 MOST_SETS = 4
 GROUPS = {3: 4, 4: 4}  # groups a number is folded to in a counted set, by its size; else 3

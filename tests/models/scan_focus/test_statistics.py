@@ -7,10 +7,13 @@ import dataclasses
 import numpy as np
 import torch
 
-from core.models.steps.counting.design import Design
+from core.models.planning import plan_fit
+from core.models.registry import synthesizer
+from core.models.steps.counting.design import SET_SNR_THRESHOLD, Design
 from core.models.steps.counting.scales import ColumnScale, FineHistograms, fine_grids, scales_of
 from core.models.steps.counting.scan import Scan, draw_signs
 from core.models.steps.counting.structural_zeros import BrokenZeros, everywhere
+from core.privacy.plan import Budget
 from tests.models.tables import coded
 
 CODEC, CODES = coded(60, target="ill")
@@ -38,6 +41,21 @@ def test_a_scan_sums_the_products_of_each_sets_signs():
     assert {len(some) for sets in design.sets for some in sets} == {1, 2, 3, 4}
     statistic = Scan(columns, signs, design).statistic(ROWS, MASK)
     assert torch.allclose(statistic, torch.stack(sums).flatten(), atol=1e-12)
+
+
+def test_sets_that_noise_hides_are_not_scanned():
+    """A parity of all n records, which no set can outdo, would not stand clear of the noise."""
+    design = Design.of(CODEC, 4)
+    assert design.sizes == 4
+    clear = SET_SNR_THRESHOLD * np.sqrt(2.0 * design.signs * design.classes)
+    for n, kept in ((100, 2), (1000, None), (2000, None), (10**6, 4)):
+        plan = plan_fit(synthesizer("scan_focus"), CODEC.domain, n, Budget(epsilon=1.0, delta=1e-7))
+        fewer = design.within_noise(plan)
+        assert kept in (None, fewer.sizes)
+        for sizes in range(3, 5):
+            scan = Scan(scales(), (), dataclasses.replace(design, sizes=sizes))
+            noise = plan.phase("scan").noise_multiplier * scan.sensitivity / n
+            assert (sizes <= fewer.sizes) == (1.0 / noise**2 >= clear)
 
 
 def test_a_row_in_k_places_adds_one_over_the_root_of_k_to_each():

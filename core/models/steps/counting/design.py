@@ -6,11 +6,12 @@ Plan and fit must agree on it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
 from core.encoding.codec import Block, Codec
+from core.privacy.plan import Plan
 from core.schema.column import Kind
 
 SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, ZEROS, FOCUS = (
@@ -34,6 +35,8 @@ MOST_SETS = 3000  # that are scanned, unless there are more pairs than that
 MOST_NUMBERS = 8000  # signs of all sets together, of which a set gets `SIGNS` at most
 SIGNS = 4
 MOST_CANDIDATES = 300
+# standard deviations above noise, of larger sets that count; a rough model may miss a little
+SET_SNR_THRESHOLD = 25.0
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,21 @@ class Design:
             long=any(_is_long(block) for block in codec.blocks),
             learned=frozenset(block.index for block in codec.blocks if _is_learned(block)),
         )
+
+    def within_noise(self, plan: Plan) -> Design:
+        """Without sets of three or more columns that noise hides even if they show all they could.
+
+        That is one sign for all records in one pattern, as a parity does. The fewer sets there are,
+        the less noise have the others.
+        """
+        clear = SET_SNR_THRESHOLD * math.sqrt(2.0 * self.signs * self.classes)
+        fewer = self
+        while fewer.sizes > 2:
+            noise = plan.phase(SCAN).noise_multiplier * math.sqrt(self.signs * fewer.scanned)
+            if noise * math.sqrt(clear) <= plan.n:
+                break
+            fewer = replace(fewer, sizes=fewer.sizes - 1)
+        return fewer
 
     @cached_property
     def sets(self) -> tuple[tuple[tuple[int, ...], ...], ...]:

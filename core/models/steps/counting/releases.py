@@ -77,7 +77,8 @@ class Releases:
     def __init__(
         self, table: PrivateTable, plan: Plan, design: Design, context: FitContext, file: str
     ):
-        self.table, self.plan, self.design, self.device = table, plan, design, context.device
+        self.table, self.plan, self.device = table, plan, context.device
+        self.design = design.within_noise(plan)
         self.codec, self._list_counts = Codec(table.domain), context.list_counts
         self._fine_noise = [0.0] * len(self.codec.blocks)
         self._weights = column_weights(self.codec.domain.roles, self.codec.blocks)
