@@ -69,10 +69,10 @@ def test_the_plan_offers_shift_and_certificate_with_limits(tagged, show):
 
 def test_the_plan_says_at_which_level_attempts_are_tested(tagged, show):
     at = whole(show("plan", table=tagged.id))
-    assert "is at most 5 %." in words(at)
+    assert "is at most 5%." in words(at)
     attempts = next(box for box in at.number_input if box.label == "Attempts")
     said = words(whole(attempts.set_value(5).run()))
-    assert "at most 5 % over all attempts" in said
+    assert "at most 5% over all attempts" in said
     assert "at most 5 attempts, each tested at α = 0.01" in said
 
 
