@@ -107,12 +107,16 @@ def test_of_larger_sets_it_is_that_of_their_groups():
     assert of_sets(some, off, DESIGN) == pytest.approx(1.5**2, rel=1e-3)
 
 
-@pytest.mark.parametrize(("near", "more"), [(0.3, False), (1.0, True), (2.0, True)])
-def test_sets_that_are_followed_into_their_noise_end_it(near, more):
+@pytest.mark.parametrize(
+    ("near", "short", "more"),
+    [(0.3, 1.25, False), (1.0, 1.25, True), (2.0, 1.25, True), (0.3, 5.0, True)],
+)
+def test_sets_that_are_followed_into_their_noise_end_it(near, short, more):
+    """Unless pairs lack more than sets have too much."""
     some = mixture()
-    short = released(joint(some, False) + 0.01, 0.002)
-    assert more_to_learn(some, short, DESIGN)
-    assert more_to_learn(some, with_set(short, near), DESIGN) is more
+    lacking = released(joint(some, False) + short * 0.002, 0.002)
+    assert more_to_learn(some, lacking, DESIGN)
+    assert more_to_learn(some, with_set(lacking, near), DESIGN) is more
 
 
 def test_without_pairs_there_is_nothing_to_compare():

@@ -29,15 +29,17 @@ CHANCE = 3.0  # standard deviations of it, where few cells were counted
 def more_to_learn(mixtures: LatentMixtures, targets: Targets, design: Design) -> bool:
     """Whether larger sets or pairs show more than the mixtures together have learnt.
 
-    Not where the counts of larger sets are already followed into their noise: further steps would
-    learn that, and a parity of four columns falls apart.
+    Counts of larger sets that are already followed into their noise say no, since further steps
+    would learn that, and a parity of four columns falls apart; but not against pairs that lack more
+    than these have too much.
     """
     pairs = sum(pair.shares.numel() for pair in targets.counted)
+    lacking = of_pairs(mixtures, targets, design) - 1.0 if pairs else 0.0
     if sets := sum(one.shares.numel() for one in targets.sets):
-        apart = of_sets(mixtures, targets, design)
-        if abs(apart - 1.0) > _margin(sets):
-            return apart > 1.0
-    return bool(pairs) and of_pairs(mixtures, targets, design) > 1.0 + _margin(pairs)
+        apart = of_sets(mixtures, targets, design) - 1.0
+        if abs(apart) > _margin(sets):
+            return apart > 0.0 or lacking > max(-apart, _margin(pairs))
+    return bool(pairs) and lacking > _margin(pairs)
 
 
 def _margin(cells: int) -> float:
