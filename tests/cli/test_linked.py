@@ -15,6 +15,7 @@ import pytest
 
 from core import api
 from core.cli.main import main
+from core.privacy.discovery import planning
 from tests.histories import visits
 
 pytestmark = pytest.mark.slow
@@ -22,6 +23,12 @@ QUICK = (
     "steps=150", "members=1", "trainings=1", "components=60", "hidden=32", "preliminary_steps=20",
 )  # fmt: skip
 PEOPLE = 1000
+
+
+@pytest.fixture(autouse=True)
+def no_missing_cell_is_seen_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in all but one of a hundred runs."""
+    monkeypatch.setattr(planning, "MISSING_DOUBT", 1e-9)
 
 
 @pytest.fixture
@@ -65,8 +72,8 @@ def test_linked_files_come_out_as_they_came_in(files, tmp_path, capsys) -> None:
         words = read(archive, "dictionary.csv").set_index(["file", "column"])["kept"]
     assert list(people) == ["id", "sex"] and list(events) == ["who", "day", "kind"]
     assert len(people) == PEOPLE and people["id"].is_unique
-    assert events["who"].isin(people["id"]).all() and events.notna().to_numpy().mean() > 0.95
-    assert (events["day"].dropna() % 1 == 0).all()
+    assert events["who"].isin(people["id"]).all() and events.notna().all().all()
+    assert events["day"].dtype == np.int64
     without = 1.0 - events["who"].nunique() / PEOPLE
     assert 0.1 < without < 0.3  # a fifth has no event
     assert events["who"].value_counts().max() == 4
@@ -124,8 +131,7 @@ def test_several_linked_files_keep_their_keys_and_orders(files, tmp_path) -> Non
     assert list(stays) == ["who", "day", "kind"] and list(tested) == ["pid", "taken", "test"]
     assert len(made) == len(people) and made["id"].is_unique
     for rows, key, order in ((stays, "who", "day"), (tested, "pid", "taken")):
-        assert rows[key].isin(made["id"]).all()
-        assert rows.notna().to_numpy().mean() > 0.95  # one run in a hundred sees some missing
+        assert rows[key].isin(made["id"]).all() and rows.notna().all().all()
         assert rows[key].value_counts().max() == 4
         assert (rows.groupby(key)[order].diff().dropna() >= 0).all()
         assert 0.1 < 1.0 - rows[key].nunique() / PEOPLE < 0.3  # a fifth has no event
