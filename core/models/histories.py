@@ -34,13 +34,19 @@ from core.encoding.windows import (
     moved,
 )
 from core.models.base_sampler import BaseSampler, chunks
-from core.models.next_event import Effects, NextEvent
+from core.models.next_event import (
+    Effects,
+    NextEvent,
+    given_columns,
+    log_chances,
+    order_of_drawing,
+)
 from core.models.scan_focus.conditionals import MixtureConditionals
 from core.models.steps.training.column_bins import one_of_each
 
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
-PEOPLE_AT_ONCE = 1024  # whose chances of components a processor keeps near
+PEOPLE_AT_ONCE = 1024  # whose next events' chances a processor keeps near
 RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
 ROUNDS, CALIBRATED_ON = 3, 10_000  # of calibration; people drawn in each
 REACHED = 0.999  # share of times since a first event that walks may reach
@@ -97,9 +103,8 @@ def calibrated(model: BaseSampler, files: Sequence[Windows]) -> Effects:
 
 @torch.no_grad()
 def _calibrated(model: BaseSampler, windows: Windows) -> Effects:
-    random = torch.Generator().manual_seed(0)
-    effects: Effects = {}
-    following = _following(model.conditionals, windows)
+    random, following = torch.Generator().manual_seed(0), _following(model.conditionals, windows)
+    effects = following.independent()
     for _ in range(ROUNDS):
         trace: list[Step] = []
         drawn_histories(model, [windows], effects, CALIBRATED_ON, random, trace=trace)
@@ -153,7 +158,8 @@ class _Walk:
     ):
         self._trace = trace
         self._mixture, self._windows, self._random = mixture, windows, random
-        self._following, self._effects = _following(mixture, windows), effects
+        self._effects = effects
+        self._known, self._next = given_columns(windows), order_of_drawing(windows)
         self._first = windows.names(FIRST)
         self._person = windows.names(PERSON, NUMBER)
         self._begins = windows.by_role.get((FIRST, windows.order or ""))
@@ -246,12 +252,12 @@ class _Walk:
 
     def _stepped(self, window: Codes, since: Floats, weight: Tensor) -> Floats:
         """Draw the next event of each: the times since the first one, float64 [n]."""
-        order, following = self._windows.order, self._following
+        order = self._windows.order
         if order is not None:
             self._windows.write(window, SINCE, since / self._windows.unit)
-        cells = {x: self._mixture.cells(window, x) for x in following.known}
-        for y in following.drawn:
-            chances = torch.softmax(following.log_chances(self._effects, y, cells), dim=1)
+        cells = {x: self._mixture.cells(window, x) for x in self._known}
+        for y in self._next:
+            chances = torch.softmax(log_chances(self._effects, y, cells), dim=1)
             cells[y] = one_of_each(chances, self._random)
             self._mixture.write(window, y, cells[y], self._random)
         if self._trace is not None:

@@ -49,18 +49,12 @@ class NextEvent:
     def of(
         cls, mixture: MixtureConditionals, windows: Windows, missing: Collection[str]
     ) -> NextEvent:
-        """Read from a mixture; labels are drawn before times, and those before other numbers.
+        """Read from a mixture.
 
         Args:
           missing: drawn columns whose values may be missing.
         """
-        blocks, roles = windows.by_role, windows.roles
-        drawn = sorted(
-            windows.names(NEXT, GAP),
-            key=lambda y: (windows.codec.block(y).number is not None, roles[y][0] != GAP),
-        )
-        known = windows.names(PERSON, NUMBER, PLACE, LEFT, SINCE, NOW)
-        goals = {}
+        known, drawn, goals = given_columns(windows), order_of_drawing(windows), {}
         for at, y in enumerate(drawn):
             for x in (*known, *drawn[:at]):
                 goals[x, y] = mixture.table(x, y)
@@ -68,18 +62,13 @@ class NextEvent:
                 if gone is not None:
                     own = goals[x, y][:, gone] - _without_windows(mixture, windows, x)
                     goals[x, y][:, gone] = own.clamp_min(0.0) if y in missing else 0.0
+        blocks = windows.by_role
         twins = {blocks[NEXT, e].column.name: blocks[NOW, e].column.name for e in windows.events}
         return cls(known, drawn, goals, twins)
 
-    def log_chances(self, effects: Effects, y: str, given: Cells) -> Tensor:
-        """Of a drawn column's cells, up to a constant in each window, float32 [windows, cells]."""
-        alone = self._alone(y)
-        some = next(iter(given.values()))
-        total = (alone.log().clamp_min(NEVER) + torch.zeros((len(some), 1))).contiguous()
-        for (x, name), effect in effects.items():
-            if name == y:
-                total += effect[given[x]] if x else effect
-        return total
+    def independent(self) -> Effects:
+        """Those of columns that depend on nothing."""
+        return {("", y): self._alone(y).log().clamp_min(NEVER) for y in self.drawn}
 
     def scaled(self, effects: Effects, given: Cells, weight: Tensor, people: int) -> Effects:
         """Effects with which the windows of so many people have the pairs that they should have.
@@ -96,7 +85,7 @@ class NextEvent:
             before = [self.twins[y]] if y in self.twins else []
             others = [x for x in (*self.known, *self.drawn[:at]) if self._tells(x, y)]
             others = [x for x in others if x not in before]
-            total = self.log_chances(found, y, given)
+            total = log_chances(found, y, given)
             for _ in range(SWEEPS):
                 for x in (*others, "", *before):  # what comes last holds best
                     step = self._step(x, y, total, given, weight)
@@ -126,6 +115,29 @@ class NextEvent:
         information = torch.special.xlogy(table, table / alone.clamp_min(1e-300)).sum()
         freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
         return float(2.0 * MOST_WINDOWS * information) > freedom
+
+
+def order_of_drawing(windows: Windows) -> list[str]:
+    """Columns of a next event: labels first, then times, then other numbers."""
+    return sorted(
+        windows.names(NEXT, GAP),
+        key=lambda y: (windows.codec.block(y).number is not None, windows.roles[y][0] != GAP),
+    )
+
+
+def given_columns(windows: Windows) -> list[str]:
+    """Columns that are known before a next event."""
+    return windows.names(PERSON, NUMBER, PLACE, LEFT, SINCE, NOW)
+
+
+def log_chances(effects: Effects, y: str, given: Cells) -> Tensor:
+    """Of a drawn column's cells, up to a constant in each window, float32 [windows, cells]."""
+    windows = len(next(iter(given.values())))
+    total = effects["", y].repeat(windows, 1)
+    for (x, name), effect in effects.items():
+        if name == y and x:
+            total += effect[given[x]]
+    return total
 
 
 def _without_windows(mixture: MixtureConditionals, windows: Windows, x: str) -> Tensor:
