@@ -21,6 +21,7 @@ from core.models.scan_focus.plan import ScanFocusSettings
 from core.models.scan_focus.releases import Focus, targets_of, unlearned_columns
 from core.models.scan_focus.unseen import unseen
 from core.models.step import FitContext
+from core.models.steps.counting.placing import VALUES
 from core.models.steps.counting.releases import Releases
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.training_loop import train
@@ -122,8 +123,8 @@ def _fitted(
 def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
     codec, values, weights, _ = read_generator(folder, FILE)
-    names = ("sizes", "group", "lines", "widths", "follows", "sums", "ends", "together")
-    constants = {name: values[name] for name in (*names, "significant_sets")}
+    names = ("sizes", "group", *VALUES, "significant_sets")
+    constants = {name: values[name] for name in names}
     return fitted_of(codec, values["settings"], weights, constants)
 
 

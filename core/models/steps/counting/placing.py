@@ -20,6 +20,7 @@ from core.models.steps.counting.within_cells import Dependence, places
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
+VALUES = ("lines", "widths", "follows", "sums", "ends", "together")  # see `Placing`
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,9 @@ class Placing:
     def stored(cls, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> Placing:
         """That of a stored model, among whatever else is stored with it."""
         own = ("places.", "keys.", "others.", "fine.", "cells.", "barred.")
-        names = ("lines", "widths", "follows", "sums", "ends", "together")
         return cls(
             {name: tensor for name, tensor in tensors.items() if name.startswith(own)},
-            {name: values[name] for name in names},
+            {name: values[name] for name in VALUES},
         )
 
     def codes(

@@ -96,6 +96,7 @@ def places(
         column: [_other(one, column) for one in known if column in one[:2]] for column in columns
     }
     bounds = {column: _bounds(cells[column], lines[column]) for column in columns}
+    ends = {column: ndtri(both).clip(-FAR, FAR) for column, both in bounds.items()}
     there = {column: cells[column] < lines[column] for column in columns}
     normals = {
         column: ndtri(low + (high - low) * _uniform(cells[column], random)).clip(-FAR, FAR)
@@ -108,10 +109,9 @@ def places(
             centre += rest * correlation * normals[other]
             precision += rest * correlation**2
         centre, spread = centre / precision, 1.0 / np.sqrt(precision)
-        ends = ndtri(bounds[column]).clip(-FAR, FAR)
-        first, last = ndtr((ends - centre) / spread)
+        first, last = ndtr((ends[column] - centre) / spread)
         drawn = ndtri(first + (last - first) * _uniform(cells[column], random))
-        normals[column] = (centre + spread * drawn).clip(*ends)
+        normals[column] = (centre + spread * drawn).clip(*ends[column])
     return {column: _even(normals[column], cells[column], random) for column in columns}
 
 
