@@ -44,7 +44,6 @@ SHORT: dict[str, dict[str, Any]] = {
     "pgb": {"steps": 100},
     "ppem": {"marginal_steps": 50, "steps": 50},
 }
-STATISTICS = ("pearl", "scan_focus")
 
 
 @dataclass
@@ -108,7 +107,7 @@ def compare(rows: int, devices: tuple[str, str], models: list[str]) -> list[dict
             ratio = seconds / fast.seconds[phase]
             cell = {"model": model, "phase": phase, "count": count, "ratio": ratio}
             found.append(cell | {"processor_s": seconds, "card_s": fast.seconds[phase]})
-            unit = "rows" if model in STATISTICS and count == rows else "steps"
+            unit = "rows" if count == rows else "steps"
             print(
                 f"{model:<12}{phase:<14}{count:>8} {unit:<6}{count / seconds:>12.0f}/s"
                 f"{count / fast.seconds[phase]:>12.0f}/s{ratio:>9.2f}×",

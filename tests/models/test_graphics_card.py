@@ -1,10 +1,12 @@
 """Training on a graphics card, as far as a machine without one can tell; see `tests.models.card`.
 
-What needs a real card is skipped without one, and nobody has run it yet.
+What needs a real card is skipped without one.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from core.models.events import FitPaused, Signal
+from core.models.registry import synthesizer
+from core.models.steps.training import training_loop
 from core.models.steps.training.draws import normals
 from core.privacy.dpsgd.gradient import LEAST_AT_ONCE, SampledRelease
 from core.privacy.dpsgd.gradient import ClippedGradient as Gradient
@@ -20,11 +25,12 @@ from core.privacy.dpsgd.stream import Draws, SecretStream
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism
 from core.privacy.mechanisms.noise import SecureNoise
+from core.privacy.meter import Meter
 from core.privacy.plan import Budget, Guarantee, Phase, Plan
 from core.privacy.summation import LEAST_ROWS
 from tests.contract.fits import IDS, fit, planned
 from tests.models.card import Card, TwoDevicesError, on_card
-from tests.models.tables import coded, door
+from tests.models.tables import Watcher, coded, door
 from tests.privacy.deterministic_noise import DeterministicNoise
 
 pytestmark = pytest.mark.slow
@@ -181,3 +187,57 @@ def test_a_real_card_makes_about_the_same_model(model: str, tmp_path: Path) -> N
     first, second = (one.sample(2000, seed=2) for one in (here, there))
     assert abs(first["age"].mean() - second["age"].mean()) < 1.0
     assert abs((first["ill"] == True).mean() - (second["ill"] == True).mean()) < 0.02  # noqa: E712
+
+
+@REAL
+@pytest.mark.parametrize("model", IDS)
+@pytest.mark.parametrize("devices", [("cuda", "cpu"), ("cpu", "cuda")])
+def test_a_paused_fit_goes_on_with_the_other_device(
+    model: str, devices: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint is of no device."""
+    looks = itertools.count()
+    monkeypatch.setattr(training_loop.time, "monotonic", lambda: 1.5 * next(looks))
+    plan = planned(model, long=True)
+    table, last = door(plan), synthesizer(model).card.stages[-1].name
+    with pytest.raises(FitPaused):
+        fit(table, plan, tmp_path, Watcher(Signal.PAUSE, last, 1), device=devices[0])
+    codec, codes = coded(plan.n)
+    meter = Meter.from_json(table.meter.to_json(), plan)
+    later = PrivateTable(codes, codec.domain, plan, meter=meter)
+    fitted = fit(later, plan, tmp_path, resume=True, device=devices[1])
+    assert later.meter.executed == plan.phases and len(fitted.sample(10)) == 10
+
+
+@pytest.fixture
+def little_room() -> Iterator[int]:
+    """Bytes that this process may take of the card: 256 MiB, and no more."""
+    room, whole = 2**28, torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(room / whole)
+    yield room
+    torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+@REAL
+def test_a_release_goes_on_in_halves_on_a_full_card(little_room: int) -> None:
+    """Every record of a group is summed at once; the driver itself says that there is no room."""
+    codec, codes = coded(3000)
+    plan, copies = one_sum(3000), little_room // 3000 // codec.width // 4
+
+    class Wide(Sums):
+        """Each record so wide that all of them together do not fit on the card."""
+
+        def statistic(self, rows: Any, mask: Tensor) -> Tensor:
+            wide = self.codec.expand(rows).repeat(1, copies)
+            self.seen.append((len(rows), wide.is_cuda))
+            return mask.to(wide) @ wide
+
+    def release(device: str) -> tuple[Tensor, Sums]:
+        table = PrivateTable(codes, codec.domain, plan, noise_source=DeterministicNoise(1))
+        sums = Wide(codec)
+        return table.release("sum", sums, device=device), sums
+
+    (whole, _), (halved, sums) = release("cpu"), release("cuda")
+    assert torch.allclose(whole, halved, rtol=1e-4, atol=1e-2)
+    assert sums.seen[-1] == (1500, True), "it went on in halves, on the card"
