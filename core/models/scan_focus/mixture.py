@@ -78,13 +78,6 @@ class LatentMixtures(nn.Module):
         shares = [torch.softmax(part, dim=1) for part in torch.split(logits, self.sizes, dim=1)]
         return torch.softmax(self.weights, dim=1), shares
 
-    @torch.no_grad()
-    def combined(self) -> tuple[Tensor, Tensor]:
-        """One mixture of all: weights [components], shares [components, cells]."""
-        weights, shares = self()
-        together = torch.cat(shares, dim=1).transpose(1, 2).flatten(0, 1)
-        return weights.flatten() / len(weights), together.contiguous()
-
 
 class _Linear(nn.Module):
     """An affine map of each mixture; starts as torch's own do."""

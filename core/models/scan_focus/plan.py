@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 FILE = "scan_focus.pt"  # checkpoint of counts and training
 STEPS = 600  # of tables of up to `NARROW` columns; of wider ones fewer, by the root
-MEMBERS = 8  # likewise
+MEMBERS = 12  # likewise
 TRAININGS = 6  # times these steps, at most, where little noise leaves much to learn
 NARROW = 100
 
@@ -73,8 +73,8 @@ class ScanFocusSettings(Frozen):
         0,
         "Mixtures combined",
         "Trained separately on the same counts, so that their errors average out. 0 "
-        "chooses eight, or fewer for wide tables.",
-        form=(0, 16),
+        "chooses twelve, or fewer for wide tables.",
+        form=(0, 32),
         ge=0,
         le=64,
     )

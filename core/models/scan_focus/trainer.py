@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import FitEvent, PhaseStarted, Progress, Signal
 from core.models.scan_focus.discrepancy import more_to_learn
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
+from core.models.scan_focus.groups import GROUPS, MixtureGroups
 from core.models.scan_focus.matching import MixtureMatcher
 from core.models.scan_focus.mixture import LatentMixtures, anchors
 from core.models.scan_focus.plan import ScanFocusSettings
@@ -40,7 +40,8 @@ def train_preliminary(known: Releases, settings: ScanFocusSettings, context: Fit
     focus = Focus(known, targets)
     model = _matcher(focus, settings, steps=steps, count=1)
     _train(phase, model, steps, focus, settings, context)
-    return replace(focus, preliminary=model, unlearned=unlearned_columns(known, model))
+    (only,) = model.matchers
+    return replace(focus, preliminary=only, unlearned=unlearned_columns(known, only))
 
 
 def train_mixture(
@@ -57,18 +58,18 @@ def train_mixture(
     _train(phase, model, int(state.get(IN_ALL, first)), focus, settings, context)
     phase = PhaseStarted(name=TRAINING, title="Further training (reads no private data)")
     most = steps * settings.trainings
-    while model.done < most and more_to_learn(model.mixtures, targets, design):
+    while model.done < most and more_to_learn(model, targets, design):
         further = steps - model.done % steps
         model.begin(further)
         state[IN_ALL] = model.done + further
         _train(phase, model, model.done + further, focus, settings, context)
-    hidden = unseen(focus.known, targets.counted, model.mixtures.combined())
+    hidden = unseen(focus.known, targets.counted, model.combined())
     return _fitted(focus, settings, model, hidden)
 
 
 def _train(
     phase: PhaseStarted,
-    model: MixtureMatcher,
+    model: MixtureGroups,
     steps: int,
     focus: Focus,
     settings: ScanFocusSettings,
@@ -85,7 +86,7 @@ def _train(
 
     if not model.done and phase.name in checkpoint.state:
         model.load_state_dict(checkpoint.state[phase.name])
-    with _one_thread():
+    with model.threads():
         train(
             phase,
             model,
@@ -97,25 +98,14 @@ def _train(
         )
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Operations of a step are short: beside other programs several threads wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
 def _fitted(
     focus: Focus,
     settings: ScanFocusSettings,
-    model: MixtureMatcher,
+    model: MixtureGroups,
     hidden: Mapping[str, Tensor] | None = None,
 ) -> FittedGenerator:
     taken = settings.model_copy(update={"steps": model.done})
-    weights, shares = model.mixtures.combined()
+    weights, shares = model.combined()
     repeated = weights.repeat(settings.copies) / settings.copies, shares.repeat(settings.copies, 1)
     return fitted_mixture(focus.known, focus.targets.counted, taken, repeated, hidden or {})
 
@@ -128,9 +118,7 @@ def load(folder: Path) -> FittedGenerator:
     return fitted_of(codec, values["settings"], weights, constants)
 
 
-def _matcher(
-    focus: Focus, settings: ScanFocusSettings, *, steps: int, count: int
-) -> MixtureMatcher:
+def _matcher(focus: Focus, settings: ScanFocusSettings, *, steps: int, count: int) -> MixtureGroups:
     """Mixtures that start at the released shares; their latents follow from the seed."""
     known, targets = focus.known, focus.targets
     seed = known.checkpoint.seed
@@ -140,23 +128,31 @@ def _matcher(
     starts = [anchors(known.scales, shares, settings.components, random).t() for _ in range(count)]
     base = torch.cat(shares).clamp_min(1e-4).log().float()
     together = {column for target in targets.sets for column in target.columns}
-    mixtures = seeded(
-        lambda: LatentMixtures(
-            latents,
+
+    def mixtures(group: slice) -> LatentMixtures:
+        return LatentMixtures(
+            latents[group],
             base,
-            torch.stack(starts),
+            torch.stack(starts[group]),
             anchored=together | focus.unlearned,
             sizes=[scale.size for scale in known.scales],
             hidden=settings.hidden,
-        ),
-        seed + 1,
-    )
-    return MixtureMatcher(
-        mixtures,
-        targets,
-        known.design,
-        steps=steps,
-        rate=settings.rate,
-        seed=seed + 2,
-        device=known.device,
+        )
+
+    size = math.ceil(count / GROUPS)
+    groups = [slice(first, first + size) for first in range(0, count, size)]
+    made = seeded(lambda: [mixtures(group) for group in groups], seed + 1)
+    return MixtureGroups(
+        [
+            MixtureMatcher(
+                one,
+                targets,
+                known.design,
+                steps=steps,
+                rate=settings.rate,
+                seed=seed + 2 + number,
+                device=known.device,
+            )
+            for number, one in enumerate(made)
+        ]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from core.models.base_sampler import read_generator
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.models.scan_focus.fitted import FILE
+from core.models.scan_focus.groups import MixtureGroups
 from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixtures
 from core.models.step import FitContext
@@ -24,6 +26,7 @@ from tests.models.tables import Watcher, coded
 from tests.privacy.deterministic_noise import DeterministicNoise
 
 SIZES = (3, 4)
+M = TypeVar("M", MixtureMatcher, MixtureGroups)
 QUICK = {"steps": 20, "preliminary_steps": 10, "components": 16, "hidden": 8, "latent": 4}
 
 
@@ -51,7 +54,7 @@ def counted() -> Targets:
     return Targets(1000, columns, torch.full((7,), 0.01), None, (), (pair,), (pair,))
 
 
-def after(model: MixtureMatcher, steps: int) -> MixtureMatcher:
+def after(model: M, steps: int) -> M:
     while model.done < steps:
         model.step()
     return model
@@ -62,9 +65,12 @@ def components_of(fitted, folder: Path) -> int:
     return len(read_generator(folder / "saved", FILE)[2]["weights"])
 
 
+def combined(*models: MixtureMatcher) -> tuple[torch.Tensor, torch.Tensor]:
+    return MixtureGroups(models).combined()
+
+
 def test_every_mixture_has_the_same_say():
-    model = after(matcher(3), 5)
-    weights, shares = model.mixtures.combined()
+    weights, shares = combined(after(matcher(2), 5), after(matcher(1), 5))
     assert len(weights) == len(shares) == 24 and float(weights.sum()) == pytest.approx(1.0)
     marginals = [weights[part] @ shares[part] * 3 for part in torch.arange(24).split(8)]
     assert torch.allclose(weights @ shares, torch.stack(marginals).mean(dim=0), atol=1e-6)
@@ -79,8 +85,8 @@ def test_mixtures_of_a_step_do_not_touch_one_another():
         ):
             one.copy_(all_three.view(3, -1)[1].view_as(one))
         alone.mixtures.get_buffer("latents").copy_(together.mixtures.get_buffer("latents")[1:2])
-    weights, shares = after(together, 12).mixtures.combined()
-    own_weights, own_shares = after(alone, 12).mixtures.combined()
+    weights, shares = combined(after(together, 12))
+    own_weights, own_shares = combined(after(alone, 12))
     torch.testing.assert_close(3 * weights[8:16], own_weights)
     torch.testing.assert_close(shares[8:16], own_shares)
 
@@ -90,13 +96,35 @@ def test_training_goes_on_from_where_it_was():
     resumed = matcher(2)
     resumed.load_state_dict(copy.deepcopy(stopped.state_dict()))
     assert resumed.done == 5
-    for one, other in zip(
-        after(resumed, 12).mixtures.combined(), straight.mixtures.combined(), strict=True
-    ):
+    for one, other in zip(combined(after(resumed, 12)), combined(straight), strict=True):
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize(("settings", "components"), [({"members": 3}, 48), ({}, 128)])
+def test_groups_that_threads_train_are_those_trained_one_by_one():
+    """And a second training goes on from a checkpoint."""
+    apart = [matcher(2, steps=6), matcher(1, steps=6)]
+    threads = MixtureGroups([matcher(2, steps=6), matcher(1, steps=6)])
+    processors = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with threads.threads():
+            assert torch.get_num_threads() == 1
+            after(threads, 4)
+            resumed = MixtureGroups([matcher(2, steps=6), matcher(1, steps=6)])
+            resumed.load_state_dict(copy.deepcopy(threads.state_dict()))
+            after(threads, 6)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(processors)
+    for model in (*apart, resumed):
+        after(model, 6)
+    assert resumed.done == threads.done == 6
+    for groups in (resumed, MixtureGroups(apart)):
+        for one, other in zip(groups.combined(), threads.combined(), strict=True):
+            assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(("settings", "components"), [({"members": 3}, 48), ({}, 192)])
 def test_a_model_holds_the_components_of_all(settings, components, tmp_path):
     codec, codes = coded(400)
     model = synthesizer("scan_focus")
@@ -106,7 +134,7 @@ def test_a_model_holds_the_components_of_all(settings, components, tmp_path):
     assert components_of(fitted, tmp_path) == components
 
 
-@pytest.mark.parametrize(("columns", "steps", "members"), [(4, 600, 8), (400, 300, 4)])
+@pytest.mark.parametrize(("columns", "steps", "members"), [(4, 600, 12), (400, 300, 6)])
 def test_wide_tables_get_fewer_steps_and_mixtures(columns, steps, members):
     domain = flags(columns)
     budget = Budget(epsilon=1.0, delta=1e-6)

@@ -1,0 +1,86 @@
+"""Mixtures in groups, each matched by a thread of its own.
+
+Operations of a step are short: threads inside one wait for each other more than they work, above
+all beside other programs. Groups share nothing and meet once a step. How many there are depends on
+the number of mixtures alone, so every machine makes the same model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.models.scan_focus.matching import MixtureMatcher
+
+GROUPS = 2  # more make steps so short that threads wait for Python
+
+
+class MixtureGroups:
+    """Several matchers of the same targets, trained step by step together.
+
+    Attributes:
+      matchers: of one group each.
+      done: steps.
+    """
+
+    def __init__(self, matchers: Sequence[MixtureMatcher]) -> None:
+        self.matchers = list(matchers)
+        self.done = self.matchers[0].done
+        self._pool: ThreadPoolExecutor | None = None
+
+    def begin(self, steps: int) -> None:
+        """See `MixtureMatcher.begin`."""
+        for one in self.matchers:
+            one.begin(steps)
+
+    def step(self) -> None:
+        """One descent step of all."""
+        each = map if self._pool is None else self._pool.map
+        list(each(MixtureMatcher.step, self.matchers))
+        self.done += 1
+
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """Use as many processors as there are groups, as far as this process has so many."""
+        processors = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            if len(self.matchers) == 1:
+                yield
+                return
+            with ThreadPoolExecutor(min(processors, len(self.matchers))) as self._pool:
+                yield
+        finally:
+            self._pool = None
+            torch.set_num_threads(processors)
+
+    def metrics(self) -> dict[str, float]:
+        """See `Trainable`: of the first group, which errs as the others do."""
+        return self.matchers[0].metrics()
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Trainable`."""
+        return {"step": self.done, "groups": [one.state_dict() for one in self.matchers]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        for one, own in zip(self.matchers, state["groups"], strict=True):
+            one.load_state_dict(own)
+        self.done = int(state["step"])
+
+    def __call__(self) -> tuple[Tensor, list[Tensor]]:
+        """Of all mixtures, see `LatentMixtures.forward`."""
+        weights, shares = zip(*(one.mixtures() for one in self.matchers), strict=True)
+        return torch.cat(weights), [torch.cat(parts) for parts in zip(*shares, strict=True)]
+
+    @torch.no_grad()
+    def combined(self) -> tuple[Tensor, Tensor]:
+        """One mixture of all: weights [components], shares [components, cells]."""
+        weights, shares = self()
+        together = torch.cat(shares, dim=1).transpose(1, 2).flatten(0, 1)
+        return weights.flatten() / len(weights), together.contiguous()
