@@ -116,7 +116,7 @@ def _tabs(run: RunRecord, report: dict[str, Any], view: View) -> None:
     first = said(TABS[names.get(wanted, usual)])
     shown = [name for name in TABS if name != "histories" or report.get("histories")]
     labels = [said(TABS[name]) for name in shown]
-    tabs = st.tabs(labels, default=first, key="tab", on_change="rerun")
+    tabs = st.tabs(labels, default=first, key="tab", bind="query-params")
     parts: dict[str, Callable[[], None]] = {
         "columns": lambda: _columns(talk, report, wanted),
         "predictions": lambda: _predictions(talk, report),

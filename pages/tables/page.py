@@ -279,7 +279,7 @@ def _confirm(table: TableRecord) -> None:
             file_format.show(table)
             linking.unit(table)
         if st.button(say("All tables"), icon=":material/arrow_back:"):
-            st.query_params.clear()
+            del st.query_params["table"]
             st.rerun()
         table_access.render(table)
     schema_exchange.last_time(table)
@@ -287,7 +287,7 @@ def _confirm(table: TableRecord) -> None:
     columns, people, tags, pictures, rows = st.tabs(
         [said(label) for label in TABS.values()],
         key="tab",
-        on_change="rerun",  # pictures are drawn once their tab is open
+        bind="query-params",  # a refresh keeps it; pictures are drawn once their tab is open
     )
     with columns:
         schema_editor.render(table)

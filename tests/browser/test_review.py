@@ -96,6 +96,7 @@ def test_review_comment_verdict_and_export(app, browser, page, home, tmp_path):
     # nothing is lost by a refresh
     page.reload()
     page.get_by_text("Inside view: contains real data").wait_for()
+    expect(page.get_by_role("tab", name="Discussion")).to_have_attribute("aria-selected", "true")
     # the report as one file
     page.get_by_role("button", name="Share").click()
     with page.expect_download() as caught:
