@@ -48,13 +48,14 @@ def scores(report: dict[str, Any]) -> None:
         return
     scores = sorted(report["scores"], key=lambda score: score["key"] not in HEADLINES)
     boosted = any(s.get("before") is not None for s in report["scores"])
+    measured_in_units = any(s["unit"] for s in scores)
     rows = [
         {
             to_say("Score"): said(glossary.title(s)),
             to_say("Value"): s["value"],
             "±": s["half_width"] or s["spread"],
             to_say("Real data"): s["ceiling"],
-            to_say("Unit"): said(s["unit"]),
+            **({to_say("Unit"): said(s["unit"])} if measured_in_units else {}),
             to_say("Better"): closer(s["goal"]),
             to_say("What it is"): f"{said(s['meaning'])} {said(s['note'])}".strip(),
             to_say("Range"): number(f"{s['low']:g} {say('to').lower()} {s['high']:g}"),
