@@ -33,7 +33,7 @@ if __package__ in (None, ""):
 from benchmarks.coverage_shapes import SHAPES, Shape, answers
 from core.encoding.codec import Codec
 from core.inference.estimates import Estimates, Scale
-from core.inference.intervals import interval_ends
+from core.inference.intervals import chance_of_none, interval_ends
 from core.inference.refitting import Refitting
 from core.models.events import FitEvent, Signal
 from core.models.planning import plan_fit
@@ -86,14 +86,23 @@ class Measured:
 
     def ends(self, scales: tuple[Scale, ...], level: float) -> dict[str, Floats]:
         """Low and high of the intervals for the table and the population, [2, questions] each."""
+        found = interval_ends(*self._estimates(scales), level=level)
+        return dict(zip(OF, found, strict=True))
+
+    def chances(self, scales: tuple[Scale, ...]) -> Floats:
+        """Of the test that values are 0 in the population, [questions]."""
+        return chance_of_none(*self._estimates(scales))
+
+    def _estimates(
+        self, scales: tuple[Scale, ...]
+    ) -> tuple[Estimates, list[Estimates], list[Estimates]]:
         names = tuple((str(i),) for i in range(len(scales)))
 
         def one(answered: Floats) -> Estimates:
             return Estimates(names, *answered.T, scales, rows=1, most=1)
 
-        sides = ([one(table) for table in side] for side in (self.sources, self.drawn))
-        found = interval_ends(one(self.published), *sides, level=level)
-        return dict(zip(OF, found, strict=True))
+        sources, drawn = ([one(table) for table in side] for side in (self.sources, self.drawn))
+        return one(self.published), sources, drawn
 
 
 def measure(
@@ -190,7 +199,9 @@ def judged(
                 there = rows[(rows["statistic"] == DIFFERENCE) & ~null[rows.index]]
                 yield there.assign(statistic=THERE)
                 if of == "population":
-                    yield rows[null[rows.index]].assign(statistic=TEST)
+                    quiet = rows[null[rows.index]]
+                    missed = run.chances(scales)[quiet.index] >= 1.0 - level
+                    yield quiet.assign(statistic=TEST, coverage=missed, width=np.nan)
 
 
 def summary(options: argparse.Namespace) -> list[dict[str, Any]]:

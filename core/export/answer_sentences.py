@@ -8,6 +8,7 @@ from core.inference.questions import MODELS, Question, Statistic, words
 from core.message import Message, joined
 
 ENDS = ("table", "population", "naive")  # the intervals of a figure
+SIGNIFICANT = 0.05
 
 
 def shown(value: float, scale: Scale) -> Message:
@@ -46,7 +47,9 @@ def conclusions(answer: Answer) -> tuple[Figure, ...]:
 
 
 def clear(figure: Figure) -> bool:
-    """Whether the interval for the population leaves 0 out."""
+    """Whether the population's value is not 0: by its test, else by its interval."""
+    if figure.chance is not None:
+        return figure.chance < SIGNIFICANT
     ends = figure.population
     return ends is not None and not ends.low <= 0 <= ends.high
 
@@ -80,7 +83,7 @@ def sentence(answer: Answer) -> Message:
     first = Message("{what}: {value}.", what=what, value=value)
     if question.statistic is Statistic.SHARE and not question.where:
         first = Message("{share} of rows have {column} = {x}.", share=value, **about)
-    return joined([first, *_ends(last, answer.level)])
+    return joined([first, *_ends(last, answer.level), *_tested(last)])
 
 
 def _ends(figure: Figure, level: float) -> list[Message]:
@@ -94,6 +97,24 @@ def _ends(figure: Figure, level: float) -> list[Message]:
             "between {below} and {above} ({level:.0%} intervals).",
             level=level,
             **{name: shown(end, figure.scale) for name, end in ends},
+        )
+    ]
+
+
+def _tested(figure: Figure) -> list[Message]:
+    if figure.chance is None:
+        return []
+    if figure.chance < 0.001:
+        return [
+            Message(
+                "If the groups did not differ, a difference this large would almost never appear."
+            )
+        ]
+    return [
+        Message(
+            "If the groups did not differ, chance and noise would produce a difference this large "
+            "in {chance:.1%} of cases.",
+            chance=figure.chance,
         )
     ]
 
@@ -113,5 +134,6 @@ def rows(answer: Answer) -> list[dict[str, object]]:
             for name in ENDS
             for end in ("low", "high")
         }
+        | ({} if figure.chance is None else {"p": figure.chance})
         for figure in answer.figures
     ]

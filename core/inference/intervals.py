@@ -19,9 +19,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtri  # lighter than scipy.stats: pages import this
+from scipy.special import ndtr, ndtri, stdtr  # lighter than scipy.stats: pages import this
 
-from core.inference.estimates import Estimates, Name, Scale, estimate
+from core.inference.estimates import GAP, Estimates, Name, Scale, estimate
 from core.inference.questions import Question, beyond
 from core.inference.replicas import Replica, half_width
 from core.message import Message
@@ -75,6 +75,8 @@ class Figure:
       table, population: where the real table's value lies, and the value of whom it is a sample;
         None where that is not known.
       naive: as if the synthetic rows were real ones, which covers no noise.
+      chance: of a difference, how often one as large would be published if groups did not differ in
+        the population; None where that is not known, and of other values.
       reason: why nothing should be read into the value; "" where something may.
     """
 
@@ -84,6 +86,7 @@ class Figure:
     table: Interval | None
     population: Interval | None
     naive: Interval | None
+    chance: float | None = None
     reason: str = ""
 
 
@@ -133,19 +136,19 @@ def answer(
     if missing > 1:
         return Answer(question, (), 0, level, len(replicas), reason=BEYOND)
     own = estimate(question, published, domain)
-    ends = np.full((2, 2, len(own.values)), np.nan)
+    ends, chances = np.full((2, 2, len(own.values)), np.nan), np.full(len(own.values), np.nan)
     if enough := len(replicas) >= FEWEST:
         sides = ([r.source for r in replicas], [r.drawn for r in replicas])
         both = [[estimate(question, table, domain) for table in side] for side in sides]
-        ends = interval_ends(own, *both, level=level)
-    figures, reason = _figures(own, ends, level), "" if enough else NO_REPLICAS
+        ends, chances = interval_ends(own, *both, level=level), chance_of_none(own, *both)
+    figures, reason = _figures(own, ends, chances, level), "" if enough else NO_REPLICAS
     pairs = combinations(question.columns(domain), 2)
     known = all_pairs or all(any(one >= {*pair} for one in measured) for pair in pairs)
     caution = GUESSED if missing else "" if known else UNCOUNTED
     return Answer(question, figures, own.rows, level, len(replicas), reason, caution)
 
 
-def _figures(own: Estimates, ends: Floats, level: float) -> tuple[Figure, ...]:
+def _figures(own: Estimates, ends: Floats, chances: Floats, level: float) -> tuple[Figure, ...]:
     naive = ndtri(0.5 + level / 2) * own.errors
     figures = []
     for at, (name, value, scale) in enumerate(zip(own.names, own.values, own.scales, strict=True)):
@@ -157,7 +160,8 @@ def _figures(own: Estimates, ends: Floats, level: float) -> tuple[Figure, ...]:
         reason = UNKNOWN if np.isnan(value) else ""
         if scale != "number" and table is not None and table.half >= value:
             reason = BELOW_NOISE
-        figures.append(Figure(name, float(value), scale, table, population, alone, reason))
+        chance = float(chances[at]) if name == (GAP,) and np.isfinite(chances[at]) else None
+        figures.append(Figure(name, float(value), scale, table, population, alone, chance, reason))
     return tuple(figures)
 
 
@@ -180,6 +184,28 @@ def interval_ends(
     chance = np.mean([np.square(_scaled_errors(one)) for one in source], axis=0)
     more = (2.0 * slope.clip(0.0, 1.0) - 1.0) * chance
     return np.array([_ends(own, half_width(found - known, level, one)) for one in (0.0, more)])
+
+
+def chance_of_none(
+    own: Estimates, source: Sequence[Estimates], drawn: Sequence[Estimates]
+) -> Floats:
+    """How often values as far from 0 would be published if they were 0 in the population, [k].
+
+    An interval must reach as far as noise may have hidden a difference, so that it seldom leaves 0
+    out. Where there is none nothing is hidden: what is published is a sample's chance, as far as
+    tables follow their sources, and what noise and model add to that. The latter is what replicas'
+    tables have beside their sources' part; its middle two thirds say how far it spreads, since what
+    noise hid makes some replicas err farther than any would.
+
+    Args:
+      own, source, drawn: see `interval_ends`.
+    """
+    known, found = (np.array([one.values for one in side]) for side in (source, drawn))
+    slope = ((known * found).sum(0) / np.maximum(np.square(known).sum(0), LEAST)).clip(0.0, 1.0)
+    added = np.quantile(np.abs(found - slope * known), 2.0 * ndtr(1.0) - 1.0, axis=0)
+    spread = np.hypot(added, slope * own.errors)
+    far = np.abs(own.values) / np.maximum(spread, LEAST)
+    return np.asarray(2.0 * stdtr(len(source) - 1, -far))
 
 
 def _scaled(values: Floats, one: Estimates) -> Floats:

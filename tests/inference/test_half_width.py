@@ -10,7 +10,7 @@ from benchmarks.coverage import Measured, judged
 from benchmarks.coverage_shapes import SHAPES, answers, logistic
 from core.inference import intervals
 from core.inference.estimates import Estimates
-from core.inference.intervals import interval_ends
+from core.inference.intervals import chance_of_none, interval_ends
 from core.inference.replicas import half_width
 
 pytestmark = pytest.mark.slow
@@ -54,6 +54,38 @@ def held(slope: float, level: float = 0.95) -> tuple[float, float]:
         float(((low <= of) & (of <= high)).mean())
         for (low, high), of in ((table, real), (population, truth))
     )
+
+
+def alarms(slope: float, *, noise: float = 0.5, chance: float = 1.0, there: float = 0.0) -> float:
+    """Share of 4,000 differences that a test at 5 % finds.
+
+    Args:
+      noise: that replicas know of; the mechanism adds .5.
+      chance: the standard error that a sample is said to have; it has 1.
+      there: how large the population's differences are; those of replicas are about as large as a
+        sample's chance, as noise leaves open.
+    """
+    random, k = np.random.default_rng(1), 4_000
+
+    def published(source: np.ndarray, noise: float) -> np.ndarray:
+        return slope * source + noise * random.normal(size=source.shape)
+
+    own = published(there + random.normal(size=(1, k)), 0.5)
+    sources = random.normal(size=(20, k)) + random.normal(size=(20, k))
+    one = [Estimates(("x",) * k, row, np.full(k, chance), ("number",) * k, 1, 1)
+           for row in (*own, *sources, *published(sources, noise))]  # fmt: skip
+    return float((chance_of_none(one[0], one[1:21], one[21:]) < 0.05).mean())
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 1.0])
+def test_a_difference_that_is_not_there_is_seldom_found(slope: float) -> None:
+    assert 0.03 < alarms(slope) < 0.08
+    assert alarms(slope, there=6.0) > (0.04 if slope == 0.0 else 0.12)
+
+
+def test_a_test_that_forgets_noise_or_chance_finds_too_much() -> None:
+    assert alarms(0.1, noise=0.0) > 0.5
+    assert alarms(1.0, chance=0.0) > 0.15
 
 
 @pytest.mark.parametrize("slope", [0.1, 0.5, 1.0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from core.export.answer_sentences import clear, sentence
 from core.inference.estimates import estimate
 from core.inference.intervals import BELOW_NOISE, BEYOND, GUESSED, NO_REPLICAS, UNCOUNTED, answer
 from core.inference.questions import Question, Statistic
@@ -57,6 +58,17 @@ def test_shares_stay_shares_and_counts_stay_counts():
         for figure in answer(asked, made, replicas, DOMAIN).figures:
             for interval in (figure.table, figure.population):
                 assert 0 <= interval.low <= interval.high <= (1 if asked is rare else 150)
+
+
+def test_only_a_difference_is_tested_and_a_large_one_is_found():
+    _, made, replicas = run(400, 3, 12)
+    figures = answer(GAP, made, replicas, DOMAIN).figures
+    assert [figure.chance for figure in figures[:2]] == [None, None]
+    assert figures[-1].chance < 0.05 and answer(GAP, made, (), DOMAIN).figures[-1].chance is None
+    assert clear(figures[-1])
+    shuffled = made.assign(ill=made["ill"].sample(frac=1.0, random_state=1).to_numpy())
+    found = answer(GAP, shuffled, replicas, DOMAIN)
+    assert not clear(found.figures[-1]) and "chance and noise would produce" in sentence(found)
 
 
 def test_refusals_say_why():
