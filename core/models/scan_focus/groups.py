@@ -25,7 +25,7 @@ class MixtureGroups:
 
     Attributes:
       matchers: of one group each.
-      done: steps.
+      done: steps that each of them took.
     """
 
     def __init__(self, matchers: Sequence[MixtureMatcher]) -> None:
