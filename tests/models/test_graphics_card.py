@@ -191,22 +191,22 @@ def test_a_real_card_makes_about_the_same_model(model: str, tmp_path: Path) -> N
 
 @REAL
 @pytest.mark.parametrize("model", IDS)
-@pytest.mark.parametrize("devices", [("cuda", "cpu"), ("cpu", "cuda")])
 def test_a_paused_fit_goes_on_with_the_other_device(
-    model: str, devices: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A checkpoint is of no device."""
     looks = itertools.count()
     monkeypatch.setattr(training_loop.time, "monotonic", lambda: 1.5 * next(looks))
     plan = planned(model, long=True)
-    table, last = door(plan), synthesizer(model).card.stages[-1].name
-    with pytest.raises(FitPaused):
-        fit(table, plan, tmp_path, Watcher(Signal.PAUSE, last, 1), device=devices[0])
-    codec, codes = coded(plan.n)
-    meter = Meter.from_json(table.meter.to_json(), plan)
-    later = PrivateTable(codes, codec.domain, plan, meter=meter)
-    fitted = fit(later, plan, tmp_path, resume=True, device=devices[1])
-    assert later.meter.executed == plan.phases and len(fitted.sample(10)) == 10
+    last, (codec, codes) = synthesizer(model).card.stages[-1].name, coded(plan.n)
+    for first, second in (("cuda", "cpu"), ("cpu", "cuda")):
+        table, folder = door(plan), tmp_path / first
+        with pytest.raises(FitPaused):
+            fit(table, plan, folder, Watcher(Signal.PAUSE, last, 1), device=first)
+        meter = Meter.from_json(table.meter.to_json(), plan)
+        later = PrivateTable(codes, codec.domain, plan, meter=meter)
+        fitted = fit(later, plan, folder, resume=True, device=second)
+        assert later.meter.executed == plan.phases and len(fitted.sample(10)) == 10
 
 
 @pytest.fixture
