@@ -241,7 +241,7 @@ def _parted(text: str, domain: Domain) -> tuple[str, str]:
 
 
 def words(question: Question) -> Message:
-    """What is asked, a few words within a sentence or a heading."""
+    """What is asked, a few words for a heading or the beginning of a sentence."""
     template = _WORDS[question.statistic]
     if question.statistic is Statistic.DIFFERENCE and question.value:
         template = _SHARES
@@ -259,15 +259,15 @@ def words(question: Question) -> Message:
     return joined([asked, Message("where {rows}", rows=", ".join(question.where))])
 
 
-_SHARES = to_say("difference in the share of {column} = {value} ({by}: {first} minus {second})")
+_SHARES = to_say("Difference in the share of {column} = {value} ({by}: {first} minus {second})")
 _WORDS = {
-    Statistic.COUNT: to_say("number of rows"),
-    Statistic.SHARE: to_say("share of {column} = {value}"),
-    Statistic.MEAN: to_say("mean of {column}"),
+    Statistic.COUNT: to_say("Number of rows"),
+    Statistic.SHARE: to_say("Share of {column} = {value}"),
+    Statistic.MEAN: to_say("Mean of {column}"),
     Statistic.QUANTILE: to_say("{level:.0%} quantile of {column}"),
     Statistic.TABLE: to_say("{column} by {by}"),
     Statistic.DIFFERENCE: to_say(
-        "difference in the mean of {column} ({by}: {first} minus {second})"
+        "Difference in the mean of {column} ({by}: {first} minus {second})"
     ),
     Statistic.LINEAR: to_say("{column} explained by {by} (linear regression)"),
     Statistic.LOGISTIC: to_say("{column} = {value} explained by {by} (logistic regression)"),

@@ -212,7 +212,7 @@ def test_a_paid_question_is_measured_and_in_the_certificate(home: Path) -> None:
     asked = {"pay": ["share readmitted=yes", "mean age --where=readmitted=yes"]}
     options = {"epsilon": 1.0, "model": "scan_focus", "device": "cpu"}
     made = api.synthesize(frame, **options, **asked)
-    title = "Question: share of readmitted = yes"
+    title = "Question: Share of readmitted = yes"
     assert title in [phase["title"] for phase in made.certificate["phases"]]
     assert made.guarantee.epsilon <= 1.0
     share, mean = made.measured
@@ -220,7 +220,7 @@ def test_a_paid_question_is_measured_and_in_the_certificate(home: Path) -> None:
     assert found is not None
     value, half = map(float, found.groups())
     assert abs(value - 100 * (frame["readmitted"] == "yes").mean()) < 3 * half and 0 < half < 5
-    assert mean.startswith("mean of age where readmitted=yes: ")
+    assert mean.startswith("Mean of age where readmitted=yes: ")
     assert api.synthesize(frame, **options, people="new").measured == ()
 
 

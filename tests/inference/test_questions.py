@@ -18,7 +18,7 @@ def question(statistic: str, **asked) -> Question:
 def test_a_question_survives_json():
     asked = question("share", column="ill", value="yes", where=("age=60..",))
     assert Question.model_validate_json(asked.model_dump_json()) == asked
-    assert words(asked) == "share of ill = yes where age=60.."
+    assert words(asked) == "Share of ill = yes where age=60.."
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,11 @@ def test_the_answer_is_a_sentence_and_a_picture(replicated, show):
 @pytest.mark.parametrize(
     ("title", "says"),
     [
-        ("count", "number of rows: 400"),
-        ("mean", "mean of"),
+        ("count", "Number of rows: 400"),
+        ("mean", "Mean of"),
         ("quantile", "50% quantile of"),
         ("table", "cells are larger than the noise"),
-        ("difference", "difference in the mean of"),
+        ("difference", "Difference in the mean of"),
         ("linear", "Choose at least one column that may explain the outcome."),
         ("survival", "until"),
     ],

@@ -53,7 +53,7 @@ def test_conclusions_differ_in_sign_size_or_significance(store, replicated):
 
 
 PAID = "share readmitted=yes"
-MEASURED = "share of readmitted = yes: 25.0% ± 1.0% measured on the real rows with noise; synthetic"
+MEASURED = "Share of readmitted = yes: 25.0% ± 1.0% measured on the real rows with noise; synthetic"
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_plan_offers_pinned_questions_and_shows_their_cost(store, table, show):
     agreement.pin(store, table.id, [SHARE, quantile], author="ann")
     at = show("plan", table=table.id)
     (field,) = [one for one in at.multiselect if "measure questions" in one.label]
-    assert field.options == ["share of readmitted = yes"]
+    assert field.options == ["Share of readmitted = yes"]
     at = whole(field.select(field.options[0]).run())
-    assert "Question: share of readmitted = yes" in words(at)
+    assert "Question: Share of readmitted = yes" in words(at)
     assert any(f"'--pay={PAID}'" in one.value for one in at.code)
