@@ -3,9 +3,9 @@
     python -m benchmarks.gpu
 
 Three things, each as a ratio: milliseconds a step of every model's phases, rows a second of the
-statistics that read the whole table (PEARL's and Scan and focus's), and a private step beside
-Opacus's (by `benchmarks.dpsgd`). Without a card it says so and measures nothing; `--rehearse` runs
-everything with the processor in the card's place, which shows that it runs and nothing else.
+statistics that read the whole table, and a private step beside Opacus's (by `benchmarks.dpsgd`).
+Without a card it says so and measures nothing; `--rehearse` runs everything with the processor in
+the card's place, which shows that it runs and nothing else.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from core.inference.questions import MODELS, Question, Statistic, words
 from core.message import Message, joined
 
 ENDS = ("table", "population", "naive")  # the intervals of a figure
-SIGNIFICANT = 0.05
+TEST_LEVEL = 0.05  # below which a difference counts as one
+LEAST_TOLD = 0.001  # one decimal of a percentage shows no less
 
 
 def shown(value: float, scale: Scale) -> Message:
@@ -49,7 +50,7 @@ def conclusions(answer: Answer) -> tuple[Figure, ...]:
 def clear(figure: Figure) -> bool:
     """Whether the population's value is not 0: by its test, else by its interval."""
     if figure.chance is not None:
-        return figure.chance < SIGNIFICANT
+        return figure.chance < TEST_LEVEL
     ends = figure.population
     return ends is not None and not ends.low <= 0 <= ends.high
 
@@ -104,7 +105,7 @@ def _ends(figure: Figure, level: float) -> list[Message]:
 def _tested(figure: Figure) -> list[Message]:
     if figure.chance is None:
         return []
-    if figure.chance < 0.001:
+    if figure.chance < LEAST_TOLD:
         return [
             Message(
                 "If the groups did not differ, a difference this large would almost never appear."

@@ -38,7 +38,7 @@ def train_preliminary(known: Releases, settings: ScanFocusSettings, context: Fit
     phase = PhaseStarted(name="preliminary", title="Preliminary model (reads no private data)")
     steps = settings.preliminary_steps
     focus = Focus(known, targets)
-    model = _matcher(focus, settings, steps=steps, count=1)
+    model = _mixture_groups(focus, settings, steps=steps, count=1)
     _train(phase, model, steps, focus, settings, context)
     (only,) = model.matchers
     return replace(focus, preliminary=only, unlearned=unlearned_columns(known, only))
@@ -53,7 +53,7 @@ def train_mixture(
     # counts do not show whether pairs that were not counted are apart by then
     whole = settings.trainings == 1 or len(targets.pairs) < len(design.pairs)
     first = steps if whole else math.ceil(FIRST * steps)
-    model = _matcher(focus, settings, steps=first, count=settings.members)
+    model = _mixture_groups(focus, settings, steps=first, count=settings.members)
     phase = PhaseStarted(name=TRAINING, title="Training (reads no private data)")
     _train(phase, model, int(state.get(IN_ALL, first)), focus, settings, context)
     phase = PhaseStarted(name=TRAINING, title="Further training (reads no private data)")
@@ -118,7 +118,9 @@ def load(folder: Path) -> FittedGenerator:
     return fitted_of(codec, values["settings"], weights, constants)
 
 
-def _matcher(focus: Focus, settings: ScanFocusSettings, *, steps: int, count: int) -> MixtureGroups:
+def _mixture_groups(
+    focus: Focus, settings: ScanFocusSettings, *, steps: int, count: int
+) -> MixtureGroups:
     """Mixtures that start at the released shares; their latents follow from the seed."""
     known, targets = focus.known, focus.targets
     seed = known.checkpoint.seed
