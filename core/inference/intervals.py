@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri, stdtr  # lighter than scipy.stats: pages import this
+from scipy.special import ndtri, stdtr  # lighter than scipy.stats: pages import this
 
 from core.inference.estimates import GAP, Estimates, Name, Scale, estimate
 from core.inference.questions import Question, beyond
@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 
 FEWEST = 5  # replicas that a standard deviation is taken of
 LEAST = 1e-18  # variance that is divided by
+LEAST_AT_NONE = 0.25  # of a variance that is mean of all replicas: a line through few is unsure
 NO_REPLICAS = Message(
     "How far this may be off is not known yet: its error bars have not been computed."
 )
@@ -194,18 +195,21 @@ def chance_of_none(
     An interval must reach as far as noise may have hidden a difference, so that it seldom leaves 0
     out. Where there is none nothing is hidden: what is published is a sample's chance, as far as
     tables follow their sources, and what noise and model add to that. The latter is what replicas'
-    tables have beside their sources' part; its middle two thirds say how far it spreads, since what
-    noise hid makes some replicas err farther than any would.
+    tables have beside their sources' part. The larger a source's difference, the more of it noise
+    may hide, so the variance of what is added is a line in the square of that difference, which is
+    read where a sample shows a chance's worth.
 
     Args:
       own, source, drawn: see `interval_ends`.
     """
     known, found = (np.array([one.values for one in side]) for side in (source, drawn))
     slope = ((known * found).sum(0) / np.maximum(np.square(known).sum(0), LEAST)).clip(0.0, 1.0)
-    added = np.quantile(np.abs(found - slope * known), 2.0 * ndtr(1.0) - 1.0, axis=0)
-    spread = np.hypot(added, slope * own.errors)
-    far = np.abs(own.values) / np.maximum(spread, LEAST)
-    return np.asarray(2.0 * stdtr(len(source) - 1, -far))
+    far, added = np.square(known), np.square(found - slope * known)
+    rise = ((far - far.mean(0)) * added).mean(0) / np.maximum(far.var(0), LEAST)
+    chance, mean = np.square(own.errors), added.mean(0)
+    at_none = np.clip(mean - rise.clip(0.0) * (far.mean(0) - chance), LEAST_AT_NONE * mean, mean)
+    variance = np.maximum(at_none + np.square(slope) * chance, LEAST)
+    return np.asarray(2.0 * stdtr(len(source) - 1, -np.abs(own.values) / np.sqrt(variance)))
 
 
 def _scaled(values: Floats, one: Estimates) -> Floats:

@@ -56,7 +56,14 @@ def held(slope: float, level: float = 0.95) -> tuple[float, float]:
     )
 
 
-def alarms(slope: float, *, noise: float = 0.5, chance: float = 1.0, there: float = 0.0) -> float:
+def alarms(
+    slope: float,
+    *,
+    noise: float = 0.5,
+    chance: float = 1.0,
+    there: float = 0.0,
+    hidden: float = 0.0,
+) -> float:
     """Share of 4,000 differences that a test at 5 % finds.
 
     Args:
@@ -64,11 +71,12 @@ def alarms(slope: float, *, noise: float = 0.5, chance: float = 1.0, there: floa
       chance: the standard error that a sample is said to have; it has 1.
       there: how large the population's differences are; those of replicas are about as large as a
         sample's chance, as noise leaves open.
+      hidden: of its source's difference, the deviation of what noise hides or makes up.
     """
     random, k = np.random.default_rng(1), 4_000
 
     def published(source: np.ndarray, noise: float) -> np.ndarray:
-        return slope * source + noise * random.normal(size=source.shape)
+        return slope * source + np.hypot(noise, hidden * source) * random.normal(size=source.shape)
 
     own = published(there + random.normal(size=(1, k)), 0.5)
     sources = random.normal(size=(20, k)) + random.normal(size=(20, k))
@@ -81,6 +89,11 @@ def alarms(slope: float, *, noise: float = 0.5, chance: float = 1.0, there: floa
 def test_a_difference_that_is_not_there_is_seldom_found(slope: float) -> None:
     assert 0.03 < alarms(slope) < 0.08
     assert alarms(slope, there=6.0) > (0.04 if slope == 0.0 else 0.12)
+
+
+@pytest.mark.parametrize("slope", [0.1, 1.0])
+def test_noise_that_hides_what_is_there_leaves_the_test_of_none(slope: float) -> None:
+    assert 0.03 < alarms(slope, hidden=0.6) < 0.08
 
 
 def test_a_test_that_forgets_noise_or_chance_finds_too_much() -> None:

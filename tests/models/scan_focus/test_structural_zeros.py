@@ -55,14 +55,14 @@ def found(rows: np.ndarray, seed: int, years: int = 1) -> tuple[StructuralZero, 
     shares = [joint.sum(axis=1) / N, joint.sum(axis=0) / N]
     pair = PairTarget((0, 1), noisy[None], NOISE / N)
     known = [np.full(len(share), 5.0) for share in shares]
-    some = candidates([pair], scales(years), shares, known, N, frozenset())
+    some = candidates([pair], scales(years), shares, known, N, frozenset(), 20.0)
     inside = [
         zero.left.numpy()[rows[:, zero.columns[0]]] & zero.right.numpy()[rows[:, zero.columns[1]]]
         for zero in asked_zeros(some)
     ]
     each = np.array(inside, dtype=float).reshape(-1, N)
     counts = (each / np.sqrt(np.maximum(each.sum(axis=0), 1.0))).sum(axis=1)
-    return kept_zeros(some, counts + random.normal(0.0, 20.0, len(counts)), 20.0)
+    return kept_zeros(some, counts + random.normal(0.0, 20.0, len(counts)), 20.0, N)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -149,3 +149,34 @@ def test_without_zeros_rows_stay_as_they_are():
     shares = [torch.ones(1, 20), torch.ones(1, 2)]
     none = stored_zeros([], scales())
     assert mended(drawn, torch.zeros(3), shares, none, torch.Generator()) is drawn
+
+
+def kept_empty(men: float, *, asking: float, runs: int = 40) -> float:
+    """Share of runs that keep a ward free of men, by pairs too noisy to tell and by what is asked.
+
+    Args:
+      men: share of men in the ward, of about 250 of 6,000 people.
+      asking: standard deviation of what is asked.
+    """
+    n, noise, random = 6_000, 60.0, np.random.default_rng(6)
+    joint = np.array([[250.0, 2_750.0], [250.0 * men / (1.0 - men), 2_750.0]])
+    listed = next(block for block in coded(4)[0].blocks if block.number is None)
+    none, each = np.zeros(0), np.ones(2)
+    two = ColumnScale(ColumnBins(listed, none, 0.0), np.arange(2), 0, each, each, none)
+    shares, known = [joint.sum(axis=1) / n, joint.sum(axis=0) / n], [np.full(2, 20.0)] * 2
+    kept = 0
+    for _ in range(runs):
+        noisy = torch.from_numpy(joint + random.normal(0.0, noise, joint.shape)) / n
+        pair = PairTarget((0, 1), noisy[None], noise / n)
+        some = candidates([pair], (two, two), shares, known, n, frozenset(), asking)
+        there = [joint[z.left.numpy()[:2]][:, z.right.numpy()].sum() for z in asked_zeros(some)]
+        counts = np.array(there) + random.normal(0.0, asking, len(there))
+        zeros = kept_zeros(some, counts, asking, n)
+        kept += any(z.left.tolist()[:2] == [False, True] and bool(z.right[0]) for z in zeros)
+    return kept / runs
+
+
+def test_a_cell_is_asked_about_where_pairs_cannot_tell() -> None:
+    assert kept_empty(0.0, asking=20.0) > 0.7
+    assert kept_empty(0.0, asking=500.0) < 0.3, "nothing is asked that the answer would not tell"
+    assert kept_empty(0.3, asking=20.0) < 0.1, "it is no zero"

@@ -172,12 +172,12 @@ class Releases:
         known = self.counted, self.scales, self.shares
         left_out = {one.result for one in determined(*known, self.design.condition)}
         left_out |= {b.index for b in self.codec.blocks if b.column.name in self._tagged}
-        found = candidates(*known, self.column_noise, self.table.n, left_out)
+        noise = self.noise_multiplier(ZEROS)  # of places that every record adds to with length one
+        found = candidates(*known, self.column_noise, self.table.n, left_out, noise)
         asked = asked_zeros(found) or (everywhere(self.counted[0].columns, self.scales),)
         mechanism = BrokenZeros(self.scales, asked)  # what is planned is made
         counts = self.release(ZEROS, mechanism).numpy()
-        noise = self.noise_multiplier(ZEROS) * mechanism.sensitivity
-        self.zeros = kept_zeros(found, counts, noise)
+        self.zeros = kept_zeros(found, counts, noise * mechanism.sensitivity, self.table.n)
 
     @cached_property
     def _tagged(self) -> frozenset[str]:

@@ -14,66 +14,23 @@ from itertools import pairwise
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
 from core.models.steps.counting.ordered_codes import LabelsOfCodes, labels_of_codes
+from core.models.steps.counting.row_noise import SUSPECT, RowNoise
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.structural_zeros import EVIDENCE, StructuralZero
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-SUSPECT = 0.5  # of the records that independent columns would show: the other of two hypotheses
 RARE = 0.04  # of these, the most a zero may hold, two standard deviations above its estimate
 AROUND = 3  # places to either side of where a half-line seems to end that it may end at as well, if
 UNSURE = 6.0  # … its logarithmic likelihood is less by no more than this
 LONGEST_LABELS = 20  # values of a number that are looked at like labels
 MOST_CANDIDATES = 1000
-
-
-@dataclass(frozen=True)
-class RowNoise:
-    """Noise of the counts of a label in the cells of another column, whose total is known as well.
-
-    Counts are taken to have been fitted to the total, so that what lies in some cells is told by
-    these, and by all others.
-
-    Attributes:
-      deviation: of one count as released; `total`, of the label's own count.
-    """
-
-    deviation: float
-    total: float
-    cells: int
-
-    def fitted(self, counts: Floats, total: float) -> Floats:
-        """Counts that were released → nearer to their total."""
-        return np.asarray(counts + (total - counts.sum()) * self._pull(0.0))
-
-    def variance(self, some: int) -> float:
-        """Of the sum of so many fitted counts."""
-        return float(some * self.deviation**2 * (1.0 - some * self._pull(0.0)))
-
-    def evidence(self, seen: Floats, expected: Floats) -> Floats:
-        """Of the first 0, 1, … of some cells, how much likelier it is that they hold none.
-
-        Logarithm of the likelihood ratio to `SUSPECT` of the expected records; float64 [k + 1].
-        """
-        some = SUSPECT * expected
-        less = some - 2.0 * seen
-        each, together, beyond = (
-            np.append(0.0, np.cumsum(values)) for values in (some * less, some, less)
-        )
-        pull = self._pull(np.arange(len(each), dtype=np.float64))
-        return np.asarray((each + pull * together * beyond) / (2.0 * self.deviation**2))
-
-    def of_each(self, seen: Floats, expected: Floats) -> Floats:
-        """The same of single cells, float64 [k]."""
-        some = SUSPECT * expected
-        pull = 1.0 + self._pull(1.0)
-        return np.asarray(pull * some * (some - 2.0 * seen) / (2.0 * self.deviation**2))
-
-    def _pull(self, some: Floats | float) -> Floats:
-        return np.asarray(1.0 / (self.cells - some + (self.total / self.deviation) ** 2))
+UNLIKELY = 1.0  # logarithm by which single cells may be the likelier to hold records, and be asked
+OTHERS = 0.3  # of the places that are asked, the most that a record of one is expected in besides
 
 
 @dataclass(frozen=True)
@@ -143,17 +100,30 @@ class Candidate:
         right = torch.from_numpy(self.right if side == 0 else ~self.right)
         return StructuralZero(self.columns, (bins >= first) & (bins < end), right)
 
-    def kept(self, counts: Floats, noise: float) -> Iterator[StructuralZero]:
+    @cached_property
+    def in_parts(self) -> Floats:
+        """Float64 [parts], records in each if the columns were independent."""
+        before = np.pad(self.expected, ((0, 0), (1, 0))).cumsum(axis=1)
+        return np.array(
+            [before[side, end] - before[side, first] for side, first, end in self.parts]
+        )
+
+    @property
+    def records(self) -> float:
+        """How many may lie there: those of the other hypothesis, as likely as it is."""
+        return SUSPECT * float(self.in_parts.sum() * expit(-self.clearest))
+
+    def kept(self, counts: Floats, noise: float, adds: float) -> Iterator[StructuralZero]:
         """Of each side what holds next to nothing by both releases, at the likeliest cut.
 
         Args:
           counts: float64 [parts], released.
           noise: standard deviation of one.
+          adds: what a record there is expected to add to the count.
         """
         side, first, end = np.array(self.parts).T
-        before = np.cumsum(np.pad(self.expected, ((0, 0), (1, 0))), axis=1)
-        expected = before[side, end] - before[side, first]
-        some = SUSPECT * 0.5 * expected  # a record may lie in several places and adds less to each
+        expected = self.in_parts
+        some = SUSPECT * adds * expected
         evidence = some * (some - 2.0 * counts) / (2.0 * noise**2)
         within = np.array(
             [[(side == 0) & (end <= cut), (side == 1) & (first >= cut)] for cut in self.cuts]
@@ -190,15 +160,20 @@ def candidates(
     noise: Sequence[Floats],
     n: int,
     left_out: Set[int],
+    asking: float,
 ) -> tuple[Candidate | LabelsOfCodes, ...]:
     """Where counts of pairs lack records beyond their noise; the clearest first.
+
+    And where they might, and the release that asks of it could make up for what they do not say.
 
     Args:
       pairs: as they were released.
       shares: released shares of each column's cells; `noise`, deviations of their counts.
       left_out: columns of which nothing is asked.
+      asking: standard deviation of that release.
     """
     found: list[Candidate | LabelsOfCodes] = []
+    asking = max(asking, LEAST_NOISE)
     for pair in pairs:
         if left_out & set(pair.columns):
             continue
@@ -218,12 +193,33 @@ def candidates(
                 known = RowNoise(one, float(noise[second][label]), len(rows))
                 counts = known.fitted(table[:, label], n * labels[label])
                 right, share = np.arange(len(labels)) == label, float(labels[label])
-                row = _Row((first, second), scales[first], right, rows, share, counts, known)
+                row = _Row(
+                    (first, second), scales[first], right, rows, share, counts, known, asking
+                )
                 # two labels that exclude each other are asked about once
                 found += row.candidates(atoms=first < second or label < scales[second].line)
                 found += row.all_but_it.candidates()
     found.sort(key=lambda candidate: -candidate.clearest)
-    return tuple(found[:MOST_CANDIDATES])
+    return _few_others(found[:MOST_CANDIDATES], n)
+
+
+def _few_others(
+    found: Sequence[Candidate | LabelsOfCodes], n: int
+) -> tuple[Candidate | LabelsOfCodes, ...]:
+    """The clearest, of which a record is expected in few: it adds less to each of several."""
+    chosen: list[Candidate | LabelsOfCodes] = []
+    others = 0.0
+    for one in found:
+        more = _others([one], n)
+        if others + more <= OTHERS:
+            others += more
+            chosen.append(one)
+    return tuple(chosen)
+
+
+def _others(found: Sequence[Candidate | LabelsOfCodes], n: int) -> float:
+    """In how many places a record is expected."""
+    return sum(one.records for one in found if isinstance(one, Candidate)) / n
 
 
 @dataclass(frozen=True)
@@ -234,6 +230,7 @@ class _Row:
       right: bool [cells of the second], which is meant.
       rows: float64 [cells], records of each; `share`, of all records that are meant.
       counts: float64 [cells], fitted, of those that are meant.
+      asking: standard deviation of the release that asks of places.
     """
 
     columns: tuple[int, int]
@@ -243,6 +240,7 @@ class _Row:
     share: float
     counts: Floats
     noise: RowNoise
+    asking: float
 
     @property
     def all_but_it(self) -> _Row:
@@ -253,8 +251,11 @@ class _Row:
     def candidates(self, *, atoms: bool = True) -> Iterator[Candidate]:
         """Half-lines and single atoms for which there is evidence."""
         line, fine = self.scale.line, self.scale.grid.cells
-        evidence = self.noise.of_each(self.counts, self.share * self.rows)[line:]
-        for atom in np.flatnonzero(evidence > EVIDENCE) if atoms else ():
+        expected = self.share * self.rows
+        evidence = self.noise.of_each(self.counts, expected)[line:]
+        to_come = 0.5 * (SUSPECT * expected[line:] / self.asking) ** 2  # if it is told to be empty
+        maybe = (evidence + to_come > EVIDENCE) & (evidence > -UNLIKELY)
+        for atom in np.flatnonzero(maybe) if atoms else ():
             cell, beyond = int(line + atom), np.array([fine + atom + 1])
             yield self._candidate((cell, cell + 1), beyond, (True, False))
         if not line:
@@ -352,18 +353,20 @@ def asked_zeros(found: Sequence[Candidate | LabelsOfCodes]) -> tuple[StructuralZ
 
 
 def kept_zeros(
-    found: Sequence[Candidate | LabelsOfCodes], counts: Floats, noise: float
+    found: Sequence[Candidate | LabelsOfCodes], counts: Floats, noise: float, n: int
 ) -> tuple[StructuralZero, ...]:
     """What candidates hold next to no records.
 
     Args:
       counts: float64, released, of the `asked_zeros`.
       noise: standard deviation of one.
+      n: how many records there are, in all places and elsewhere.
     """
+    adds = 1.0 / math.sqrt(1.0 + _others(found, n))
     starts = np.cumsum([0, *(len(one.asked) for one in found)])
     noise = max(noise, LEAST_NOISE)
     return tuple(
         zero
         for one, start in zip(found, starts, strict=False)
-        for zero in one.kept(counts[start : start + len(one.asked)], noise)
+        for zero in one.kept(counts[start : start + len(one.asked)], noise, adds)
     )
