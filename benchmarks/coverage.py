@@ -225,7 +225,7 @@ def summary(options: argparse.Namespace) -> list[dict[str, Any]]:
 def runs_kept(options: argparse.Namespace) -> dict[str, int]:
     """How many runs with replicas there are, by ε."""
     kept = [file.stem.rsplit("_", 2) for file in options.keep.glob("*.npz")]
-    kept = [one for one in kept if int(one[2]) >= options.first]
+    kept = [one for one in kept if 0 <= int(one[2]) - options.first < options.runs]
     return {f"{e:g}": sum(float(one[1]) == e for one in kept) for e in options.epsilon}
 
 
@@ -246,7 +246,7 @@ def markdown(rows: list[dict[str, Any]], options: argparse.Namespace) -> str:
         + ". Runs of all shapes together: "
         + ", ".join(f"{count} at ε = {e}" for e, count in runs_kept(options).items())
         + ". Intervals were developed on runs 0 to 3, 100 to 103 and 300 to 302 of the same "
-        "shapes, the test on 400 to 417.",
+        "shapes, the test on 400 to 449.",
         "",
         "Intervals at 95 %. *Naive*: as if synthetic rows were records. *Width*: beside an "
         "oracle's, which knows how far published values lie from the truth in all runs and in "
