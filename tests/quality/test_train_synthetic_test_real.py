@@ -4,15 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score
+from sklearn.metrics import f1_score, roc_auc_score
 
 from core.quality.aligned_tables import Features
 from core.quality.metrics.estimators import (
     LOGISTIC,
+    auroc,
     classifiers,
     fit,
     logistic,
     ten_classifiers,
+    weighted_f1,
 )
 from core.quality.metrics.prediction import _majority, dimension_prediction, prediction_gap
 from core.quality.metrics.train_synthetic_test_real import (
@@ -230,3 +232,12 @@ def test_majority_baseline_is_what_f1_gives_it():
     y = np.array([0] * 6 + [1] * 3 + [2])
     guess = np.zeros(10, dtype=int)
     assert _majority(y) == pytest.approx(f1_score(y, guess, average="weighted"))
+
+
+def test_areas_and_f1_are_those_of_scikit_learn() -> None:
+    random = np.random.default_rng(3)
+    truth, score = random.random(500) < 0.2, random.integers(0, 30, 500) / 30.0
+    assert auroc(truth, score) == pytest.approx(roc_auc_score(truth, score), abs=1e-12)
+    classes, said = random.integers(0, 5, 500), random.integers(1, 7, 500)
+    expected = f1_score(classes, said, average="weighted")
+    assert weighted_f1(classes, said) == pytest.approx(expected, abs=1e-12)

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
@@ -132,6 +133,28 @@ def class_scores(model: Estimator, x: Floats) -> Callable[[int], Floats]:
         p = np.stack([-p, p], axis=1) if p.ndim == 1 else p
     column_of = {int(label): i for i, label in enumerate(model.classes_)}
     return lambda label: p[:, column_of[label]] if label in column_of else np.zeros(len(x))
+
+
+def auroc(positive: NDArray[np.bool_], score: Floats) -> float:
+    """Area under the ROC curve, by ranks [n]; both kinds must be there.
+
+    As in scikit-learn, whose checks take thirty times as long for a few thousand rows.
+
+    Source: Mann and Whitney, "On a test of whether one of two random variables is stochastically
+    larger than the other", 1947.
+    """
+    many = int(positive.sum())
+    ahead = rankdata(score)[positive].mean() - (many + 1) / 2.0
+    return float(ahead / (len(score) - many))
+
+
+def weighted_f1(truth: NDArray[np.integer], predicted: NDArray[np.integer]) -> float:
+    """Mean F1 over the classes of `truth`, by how many rows each has; codes ≥ 0, [n]."""
+    most = int(max(truth.max(), predicted.max())) + 1
+    right, true, said = (
+        np.bincount(one, minlength=most) for one in (truth[truth == predicted], truth, predicted)
+    )
+    return float((true * 2.0 * right / np.maximum(true + said, 1)).sum() / len(truth))
 
 
 def side_by_side(do: Callable[[Given], Made], items: Iterable[Given]) -> Iterator[Made]:

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import r2_score, roc_auc_score
+from sklearn.metrics import r2_score
 
 from core.message import Message, to_say
 from core.quality.aligned_tables import AlignedTable, Coded
 from core.quality.comparison import Comparison
-from core.quality.metrics.estimators import logistic, regressors, side_by_side
+from core.quality.metrics.estimators import auroc, logistic, regressors, side_by_side
 from core.quality.metrics.family import Measured, Step, family
 from core.quality.metrics.marginals import DENSE_CELLS, column_sets
 from core.quality.metrics.train_synthetic_test_real import TEST_ROWS, Predictions, Task, predict
@@ -238,7 +238,7 @@ class _Models:
         cases = tested & (truth == 1.0)
         n, others = int(cases.sum()), int((tested & (truth == 0.0)).sum())
         if min(n, others) >= LEAST_CASES:
-            found["score"] = _two(roc_auc_score(truth[tested], x[tested]) for x in self.said)
+            found["score"] = _two(auroc(truth[tested] == 1.0, x[tested]) for x in self.said)
         if n >= LEAST_CASES:
             found["found"] = _two(hit[cases].mean() for hit in self.hits)
             differ = int((self.hits[0][cases] != self.hits[1][cases]).sum())

@@ -16,12 +16,17 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.metrics import f1_score
 
 from core.message import Message
 from core.quality.aligned_tables import HOT_LABELS, AlignedTable
 from core.quality.comparison import Comparison, half_width_of
-from core.quality.metrics.estimators import Estimator, fit, logistic, side_by_side
+from core.quality.metrics.estimators import (
+    Estimator,
+    fit,
+    logistic,
+    side_by_side,
+    weighted_f1,
+)
 from core.quality.metrics.family import Measured, Metric, Step, family
 from core.quality.metrics.train_synthetic_test_real import Predictions, Task, evaluate
 from core.quality.report.types import PredictionPoint
@@ -157,7 +162,7 @@ def _fitted(task: Task, train: AlignedTable, seed: int) -> Estimator:
 
 def _score(metric: str, one: Predictions) -> float:
     if metric == "F1":
-        return float(f1_score(one.truth, one.predicted, average="weighted"))
+        return weighted_f1(one.truth.astype(np.int64), one.predicted.astype(np.int64))
     return one.scores()[metric]
 
 

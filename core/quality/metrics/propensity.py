@@ -13,11 +13,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.metrics import roc_auc_score
 
 from core.quality.aligned_tables import AlignedTable
 from core.quality.comparison import Comparison
-from core.quality.metrics.estimators import class_scores, fit, logistic, one_thread
+from core.quality.metrics.estimators import auroc, class_scores, fit, logistic, one_thread
 from core.quality.metrics.family import Measured, Metric, Step, family
 
 Floats = NDArray[np.float64]
@@ -76,7 +75,7 @@ def tree_auroc(real: AlignedTable, synthetic: AlignedTable, *, seed: int = 0) ->
     model = HistGradientBoostingClassifier(random_state=seed)
     with one_thread():
         score = class_scores(fit(model, x[train], y[train]), x[test])(1)
-    return float(roc_auc_score(y[test], score))
+    return auroc(y[test] == 1, score)
 
 
 @family(
