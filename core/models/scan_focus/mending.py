@@ -2,7 +2,8 @@
 
 A mixture of soft components comes near such zeros and leaves some rows in them. Of the cells that
 put a row there, the one is drawn again that its component gives the least, and so most likely did
-not mean.
+not mean. Rows are mended part by part, each with odds for what the parts before took away, so that
+columns keep their counts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from torch import Tensor
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.structural_zeros import StructuralZero
 
+PARTS = 16
+COPIED = 0.25  # power of the product of a row's odds by which it is likelier to be copied
+DRIFT, MOST_ODDS = 0.01, 3.0  # share of a cell's rows that odds e make up for; most log odds
 ROUNDS = 8  # most rows need one; one that needs more goes round in circles
 
 
@@ -50,21 +54,31 @@ def mended(
     """
     if not zeros.shape[1]:
         return cells
-    cells, places = cells.clone(), _Places(zeros, [share.shape[1] for share in shares])
-    rows = torch.arange(cells.shape[1])
-    for _ in range(ROUNDS):
-        sides = places.sides(cells[:, rows])
-        wrong = sides.all(dim=0).any(dim=0)
-        rows, sides = rows[wrong], sides[:, :, wrong]
-        if not len(rows):
-            return cells
-        cells[:, rows] = _redrawn(cells[:, rows], component[rows], shares, places, sides, random)
-    wrong = places.sides(cells).all(dim=0).any(dim=0)
-    rows, right = torch.nonzero(wrong)[:, 0], torch.nonzero(~wrong)[:, 0]
-    if len(right):  # others take what another row of the same table has
-        taken = torch.randint(len(right), (len(rows),), generator=random)
-        cells[:, rows] = cells[:, right[taken]]
-    return cells
+    places = _Places(zeros, [share.shape[1] for share in shares])
+    wrong, now = places.holding(cells), cells.clone()
+    right = torch.nonzero(~wrong)[:, 0]
+    for rows in torch.tensor_split(torch.nonzero(wrong)[:, 0], PARTS):
+        odds = [_odds(*each) for each in zip(now, cells, shares, strict=True)]
+        steered = [share * one for share, one in zip(shares, odds, strict=True)]
+        for _ in range(ROUNDS):
+            rows = rows[places.holding(now[:, rows])]
+            if not len(rows):
+                break
+            now[:, rows] = _redrawn(now[:, rows], component[rows], steered, places, random)
+        rows = rows[places.holding(now[:, rows])]
+        if len(rows) and len(right):  # others take what another row of the same table has
+            each = [one.double().log()[own[right]] for one, own in zip(odds, now, strict=True)]
+            likely = torch.stack(each).sum(dim=0).mul(COPIED).exp()
+            again = len(rows) > len(right)
+            taken = torch.multinomial(likely, len(rows), replacement=again, generator=random)
+            now[:, rows] = now[:, right[taken]]
+    return now
+
+
+def _odds(now: Tensor, before: Tensor, share: Tensor) -> Tensor:
+    """How much likelier each cell of a column is drawn to have as many rows as before, [cells]."""
+    had, has = (torch.bincount(one, minlength=share.shape[1]).float() for one in (before, now))
+    return torch.exp(((had - has) / (DRIFT * had + 1.0)).clamp(-MOST_ODDS, MOST_ODDS))
 
 
 class _Places:
@@ -80,6 +94,10 @@ class _Places:
         self.masks = torch.split(zeros, list(sizes), dim=2)
         self.named = [mask[:2].any(dim=2) for mask in self.masks]
         self.mends = [mask[2].any(dim=1) for mask in self.masks]
+
+    def holding(self, cells: Tensor) -> Tensor:
+        """Bool [rows], whether each row lies in a zero."""
+        return self.sides(cells).all(dim=0).any(dim=0)
 
     def sides(self, cells: Tensor) -> Tensor:
         """Bool [2, zeros, rows], whether each row has either column's cells."""
@@ -104,10 +122,10 @@ def _redrawn(
     component: Tensor,
     shares: Sequence[Tensor],
     places: _Places,
-    sides: Tensor,
     random: torch.Generator,
 ) -> Tensor:
     """One cell of each row drawn again, that of which its component gives the others most."""
+    sides = places.sides(cells)
     hit = sides.all(dim=0)
     most = torch.zeros(len(component))
     chosen = cells.clone()

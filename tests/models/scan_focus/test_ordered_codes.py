@@ -45,6 +45,6 @@ def test_labels_that_do_not_follow_are_not_asked_about(seed):
 def test_only_labels_without_many_strays_are_believed():
     found = rule(RULE, 1)
     counts = 0.3 * found.records * (np.arange(len(found.asked)) % 2)
-    kept = list(found.kept(counts, 5.0, adds=1.0))
+    kept = list(found.kept(counts, 5.0))
     assert kept == list(found.asked[::2])
-    assert not list(found.kept(0.5 * found.records, 5.0, adds=1.0))
+    assert not list(found.kept(0.5 * found.records, 5.0))

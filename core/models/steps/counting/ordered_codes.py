@@ -42,9 +42,9 @@ class LabelsOfCodes:
     records: Floats
     clearest: float
 
-    def kept(self, counts: Floats, noise: float, adds: float) -> Iterator[StructuralZero]:
-        """Of labels of which few records lie there, see `Candidate.kept`."""
-        few = counts < MAX_VARYING_BROKEN * adds * self.records + noise
+    def kept(self, counts: Floats, noise: float) -> Iterator[StructuralZero]:
+        """Of labels of which few records lie there by a release of noise of this deviation."""
+        few = counts < MAX_VARYING_BROKEN * self.records + noise
         yield from (zero for zero, kept in zip(self.asked, few, strict=True) if kept)
 
 

@@ -177,7 +177,7 @@ class Releases:
         asked = asked_zeros(found) or (everywhere(self.counted[0].columns, self.scales),)
         mechanism = BrokenZeros(self.scales, asked)  # what is planned is made
         counts = self.release(ZEROS, mechanism).numpy()
-        self.zeros = kept_zeros(found, counts, noise * mechanism.sensitivity, self.table.n)
+        self.zeros = kept_zeros(found, counts, noise * mechanism.sensitivity, self.scales)
 
     @cached_property
     def _tagged(self) -> frozenset[str]:

@@ -30,7 +30,7 @@ UNSURE = 6.0  # … its logarithmic likelihood is less by no more than this
 LONGEST_LABELS = 20  # values of a number that are looked at like labels
 MOST_CANDIDATES = 1000
 UNLIKELY = 1.0  # logarithm by which single cells may be the likelier to hold records, and be asked
-OTHERS = 0.3  # of the places that are asked, the most that a record of one is expected in besides
+OTHERS = 1.0  # of the places that are asked, the most that any record is expected in
 
 
 @dataclass(frozen=True)
@@ -113,13 +113,13 @@ class Candidate:
         """How many may lie there: those of the other hypothesis, as likely as it is."""
         return SUSPECT * float(self.in_parts.sum() * expit(-self.clearest))
 
-    def kept(self, counts: Floats, noise: float, adds: float) -> Iterator[StructuralZero]:
+    def kept(self, counts: Floats, noise: float, adds: Floats) -> Iterator[StructuralZero]:
         """Of each side what holds next to nothing by both releases, at the likeliest cut.
 
         Args:
           counts: float64 [parts], released.
           noise: standard deviation of one.
-          adds: what a record there is expected to add to the count.
+          adds: float64 [parts], what a record there is expected to add to its count.
         """
         side, first, end = np.array(self.parts).T
         expected = self.in_parts
@@ -353,20 +353,42 @@ def asked_zeros(found: Sequence[Candidate | LabelsOfCodes]) -> tuple[StructuralZ
 
 
 def kept_zeros(
-    found: Sequence[Candidate | LabelsOfCodes], counts: Floats, noise: float, n: int
+    found: Sequence[Candidate | LabelsOfCodes],
+    counts: Floats,
+    noise: float,
+    scales: Sequence[ColumnScale],
 ) -> tuple[StructuralZero, ...]:
     """What candidates hold next to no records.
 
     Args:
       counts: float64, released, of the `asked_zeros`.
       noise: standard deviation of one.
-      n: how many records there are, in all places and elsewhere.
     """
-    adds = 1.0 / math.sqrt(1.0 + _others(found, n))
-    starts = np.cumsum([0, *(len(one.asked) for one in found)])
-    noise = max(noise, LEAST_NOISE)
-    return tuple(
-        zero
-        for one, start in zip(found, starts, strict=False)
-        for zero in one.kept(counts[start : start + len(one.asked)], noise, adds)
-    )
+    if not found:
+        return ()
+    ends = np.cumsum([len(one.asked) for one in found])
+    of_each = [np.split(one, ends[:-1]) for one in (counts, _added(found, scales))]
+    kept, noise = list[StructuralZero](), max(noise, LEAST_NOISE)
+    for one, count, adds in zip(found, *of_each, strict=True):
+        kept += (
+            one.kept(count, noise, adds) if isinstance(one, Candidate) else one.kept(count, noise)
+        )
+    return tuple(kept)
+
+
+def _added(found: Sequence[Candidate | LabelsOfCodes], scales: Sequence[ColumnScale]) -> Floats:
+    """Float64 [asked], what a record is expected to add if the place holds some.
+
+    Places that lie in the same part of a column mostly say the same, and where one holds records
+    the others are as likely to do so as not: a record in k of them adds 1/√k to each.
+    """
+    asked = asked_zeros(found)
+    alike = np.zeros((len(asked), len(asked)), dtype=bool)
+    for column in {column for zero in asked for column in zero.columns}:
+        here = [i for i, zero in enumerate(asked) if column in zero.columns]
+        cells = np.array([asked[i].cells(column, scales) for i in here], dtype=np.float64)
+        shared = cells @ cells.T / np.maximum(cells.sum(axis=1, keepdims=True), 1.0)
+        alike[np.ix_(here, here)] |= shared > SUSPECT
+    candidate = np.repeat(np.arange(len(found)), [len(one.asked) for one in found])
+    alike &= candidate[:, None] != candidate
+    return np.asarray(1.0 / np.sqrt(1.0 + SUSPECT * alike.sum(axis=1)))
