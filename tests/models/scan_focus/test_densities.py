@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import norm
 
-from core.models.steps.counting.densities import densities, keys, seen
+from core.models.steps.counting.densities import densities, keys, seen, supported
 
 Floats = NDArray[np.float64]
 NOISE = 60.0
@@ -99,3 +100,29 @@ def test_a_low_count_between_full_cells_is_no_hole() -> None:
         empty += float(found[23:].sum() / found.sum())
     assert holes <= 3  # of 640 cells; seven where each cell is judged by itself
     assert empty / 40 < 0.03
+
+
+def ends_of(exact: np.ndarray, seed: int) -> tuple[int, int]:
+    return supported(released(exact, seed), NOISE, (0, len(exact)))
+
+
+def test_a_density_that_ends_at_once_has_no_records_beyond() -> None:
+    """Shares end at one, in the middle of what bounds leave room for."""
+    exact = np.append(np.full(64, 0.0), np.full(64, 200.0))
+    spilt = []
+    for seed in range(10):
+        counts = released(exact, seed)
+        first, end = ends_of(exact, seed)
+        assert exact[:first].sum() + exact[end:].sum() < 0.04 * exact.sum()
+        both = (density(counts, NOISE, ends)[:64].sum() for ends in ((0, 128), (first, end)))
+        spilt.append(list(both))
+    before, after = np.mean(spilt, axis=0)
+    assert after < 0.3 * before
+
+
+def test_a_thin_tail_is_no_sudden_end() -> None:
+    exact = 40_000.0 * np.diff(norm.cdf(np.linspace(-5.0, 5.0, 129)))
+    for seed in range(10):
+        first, end = ends_of(exact, seed)
+        assert exact[:first].sum() + exact[end:].sum() < 0.01 * exact.sum()
+    assert supported(exact, 0.0, (3, 120)) == (3, 120), "without noise nothing spills over"

@@ -88,3 +88,18 @@ def test_ranges_lie_over_the_cells_they_were_counted_in() -> None:
         assert abs(one.count - fine @ one.cells) < 5.0 * one.std + 2.0 * edge
     assert ranges_within(grid, ListCounts(np.ones(1), np.ones(1))) == []
     assert codec.blocks[0].column.kind is Kind.NUMBER
+
+
+def test_noise_far_from_all_records_is_not_believed() -> None:
+    """Of four ranges the last holds all records, and noise shows some in those before."""
+    counts, runs = np.append(np.full(24, 12.0), np.full(8, 125.0)), np.zeros(CELLS, dtype=int)
+    masks = np.repeat(np.eye(4), 8, axis=1)
+
+    def first(*deviations: float) -> int:
+        shown = [*deviations, 20.0]
+        ranges = [RangeCount(mask, z * 45.0, 45.0) for mask, z in zip(masks, shown, strict=True)]
+        return seen(counts, runs, NOISE, ranges)[0]
+
+    assert first(0.0, 0.0, 0.0) == first(2.5, 0.0, 0.0) == 16, "a tail reaches into the next range"
+    assert first(0.0, 0.0, 2.5) == 8 and first(0.0, 2.5, 2.5) == 0
+    assert first(3.5, 0.0, 0.0) == 0, "what is clear is seen wherever it is"

@@ -26,7 +26,12 @@ SMOOTHNESS = np.exp(np.arange(-8.0, 19.0, 1.5))  # weights of these, from none t
 FEWEST = 6  # fine cells that have a shape
 SHARED = 4.0  # standard deviations that a value stands above its neighbourhood, if many share it
 UNCERTAIN = 3.0  # of the noise, by which what a single cell shows beyond the rest is shrunk
-SEEN = 2.0  # standard deviations above none, from which on a range at a bound has records
+# Standard deviations above none, from which on a range has records beside one that has some, and
+# apart from all: where there are many, noise shows records in one.
+SEEN, APART = 2.0, 3.0
+# Sudden ends: of so many that leave less than a share of records beyond, those whose logarithmic
+# evidence (Kass and Raftery, "Bayes factors", 1995) is within what they call strong of the best.
+ENDS, THIN, CLEARLY = 10, 0.05, 4.0
 EMPTY = 0.125  # of the density beside it, below which a run of fine cells at a bound is empty
 TAPER = 3.0  # a density that falls exponentially has 95 % within three times its mean length
 ROUNDS = 4  # of finding shared values, each of which shows others
@@ -191,22 +196,36 @@ def _smoothed(precision: Floats, information: Floats) -> tuple[Floats, Floats, F
 
     The last is the banded Cholesky factor of its precision.
     """
+    _, _, smooth, factor = _likeliest(precision, information)
+    variance = np.diag(cho_solve_banded((factor, True), np.eye(len(information))))
+    return smooth, np.sqrt(np.maximum(variance, 0.0)), factor
+
+
+def _likeliest(
+    precision: Floats, information: Floats, weights: Floats = SMOOTHNESS
+) -> tuple[float, float, Floats, Floats]:
+    """Logarithmic evidence of the best of some weights, it, its density and factor."""
     cells = len(information)
-    differences = np.diff(np.eye(cells), DIFFERENCES, axis=0)
-    rough = differences.T @ differences
     band = 1 + int(np.abs(np.subtract(*np.nonzero(precision))).max())
     band = max(min(cells, DIFFERENCES + 1), band)
-    known, penalty = _banded(precision, band), _banded(rough, band)
-    best = -math.inf
-    for weight in SMOOTHNESS:
+    known, penalty = _banded(precision, band), _roughness(cells, band)
+    found = []
+    for weight in weights:
         factor = cholesky_banded(known + weight * penalty, lower=True)
         mean = cho_solve_banded((factor, True), information)
         evidence = 0.5 * ((cells - DIFFERENCES) * math.log(weight) + float(information @ mean))
-        evidence -= float(np.log(factor[0]).sum())
-        if evidence > best:
-            best, smooth, chosen = evidence, mean, factor
-    variance = np.diag(cho_solve_banded((chosen, True), np.eye(cells)))
-    return smooth, np.sqrt(np.maximum(variance, 0.0)), chosen
+        found.append((evidence - float(np.log(factor[0]).sum()), weight, mean, factor))
+    return max(found, key=lambda one: one[0])
+
+
+def _roughness(cells: int, band: int) -> Floats:
+    """Lower diagonals of the matrix whose form is the sum of squared differences."""
+    one = np.diff(np.eye(DIFFERENCES + 1), DIFFERENCES, axis=0)[0]
+    rows = np.zeros((max(band, len(one)), cells))
+    for column, own in enumerate(one):
+        for row in range(column, len(one)):
+            rows[row - column, column : column + cells - DIFFERENCES] += own * one[row]
+    return rows[:band]
 
 
 def _banded(matrix: Floats, band: int) -> Floats:
@@ -224,12 +243,85 @@ def seen(
 
     Args:
       cells: int64 [fine cells], ascending: runs of like mass that stand above the noise.
-      ranges: that hold records where they are counted `SEEN` standard deviations above none.
+      ranges: further counts. No cells are seen farther out than the next one to those that show
+        records.
     """
     first, end = _seen_by_cells(counts, cells, noise)
-    held = [np.flatnonzero(one.cells) for one in ranges if one.count > SEEN * one.std]
-    reached = [(int(one[0]), int(one[-1]) + 1) for one in held if len(one)]
-    return min([first, *(a for a, _ in reached)]), max([end, *(b for _, b in reached)])
+    held = [(*np.flatnonzero(one.cells)[[0, -1]], one.count / one.std) for one in ranges]
+    low, high = _together([(a, b + 1) for a, b, deviations in held if deviations > APART])
+    for _ in held:
+        low, high = _together([(low, high), *_beside(held, low, high, SEEN)])
+    if low < high:  # tails reach into the next range, if there is one, and no farther
+        first, end = min(first, low), max(end, high)
+        least, most = _together([(low, high), *_beside(held, low, high, -math.inf)])
+        first = max(first, least) if least < low else first
+        end = min(end, most) if most > high else end
+    return int(first), int(end)
+
+
+def supported(
+    counts: Floats,
+    noise: float,
+    ends: tuple[int, int],
+    precision: Floats | None = None,
+    held: Floats | None = None,
+) -> tuple[int, int]:
+    """Where a density ends that falls at once, within the ends that are `seen`.
+
+    What is smooth spills over such an end, and shows values that cannot be, such as shares above
+    one. Of the ends beyond which counts show no records, the farthest is taken under which all
+    counts are not clearly less likely than under the best.
+
+    Args:
+      counts, noise, precision, held: see `densities`.
+    """
+    if ends[1] - ends[0] < FEWEST or noise <= 1e-6:
+        return ends
+    precision = _precision(len(counts)) if precision is None else precision
+    held = np.ones(len(counts)) if held is None else held
+    shown, covariance = counts / noise, np.asarray(np.linalg.inv(precision), dtype=np.float64)
+    _, weight, _, _ = _likeliest(precision * np.outer(held, held), precision @ shown * held)
+
+    def last(turn: slice, end: int) -> int:
+        sides = shown[turn], precision[turn, turn], covariance[turn, turn], held[turn]
+        return _sudden_end(*sides, end, weight)
+
+    back = slice(None, None, -1)
+    high, low = last(slice(None), ends[1]), len(counts) - last(back, len(counts) - ends[0])
+    return (low, high) if high - low >= FEWEST else ends
+
+
+def _sudden_end(
+    counts: Floats, precision: Floats, covariance: Floats, held: Floats, end: int, weight: float
+) -> int:
+    """Behind the last of fine cells, of counts in units of their noise, if they end by `end`."""
+    known = precision[:end, :end] * np.outer(held[:end], held[:end])
+    information, smoothness = (precision @ counts)[:end] * held[:end], np.array([weight])
+    evidence, _, smooth, _ = _likeliest(known, information, smoothness)
+    beyond = np.cumsum((np.maximum(smooth, 0.0) * held[:end])[::-1])[::-1]
+    shown = np.cumsum(counts[:end][::-1])[::-1]
+    variance = np.diag(np.cumsum(np.cumsum(covariance[:end, :end][::-1, ::-1], 0), 1))[::-1]
+    possible = np.flatnonzero((beyond < THIN * beyond[0]) & (shown <= np.sqrt(variance)))
+    possible = possible[possible >= FEWEST]
+    chosen = np.linspace(0, len(possible) - 1, min(ENDS, len(possible))).round().astype(int)
+    found = {end: evidence}
+    for one in possible[chosen].tolist():
+        found[one] = _likeliest(known[:one, :one], information[:one], smoothness)[0]
+    best = max(found.values())
+    return max(one for one, likely in found.items() if likely >= best - CLEARLY)
+
+
+def _together(reached: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """From the first to the last of all; 0, 0 of none."""
+    return min((a for a, _ in reached), default=0), max((b for _, b in reached), default=0)
+
+
+def _beside(
+    held: Sequence[tuple[int, int, float]], low: int, high: int, least: float
+) -> list[tuple[int, int]]:
+    """Ranges that adjoin fine cells from … to, and hold so many deviations above none."""
+    near = ((a, b + 1) for a, b, deviations in held if deviations > least)
+    return [(a, b) for a, b in near if low < high and a <= high + 1 and b >= low - 1]
 
 
 def _seen_by_cells(counts: Floats, cells: NDArray[np.int64], noise: float) -> tuple[int, int]:

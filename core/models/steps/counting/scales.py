@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.models.steps.counting.densities import COARSE, RangeCount, agreeing, densities, keys, seen
+from core.models.steps.counting.densities import (
+    COARSE,
+    RangeCount,
+    agreeing,
+    densities,
+    keys,
+    seen,
+    supported,
+)
 from core.models.steps.counting.design import CELLS
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.discovery.lists import ListCounts
@@ -171,7 +179,7 @@ class ColumnScale:
         counts, cuts = np.append(fine, counts[grid.cells :]), grid.cut_cells
         held = grid.held
         runs = _merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts, held)
-        ends = seen(fine, runs, noise, ranges)
+        ends = supported(fine, noise, seen(fine, runs, noise, ranges), precision, held)
         if not grid.width and grid.cells <= KEPT_GRID:  # each cell is a value
             on_line = np.arange(grid.cells)
             counts = counts.copy()
