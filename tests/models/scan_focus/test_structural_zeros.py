@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ import torch
 
 from core.models.scan_focus import mending
 from core.models.scan_focus.mending import mended, stored_zeros
-from core.models.steps.counting import zero_candidates
 from core.models.steps.counting.counts import PairTarget
+from core.models.steps.counting.overlaps import added
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.structural_zeros import StructuralZero, emptied
@@ -66,7 +66,8 @@ def found(rows: np.ndarray, seed: int, years: int = 1) -> tuple[StructuralZero, 
     ]
     each = np.array(inside, dtype=float).reshape(-1, N)
     counts = (each / np.sqrt(np.maximum(each.sum(axis=0), 1.0))).sum(axis=1)
-    return kept_zeros(some, counts + random.normal(0.0, 20.0, len(counts)), 20.0, scales(years))
+    adds = added([one.asked for one in some], [pair], scales(years), shares)
+    return kept_zeros(some, counts + random.normal(0.0, 20.0, len(counts)), 20.0, adds)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -175,7 +176,8 @@ def kept_empty(men: float, *, asking: float, runs: int = 40) -> float:
         some = candidates([pair], (two, two), shares, known, n, frozenset(), asking)
         there = [joint[z.left.numpy()[:2]][:, z.right.numpy()].sum() for z in asked_zeros(some)]
         counts = np.array(there) + random.normal(0.0, asking, len(there))
-        zeros = kept_zeros(some, counts, asking, (two, two))
+        adds = added([one.asked for one in some], [pair], (two, two), shares)
+        zeros = kept_zeros(some, counts, asking, adds)
         kept += any(z.left.tolist()[:2] == [False, True] and bool(z.right[0]) for z in zeros)
     return kept / runs
 
@@ -210,14 +212,20 @@ def test_mended_rows_leave_columns_their_counts(monkeypatch: pytest.MonkeyPatch)
     assert 5 * steered < moved()
 
 
-def test_places_that_are_alike_share_what_a_record_adds() -> None:
-    """Of nine that forbid one label the same, half of the others are as likely to hold records."""
+def test_places_that_go_together_share_what_a_record_adds() -> None:
+    """Of nine columns that are alike, half of the others are as likely to hold records."""
     listed = next(block for block in coded(4)[0].blocks if block.number is None)
     none, each = np.zeros(0), np.ones(2)
     two = ColumnScale(ColumnBins(listed, none, 0.0), np.arange(2), 0, each, each, none)
     first, second = torch.tensor([True, False]), torch.tensor([False, True])
-    alike = [StructuralZero((column, 9), second, first) for column in range(9)]
-    apart = StructuralZero((10, 11), first, second)
-    found = [SimpleNamespace(asked=(zero,)) for zero in (*alike, apart)]
-    added = zero_candidates._added(found, (two,) * 12)
-    assert added.tolist() == pytest.approx([1.0 / np.sqrt(1.0 + 0.5 * 8)] * 9 + [1.0])
+    places = [[StructuralZero((column, 9), second, first)] for column in range(9)]
+
+    def adds(together: np.ndarray) -> list[float]:
+        table = torch.from_numpy(together)[None]
+        pairs = [PairTarget(two, table, 0.0) for two in combinations(range(9), 2)]
+        shares = [together.sum(axis=0)] * 9 + [np.array([0.5, 0.5])]
+        return added(places, pairs, (two,) * 10, shares).tolist()
+
+    same, apart = np.diag([0.9, 0.1]), np.outer([0.9, 0.1], [0.9, 0.1])
+    assert adds(same) == pytest.approx([1.0 / np.sqrt(1.0 + 0.5 * 8)] * 9)
+    assert adds(apart) == pytest.approx([1.0 / np.sqrt(1.0 + 0.5 * 8 * 0.1)] * 9)

@@ -34,6 +34,7 @@ from core.models.steps.counting.design import (
     Design,
     SumCandidate,
 )
+from core.models.steps.counting.overlaps import added
 from core.models.steps.counting.relations import determined, sums_kept
 from core.models.steps.counting.scales import (
     ColumnScale,
@@ -175,9 +176,8 @@ class Releases:
         noise = self.noise_multiplier(ZEROS)  # of places that every record adds to with length one
         found = candidates(*known, self.column_noise, self.table.n, left_out, noise)
         asked = asked_zeros(found) or (everywhere(self.counted[0].columns, self.scales),)
-        mechanism = BrokenZeros(self.scales, asked)  # what is planned is made
-        counts = self.release(ZEROS, mechanism).numpy()
-        self.zeros = kept_zeros(found, counts, noise * mechanism.sensitivity, self.scales)
+        counts = self.release(ZEROS, BrokenZeros(self.scales, asked)).numpy()  # made if planned
+        self.zeros = kept_zeros(found, counts, noise, added([c.asked for c in found], *known))
 
     @cached_property
     def _tagged(self) -> frozenset[str]:

@@ -54,11 +54,6 @@ class StructuralZero:
         """Bool [cells] of the first column, those of which all bins are meant."""
         return torch.from_numpy(np.bincount(scale.cell_of, ~self.left.numpy()) == 0)
 
-    def cells(self, column: int, scales: Sequence[ColumnScale]) -> Tensor:
-        """Bool [cells] of either column, see `whole_cells`."""
-        first = column == self.columns[0]
-        return self.whole_cells(scales[column]) if first else self.right
-
     def ends(self, scale: ColumnScale) -> Iterator[tuple[int, int]]:
         """Fine cells from … to, of the first column's cells that are meant in part."""
         fine = np.flatnonzero(self.left.numpy()[: scale.grid.cells])

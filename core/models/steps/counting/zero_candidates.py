@@ -353,42 +353,21 @@ def asked_zeros(found: Sequence[Candidate | LabelsOfCodes]) -> tuple[StructuralZ
 
 
 def kept_zeros(
-    found: Sequence[Candidate | LabelsOfCodes],
-    counts: Floats,
-    noise: float,
-    scales: Sequence[ColumnScale],
+    found: Sequence[Candidate | LabelsOfCodes], counts: Floats, noise: float, adds: Floats
 ) -> tuple[StructuralZero, ...]:
     """What candidates hold next to no records.
 
     Args:
       counts: float64, released, of the `asked_zeros`.
       noise: standard deviation of one.
+      adds: float64, what a record adds to each, see `overlaps.added`.
     """
-    if not found:
-        return ()
-    ends = np.cumsum([len(one.asked) for one in found])
-    of_each = [np.split(one, ends[:-1]) for one in (counts, _added(found, scales))]
+    starts = np.cumsum([0, *(len(one.asked) for one in found)])
     kept, noise = list[StructuralZero](), max(noise, LEAST_NOISE)
-    for one, count, adds in zip(found, *of_each, strict=True):
-        kept += (
-            one.kept(count, noise, adds) if isinstance(one, Candidate) else one.kept(count, noise)
-        )
+    for one, start in zip(found, starts, strict=False):
+        own = slice(start, start + len(one.asked))
+        if isinstance(one, Candidate):
+            kept += one.kept(counts[own], noise, adds[own])
+        else:
+            kept += one.kept(counts[own], noise)
     return tuple(kept)
-
-
-def _added(found: Sequence[Candidate | LabelsOfCodes], scales: Sequence[ColumnScale]) -> Floats:
-    """Float64 [asked], what a record is expected to add if the place holds some.
-
-    Places that lie in the same part of a column mostly say the same, and where one holds records
-    the others are as likely to do so as not: a record in k of them adds 1/√k to each.
-    """
-    asked = asked_zeros(found)
-    alike = np.zeros((len(asked), len(asked)), dtype=bool)
-    for column in {column for zero in asked for column in zero.columns}:
-        here = [i for i, zero in enumerate(asked) if column in zero.columns]
-        cells = np.array([asked[i].cells(column, scales) for i in here], dtype=np.float64)
-        shared = cells @ cells.T / np.maximum(cells.sum(axis=1, keepdims=True), 1.0)
-        alike[np.ix_(here, here)] |= shared > SUSPECT
-    candidate = np.repeat(np.arange(len(found)), [len(one.asked) for one in found])
-    alike &= candidate[:, None] != candidate
-    return np.asarray(1.0 / np.sqrt(1.0 + SUSPECT * alike.sum(axis=1)))
