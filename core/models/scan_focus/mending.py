@@ -58,6 +58,8 @@ def mended(
     wrong, now = places.holding(cells), cells.clone()
     right = torch.nonzero(~wrong)[:, 0]
     for rows in torch.tensor_split(torch.nonzero(wrong)[:, 0], PARTS):
+        if not len(rows):
+            break
         odds = [_odds(*each) for each in zip(now, cells, shares, strict=True)]
         steered = [share * one for share, one in zip(shares, odds, strict=True)]
         for _ in range(ROUNDS):
