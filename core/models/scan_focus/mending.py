@@ -19,6 +19,7 @@ from core.models.steps.counting.structural_zeros import StructuralZero
 PARTS = 16
 COPIED = 0.25  # power of the product of a row's odds by which it is likelier to be copied
 DRIFT, MOST_ODDS = 0.01, 3.0  # share of a cell's rows that odds e make up for; most log odds
+LEAST_LIKELY = 50.0  # log odds below the likeliest row that all others have at least
 ROUNDS = 8  # most rows need one; one that needs more goes round in circles
 
 
@@ -70,7 +71,8 @@ def mended(
         rows = rows[places.holding(now[:, rows])]
         if len(rows) and len(right):  # others take what another row of the same table has
             each = [one.double().log()[own[right]] for one, own in zip(odds, now, strict=True)]
-            likely = torch.stack(each).sum(dim=0).mul(COPIED).exp()
+            likely = torch.stack(each).sum(dim=0) * COPIED
+            likely = torch.exp((likely - likely.max()).clamp_min(-LEAST_LIKELY))
             again = len(rows) > len(right)
             taken = torch.multinomial(likely, len(rows), replacement=again, generator=random)
             now[:, rows] = now[:, right[taken]]

@@ -212,6 +212,19 @@ def test_mended_rows_leave_columns_their_counts(monkeypatch: pytest.MonkeyPatch)
     assert 5 * steered < moved()
 
 
+def test_rows_that_nothing_mends_are_copies_of_others_in_wide_tables() -> None:
+    """Odds of a thousand columns multiply beyond what a number holds."""
+    random = torch.Generator().manual_seed(9)
+    shares = [torch.tensor([[0.5, 0.5]])] * 1_000
+    drawn = torch.randint(2, (1_000, 300), generator=random)
+    zeros = torch.zeros((3, 2, 2_000), dtype=torch.bool)
+    zeros[0, 0, 1] = zeros[1, 0, 2:4] = True  # no row may hold the first column's second label
+    zeros[0, 1, 0], zeros[1, 1, 5] = True, True
+    zeros[2, :, 4:6] = True
+    cells = mended(drawn, torch.zeros(300, dtype=torch.int64), shares, zeros, random)
+    assert not (cells[0] == 1).any() and not ((cells[0] == 0) & (cells[2] == 1)).any()
+
+
 def test_places_that_go_together_share_what_a_record_adds() -> None:
     """Of nine columns that are alike, half of the others are as likely to hold records."""
     listed = next(block for block in coded(4)[0].blocks if block.number is None)
