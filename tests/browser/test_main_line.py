@@ -68,6 +68,10 @@ def app(shared_app):
 
 def unfold(page: Page, title: str) -> None:
     press(page.locator("summary").filter(has=page.get_by_text(title, exact=True)))
+    page.wait_for_function(  # what is unfolding pushes what has the focus out of the window
+        """() => [...document.querySelectorAll("details")].every(
+            (one) => !one.getAnimations({subtree: true}).length)"""
+    )
 
 
 def plan(page: Page, **settings: int) -> None:

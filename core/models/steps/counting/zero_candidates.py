@@ -29,6 +29,7 @@ AROUND = 3  # places to either side of where a half-line seems to end that it ma
 UNSURE = 6.0  # … its logarithmic likelihood is less by no more than this
 LONGEST_LABELS = 20  # values of a number that are looked at like labels
 MOST_CANDIDATES = 1000
+WORTH = 0.01  # of all records, that a cell is asked about for if pairs cannot tell
 UNLIKELY = 1.0  # logarithm by which single cells may be the likelier to hold records, and be asked
 OTHERS = 1.0  # of the places that are asked, the most that any record is expected in
 
@@ -255,6 +256,7 @@ class _Row:
         evidence = self.noise.of_each(self.counts, expected)[line:]
         to_come = 0.5 * (SUSPECT * expected[line:] / self.asking) ** 2  # if it is told to be empty
         maybe = (evidence + to_come > EVIDENCE) & (evidence > -UNLIKELY)
+        maybe &= (evidence > EVIDENCE) | (expected[line:] > WORTH * float(self.rows.sum()))
         for atom in np.flatnonzero(maybe) if atoms else ():
             cell, beyond = int(line + atom), np.array([fine + atom + 1])
             yield self._candidate((cell, cell + 1), beyond, (True, False))
