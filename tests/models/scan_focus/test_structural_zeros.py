@@ -212,7 +212,7 @@ def test_mended_rows_leave_columns_their_counts(monkeypatch: pytest.MonkeyPatch)
     assert 5 * steered < moved()
 
 
-def test_rows_that_nothing_mends_are_copies_of_others_in_wide_tables() -> None:
+def test_rows_that_nothing_mends_are_copied_in_wide_tables() -> None:
     """Odds of a thousand columns multiply beyond what a number holds."""
     random = torch.Generator().manual_seed(9)
     shares = [torch.tensor([[0.5, 0.5]])] * 1_000
