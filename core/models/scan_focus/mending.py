@@ -64,10 +64,12 @@ def mended(
         odds = [_odds(*each) for each in zip(now, cells, shares, strict=True)]
         steered = [share * one for share, one in zip(shares, odds, strict=True)]
         for _ in range(ROUNDS):
-            rows = rows[places.holding(now[:, rows])]
+            sides = places.sides(now[:, rows])
+            wrong = sides.all(dim=0).any(dim=0)
+            rows, sides = rows[wrong], sides[:, :, wrong]
             if not len(rows):
                 break
-            now[:, rows] = _redrawn(now[:, rows], component[rows], steered, places, random)
+            now[:, rows] = _redrawn(now[:, rows], component[rows], steered, places, sides, random)
         rows = rows[places.holding(now[:, rows])]
         if len(rows) and len(right):  # others take what another row of the same table has
             each = [one.double().log()[own[right]] for one, own in zip(odds, now, strict=True)]
@@ -126,10 +128,10 @@ def _redrawn(
     component: Tensor,
     shares: Sequence[Tensor],
     places: _Places,
+    sides: Tensor,
     random: torch.Generator,
 ) -> Tensor:
     """One cell of each row drawn again, that of which its component gives the others most."""
-    sides = places.sides(cells)
     hit = sides.all(dim=0)
     most = torch.zeros(len(component))
     chosen = cells.clone()
