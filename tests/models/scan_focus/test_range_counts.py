@@ -103,3 +103,11 @@ def test_noise_far_from_all_records_is_not_believed() -> None:
     assert first(0.0, 0.0, 0.0) == first(2.5, 0.0, 0.0) == 16, "a tail reaches into the next range"
     assert first(0.0, 0.0, 2.5) == 8 and first(0.0, 2.5, 2.5) == 0
     assert first(3.5, 0.0, 0.0) == 0, "what is clear is seen wherever it is"
+
+
+def test_ranges_without_noise_or_cells_say_where_records_are() -> None:
+    half = np.repeat([0.0, 1.0], CELLS // 2)
+    exact = [RangeCount(half, 900.0, 0.0), RangeCount(1.0 - half, 0.0, 0.0)]
+    beyond = RangeCount(np.zeros(CELLS), 500.0, 45.0)
+    runs = np.zeros(CELLS, dtype=int)
+    assert seen(900.0 / 16 * half, runs, NOISE, [*exact, beyond]) == (0, CELLS)

@@ -247,13 +247,17 @@ def seen(
         records.
     """
     first, end = _seen_by_cells(counts, cells, noise)
-    held = [(*np.flatnonzero(one.cells)[[0, -1]], one.count / one.std) for one in ranges]
-    low, high = _together([(a, b + 1) for a, b, deviations in held if deviations > APART])
+    inside = [(np.flatnonzero(one.cells), one) for one in ranges]
+    held = [(int(at[0]), int(at[-1]) + 1, one) for at, one in inside if len(at)]
+    clear, likely = (
+        [(a, b) for a, b, one in held if one.count > least * one.std] for least in (APART, SEEN)
+    )
+    low, high = _together(clear)
     for _ in held:
-        low, high = _together([(low, high), *_beside(held, low, high, SEEN)])
+        low, high = _together([(low, high), *_beside(likely, low, high)])
     if low < high:  # tails reach into the next range, if there is one, and no farther
         first, end = min(first, low), max(end, high)
-        least, most = _together([(low, high), *_beside(held, low, high, -math.inf)])
+        least, most = _together([(low, high), *_beside([(a, b) for a, b, _ in held], low, high)])
         first = max(first, least) if least < low else first
         end = min(end, most) if most > high else end
     return int(first), int(end)
@@ -316,12 +320,9 @@ def _together(reached: Sequence[tuple[int, int]]) -> tuple[int, int]:
     return min((a for a, _ in reached), default=0), max((b for _, b in reached), default=0)
 
 
-def _beside(
-    held: Sequence[tuple[int, int, float]], low: int, high: int, least: float
-) -> list[tuple[int, int]]:
-    """Ranges that adjoin fine cells from … to, and hold so many deviations above none."""
-    near = ((a, b + 1) for a, b, deviations in held if deviations > least)
-    return [(a, b) for a, b in near if low < high and a <= high + 1 and b >= low - 1]
+def _beside(held: Sequence[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
+    """Those that adjoin fine cells from … to."""
+    return [(a, b) for a, b in held if low < high and a <= high + 1 and b >= low - 1]
 
 
 def _seen_by_cells(counts: Floats, cells: NDArray[np.int64], noise: float) -> tuple[int, int]:
