@@ -98,14 +98,14 @@ def category_indices(cells: Series, column: Column) -> npt.NDArray[np.intp]:
 
 def _nearest_listed(labels: Series, listed: pd.Index[Any]) -> npt.NDArray[np.intp]:
     """Indices in a list of the nearest numbers, the lower of two, intp [n]; -1 for no number."""
-    of_list = _label_numbers(listed.to_series())[0][:-1]
+    of_list = _label_numbers(listed.to_series())[0]
     order = np.argsort(of_list)[: int(np.isfinite(of_list).sum())]  # NaN comes last
-    values, codes, _ = _label_numbers(labels)
     if not len(order):
         return np.full(len(labels), -1, dtype=np.intp)
     middles = (of_list[order][1:] + of_list[order][:-1]) / 2
+    values = _label_numbers(labels)[0]
     nearest = np.where(np.isnan(values), -1, order[np.searchsorted(middles, values)])
-    return np.asarray(nearest[codes], dtype=np.intp)
+    return np.asarray(nearest, dtype=np.intp)
 
 
 def listed_labels(cells: Series, column: Column) -> Series:

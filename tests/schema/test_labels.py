@@ -12,8 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.schema.column import Column, Kind
-from core.schema.labels import dtype_of, from_labels, from_numbers, snap, to_labels, to_numbers
+from core.schema.column import Column, DomainColumn, Kind, Learned
+from core.schema.form import Form
+from core.schema.labels import (
+    category_indices,
+    code_indices,
+    dtype_of,
+    from_labels,
+    from_numbers,
+    snap,
+    to_labels,
+    to_numbers,
+)
 from core.schema.magnitudes import LARGEST
 
 MOMENT = st.datetimes(dt.datetime(1850, 1, 1), dt.datetime(2100, 1, 1))
@@ -194,3 +204,36 @@ def test_equal_values_that_are_written_otherwise_move_no_other(cells: pd.Series)
 
 def test_a_minus_before_zero_is_not_written() -> None:
     assert to_labels(pd.Series([-0.0, 0.0])).tolist() == ["0.0", "0.0"]
+
+
+# -- a cell by itself ------------------------------------------------------------------------------
+
+READ = {
+    "listed": Column(name="c", kind=Kind.CATEGORY, categories=("10", "4", "N", "7.5")),
+    "beginnings": Column(name="c", kind=Kind.CATEGORY, pattern="#|#", categories=("10", "1…", "4")),
+    "nearest": DomainColumn(
+        name="c",
+        kind=Kind.CATEGORY,
+        categories=("10", "4", "N", "7.5"),
+        learned=Learned(domain="", nearest=True),
+    ),
+    "numbers": Column(name="c", kind=Kind.NUMBER, form=Form(codes=("-9", "N"))),
+}
+
+
+@pytest.mark.parametrize("column", READ.values(), ids=READ.keys())
+@given(
+    values=st.lists(
+        st.sampled_from(["10", "4", "N", "7.5", "-9", "5", "9", "1000", "6", "x", "13", None]),
+        max_size=12,
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_what_a_cell_counts_as_follows_from_it_alone(
+    column: Column, values: list[str | None]
+) -> None:
+    cells = pd.Series(values, dtype="str")
+    for read in (category_indices, code_indices, to_numbers):
+        together = np.asarray(read(cells, column), dtype=float)
+        alone = [float(read(cells.iloc[[i]], column)[0]) for i in range(len(cells))]
+        np.testing.assert_array_equal(together, np.array(alone, dtype=float))

@@ -140,14 +140,15 @@ def test_both_looks_together_keep_to_their_failure(lists: int) -> None:
 
 def test_unlisted_numbers_move_to_the_nearest() -> None:
     rng = np.random.default_rng(2)
-    codes = rng.choice(["10", "20", "90", "N"], N - 8)
-    cells = pd.Series([*codes, *(["14", "16", "15", "1000", "-3", "X"]), "N", "20"], dtype="str")
+    codes = rng.choice(["10", "20", "90", "N"], N)
+    last = ["14", "16", "14", None, "-3", "1000", "X", "15", "16", "1000", "N", "90"]
+    cells = pd.Series([*codes[: N - len(last)], *last], dtype="str")
     frame = pd.DataFrame({"code": cells})
     schema = Schema(columns=(to_learn("code", Kind.CATEGORY),))
     column = by_name(learn(frame, schema, 1.0))["code"]
     assert column.categories == ("10", "20", "90", "N") and column.other is None
-    indices = category_indices(cells[-8:].reset_index(drop=True), column)
-    assert indices.tolist() == [0, 1, 0, 2, 0, -1, 3, 1]
+    indices = category_indices(cells[-len(last) :].reset_index(drop=True), column)
+    assert indices.tolist() == [0, 1, 0, -1, 0, 2, -1, 0, 1, 2, 3, 2]
 
 
 def test_a_column_of_numbers_with_one_listed_stays_numbers() -> None:
