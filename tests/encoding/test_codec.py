@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.encoding.codec import Codec, Codes, Line, concat_codes
-from core.schema.column import Column, Kind
+from core.schema.column import Column, DomainColumn, Kind, Learned
 from core.schema.labels import to_numbers
 from core.schema.schema import Schema
 from tests.encoding.vectors import collapse
@@ -206,10 +206,24 @@ def test_expanded_rows_decode_to_the_same_rows():
 
 def test_encoding_depends_on_the_row_alone():
     """Building from the domain only: any row encodes the same in any company."""
-    codec = mixed()
-    frame = pd.DataFrame({"amount": [5, 900], "city": ["x", "q"], "score": [0.5, np.nan]})
+    learned = DomainColumn(
+        name="code",
+        kind=Kind.CATEGORY,
+        categories=("10", "90", "N"),
+        missing=True,
+        learned=Learned(domain="", nearest=True),
+    )
+    codec = codec_of(*mixed().domain.columns, learned)
+    frame = pd.DataFrame(
+        {
+            "amount": [5, 900, 900, 900_000],
+            "city": ["x", "q", "q", "y"],
+            "score": [0.5, np.nan, -9.0, 0.5],
+            "code": pd.Series(["80", "20", "80", None], dtype="str"),
+        }
+    )
     both = codec.encode(frame)
-    alone = concat_codes([codec.encode(frame.iloc[[0]]), codec.encode(frame.iloc[[1]])])
+    alone = concat_codes([codec.encode(frame.iloc[[i]]) for i in range(len(frame))])
     np.testing.assert_array_equal(both.states, alone.states)
     np.testing.assert_array_equal(both.values, alone.values)
 
