@@ -189,7 +189,7 @@ def candidates(
                 and not scales[first].line
                 and LONGEST_LABELS < len(rows) > len(labels)
             ):
-                found += labels_of_codes((first, second), table, rows, one)
+                found += labels_of_codes((first, second), table, rows, noise[first], one)
             for label in range(0 if few else scales[second].line, len(labels) - both):
                 known = RowNoise(one, float(noise[second][label]), len(rows))
                 counts = known.fitted(table[:, label], n * labels[label])
@@ -368,8 +368,5 @@ def kept_zeros(
     kept, noise = list[StructuralZero](), max(noise, LEAST_NOISE)
     for one, start in zip(found, starts, strict=False):
         own = slice(start, start + len(one.asked))
-        if isinstance(one, Candidate):
-            kept += one.kept(counts[own], noise, adds[own])
-        else:
-            kept += one.kept(counts[own], noise)
+        kept += one.kept(counts[own], noise, adds[own])
     return tuple(kept)
