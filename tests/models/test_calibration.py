@@ -46,7 +46,7 @@ pytestmark = pytest.mark.slow
 
 N = 300
 MODELS = ("p3gm", "dp_gan", "dp_auto_gan", "ppem", "pgb")
-COUNTING = {"scales", "columns", "scan", "pairs"}
+COUNTING = {"scales", "columns", "scan", "relations", "pairs"}
 
 
 def untagged() -> Domain:
@@ -362,7 +362,7 @@ def test_the_pool_is_small_where_there_are_few_records():
     one = CellTable((0,), (made.transforms[0].scales[0].size,), np.zeros(0), np.zeros(0))
     share = np.full(one.sizes[0], 1.0 / one.sizes[0])
     table = dataclasses.replace(one, shares=share, noise=np.full(len(share), 0.1))
-    counts = Counts(N, made.transforms[0].scales[:1], (table,), (), (), (), seed=1)
+    counts = Counts(N, made.transforms[0].scales[:1], (table,), (), (), (), (), seed=1)
     calibrate(inner, counts)
     few = calibration.FEWEST_POOL
     assert sizes == [few, calibration.SETTLING * few]

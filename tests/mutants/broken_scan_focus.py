@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Codes
-from core.models.steps.counting.counts import SetCounts, SumCounts
+from core.models.steps.counting.counts import RelationCounts, SetCounts
 from core.models.steps.counting.scales import FineHistograms
 from core.models.steps.counting.scan import Scan
-from core.models.steps.counting.structural_zeros import BrokenZeros
+from core.models.steps.counting.zeros.structural_zeros import BrokenZeros
 
 
 class ForgetsCoarseCells(FineHistograms):
@@ -75,12 +75,22 @@ class ForgetsPairsOfAllClasses(SetCounts):
         return math.sqrt(sum(query.weight**2 for query in within))
 
 
-class BothOfEachSum(SumCounts):
+class BothOfEachSum(RelationCounts):
     """Counts a record that adds up among those that do not as well."""
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
-        counts = super().statistic(rows, mask)
-        return torch.stack([counts[:, 0], counts.sum(dim=1)], dim=1)
+        sums, compared = self.split(super().statistic(rows, mask))
+        sums = torch.stack([sums[:, 0], sums.sum(dim=1)], dim=1)
+        return torch.cat([sums.flatten(), compared.flatten()])
+
+
+class EqualIsBelowToo(RelationCounts):
+    """Counts every record among those of which the first number is below as well."""
+
+    def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
+        sums, compared = self.split(super().statistic(rows, mask))
+        below = compared.sum(dim=1, keepdim=True)
+        return torch.cat([sums.flatten(), torch.cat([below, compared[:, 1:]], dim=1).flatten()])
 
 
 class WholeInEachZero(BrokenZeros):

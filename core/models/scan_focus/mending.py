@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.structural_zeros import StructuralZero
+from core.models.steps.counting.zeros.structural_zeros import StructuralZero
 
 PARTS = 16
 COPIED = 0.25  # power of the product of a row's odds by which it is likelier to be copied

@@ -15,7 +15,7 @@ from core.models.steps.counting.counts import PairTarget, Query, SetCounts
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.design import FOCUS, SET_SNR_THRESHOLD
 from core.models.steps.counting.releases import Releases
-from core.models.steps.counting.structural_zeros import emptied
+from core.models.steps.counting.zeros.structural_zeros import emptied
 
 UNLEARNED_ENERGY_SHARE = 0.5  # of a clear pair's energy, that may be left unexplained
 MOST_SETS = 4

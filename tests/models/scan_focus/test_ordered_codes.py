@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from core.models.steps.counting.ordered_codes import LabelsOfCodes, labels_of_codes
-from core.models.steps.counting.structural_zeros import StructuralZero
+from core.models.steps.counting.zeros.ordered_codes import LabelsOfCodes, labels_of_codes
+from core.models.steps.counting.zeros.structural_zeros import StructuralZero
 
 CODES, LABELS, NOISE = 60, 12, 80.0
 RANDOM = np.random.default_rng(3)

@@ -42,7 +42,13 @@ def mixture(codec: Codec, noise: float) -> tuple[dict[str, torch.Tensor], dict]:
         others = [within ** np.exp(noise * random.standard_normal()) for _ in range(8)]
         weights[f"others.{i}"] = torch.from_numpy(fine + np.array(others))
     constants = {"sizes": [LINE, LINE], "lines": [LINE, LINE], "widths": [0.0, 0.0]}
-    return weights, constants | {"follows": [], "sums": [], "ends": [], "together": []}
+    return weights, constants | {
+        "follows": [],
+        "compared": [],
+        "sums": [],
+        "ends": [],
+        "together": [],
+    }
 
 
 def drawn(codec: Codec, noise: float, seed: int = 0) -> np.ndarray:

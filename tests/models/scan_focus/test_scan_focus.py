@@ -23,8 +23,8 @@ from core.models.step import FitContext
 from core.models.steps.counting.counts import (
     PairTarget,
     Query,
+    RelationCounts,
     SetCounts,
-    SumCounts,
     uniform_query,
 )
 from core.models.steps.counting.denoising import denoised
@@ -39,7 +39,7 @@ from core.models.steps.counting.scales import (
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs
-from core.models.steps.counting.structural_zeros import BrokenZeros, everywhere
+from core.models.steps.counting.zeros.structural_zeros import BrokenZeros, everywhere
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
@@ -75,7 +75,7 @@ def measured(target: str | None = "ill"):
         "fine": histograms,
         "scan": Scan(scales, signs, design),
         "counts": SetCounts(scales, pairs),
-        "sums": SumCounts(codec.blocks, sums),
+        "relations": RelationCounts(codec.blocks, sums, ((1, 3), (3, 1))),
         "zeros": BrokenZeros(scales, tuple(zeros)),
     }
 
@@ -84,7 +84,7 @@ def rows(n: int, seed: int = 0) -> Codes:
     return coded(n, seed=seed)[1]
 
 
-@pytest.mark.parametrize("kind", ["fine", "scan", "counts", "sums", "zeros"])
+@pytest.mark.parametrize("kind", ["fine", "scan", "counts", "relations", "zeros"])
 @pytest.mark.parametrize("target", ["ill", None])
 def test_no_record_moves_a_statistic_beyond_its_sensitivity(kind, target):
     mechanism = measured(target)[kind]
@@ -110,7 +110,8 @@ def twin(kind, honest):
         (broken.SignsOfAbsentRecords, "scan"),
         (broken.CentredSigns, "scan"),
         (broken.ForgetsWeights, "counts"),
-        (broken.BothOfEachSum, "sums"),
+        (broken.BothOfEachSum, "relations"),
+        (broken.EqualIsBelowToo, "relations"),
         (broken.WholeInEachZero, "zeros"),
     ],
 )

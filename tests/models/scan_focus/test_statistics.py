@@ -12,7 +12,7 @@ from core.models.registry import synthesizer
 from core.models.steps.counting.design import SET_SNR_THRESHOLD, Design
 from core.models.steps.counting.scales import ColumnScale, FineHistograms, fine_grids, scales_of
 from core.models.steps.counting.scan import Scan, draw_signs
-from core.models.steps.counting.structural_zeros import BrokenZeros, everywhere
+from core.models.steps.counting.zeros.structural_zeros import BrokenZeros, everywhere
 from core.privacy.plan import Budget
 from tests.models.tables import coded
 

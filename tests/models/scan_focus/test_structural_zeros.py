@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 import torch
 
+from core.encoding.codec import Block
 from core.models.scan_focus import mending
 from core.models.scan_focus.mending import mended, stored_zeros
 from core.models.steps.counting.counts import PairTarget
-from core.models.steps.counting.overlaps import added
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.structural_zeros import StructuralZero, emptied
-from core.models.steps.counting.zero_candidates import asked_zeros, candidates, kept_zeros
+from core.models.steps.counting.zeros.candidates import candidates
+from core.models.steps.counting.zeros.finding import asked_zeros, kept_zeros
+from core.models.steps.counting.zeros.overlaps import added, in_common
+from core.models.steps.counting.zeros.structural_zeros import StructuralZero, emptied
 from core.models.steps.training.column_bins import ColumnBins
+from core.schema.column import Column, Kind
 from tests.models.tables import coded
 
 ADULT, N, NOISE = 7, 60_000, 60.0  # first cell of grown-ups, records, noise of a pair's count
@@ -34,17 +38,25 @@ def people(children_with_a_job: float = 0.0, grown_ups: float = 0.75) -> np.ndar
     return np.stack([age, job.astype(int)], axis=1)
 
 
+def listed_block(labels: tuple[str, ...]) -> Block:
+    """That of a list."""
+    column = Column(name="listed", kind=Kind.CATEGORY, categories=labels)
+    return replace(coded(4)[0].blocks[0], column=column, number=None, states=labels)
+
+
 def scales(years: int = 1) -> tuple[ColumnScale, ColumnScale]:
     """A line of twenty ages, so many a cell, and a list of two."""
     codec, _ = coded(4)
     number = next(block for block in codec.blocks if block.number is not None)
-    listed = next(block for block in codec.blocks if block.number is None)
+    listed = listed_block(("no", "yes"))
     line = ColumnBins(number, (np.arange(20) + 0.5) / 20, 0.05)
     cells = 20 // years
     along = np.append(np.arange(20) // years, cells + np.arange(line.atoms))
     each = np.bincount(along).astype(float)
     ages = ColumnScale(line, along, cells, each, each, (np.arange(20.0) + 1.0) / years)
-    jobs = ColumnScale(ColumnBins(listed, np.zeros(0), 0.0), np.arange(2), 0, *[np.ones(2)] * 3)
+    jobs = ColumnScale(
+        ColumnBins(listed, np.zeros(0), 0.0), np.arange(2), 0, *[np.ones(2)] * 2, np.zeros(0)
+    )
     return ages, jobs
 
 
@@ -66,8 +78,8 @@ def found(rows: np.ndarray, seed: int, years: int = 1) -> tuple[StructuralZero, 
     ]
     each = np.array(inside, dtype=float).reshape(-1, N)
     counts = (each / np.sqrt(np.maximum(each.sum(axis=0), 1.0))).sum(axis=1)
-    adds = added([one.asked for one in some], [pair], scales(years), shares)
-    return kept_zeros(some, counts + random.normal(0.0, 20.0, len(counts)), 20.0, adds)
+    together = in_common([one.asked for one in some], [pair], scales(years), shares)
+    return kept_zeros(some, counts + random.normal(0.0, 20.0, len(counts)), 20.0, together)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -165,7 +177,7 @@ def kept_empty(men: float, *, asking: float, runs: int = 40) -> float:
     """
     n, noise, random = 6_000, 60.0, np.random.default_rng(6)
     joint = np.array([[250.0, 2_750.0], [250.0 * men / (1.0 - men), 2_750.0]])
-    listed = next(block for block in coded(4)[0].blocks if block.number is None)
+    listed = listed_block(("no", "yes"))
     none, each = np.zeros(0), np.ones(2)
     two = ColumnScale(ColumnBins(listed, none, 0.0), np.arange(2), 0, each, each, none)
     shares, known = [joint.sum(axis=1) / n, joint.sum(axis=0) / n], [np.full(2, 20.0)] * 2
@@ -176,8 +188,8 @@ def kept_empty(men: float, *, asking: float, runs: int = 40) -> float:
         some = candidates([pair], (two, two), shares, known, n, frozenset(), asking)
         there = [joint[z.left.numpy()[:2]][:, z.right.numpy()].sum() for z in asked_zeros(some)]
         counts = np.array(there) + random.normal(0.0, asking, len(there))
-        adds = added([one.asked for one in some], [pair], (two, two), shares)
-        zeros = kept_zeros(some, counts, asking, adds)
+        together = in_common([one.asked for one in some], [pair], (two, two), shares)
+        zeros = kept_zeros(some, counts, asking, together)
         kept += any(z.left.tolist()[:2] == [False, True] and bool(z.right[0]) for z in zeros)
     return kept / runs
 
@@ -226,19 +238,59 @@ def test_rows_that_nothing_mends_are_copied_in_wide_tables() -> None:
 
 
 def test_places_that_go_together_share_what_a_record_adds() -> None:
-    """Of nine columns that are alike, half of the others are as likely to hold records."""
-    listed = next(block for block in coded(4)[0].blocks if block.number is None)
+    """Of nine columns that are alike, half of the others hold records where their counts say so."""
+    listed = listed_block(("no", "yes"))
     none, each = np.zeros(0), np.ones(2)
     two = ColumnScale(ColumnBins(listed, none, 0.0), np.arange(2), 0, each, each, none)
     first, second = torch.tensor([True, False]), torch.tensor([False, True])
     places = [[StructuralZero((column, 9), second, first)] for column in range(9)]
 
-    def adds(together: np.ndarray) -> list[float]:
+    def adds(together: np.ndarray, held: float = 500.0) -> list[float]:
         table = torch.from_numpy(together)[None]
         pairs = [PairTarget(two, table, 0.0) for two in combinations(range(9), 2)]
         shares = [together.sum(axis=0)] * 9 + [np.array([0.5, 0.5])]
-        return added(places, pairs, (two,) * 10, shares).tolist()
+        common = in_common(places, pairs, (two,) * 10, shares)
+        return added(common, np.full(9, 1000.0), np.zeros(9), np.full(9, held), 10.0).tolist()
 
     same, apart = np.diag([0.9, 0.1]), np.outer([0.9, 0.1], [0.9, 0.1])
     assert adds(same) == pytest.approx([1.0 / np.sqrt(1.0 + 0.5 * 8)] * 9)
     assert adds(apart) == pytest.approx([1.0 / np.sqrt(1.0 + 0.5 * 8 * 0.1)] * 9)
+    assert adds(same, held=0.0) == pytest.approx([1.0] * 9), "nobody lies in empty places"
+
+
+def test_parts_of_a_cell_share_no_record() -> None:
+    """The ages of one cell: those before three, those from there on, and all of them."""
+    years = scales(5)
+    ages, every = torch.arange(len(years[0].cell_of)), torch.tensor([True, True])
+    ends = [(0, 3), (3, 5), (0, 5)]
+    places = [[StructuralZero((0, 1), (ages >= a) & (ages < b), every)] for a, b in ends]
+    shares = [np.full(scale.size, 1.0 / scale.size) for scale in years]
+    common = in_common(places, [], years, shares)
+    inside = years[0].inside[:5].cumsum()
+    assert common[0, 1] == common[1, 0] == 0.0 and common[0, 2] == pytest.approx(1.0)
+    assert common[2, 0] == pytest.approx(inside[2]) and 0.0 < inside[2] < 1.0
+
+
+def test_ranked_labels_are_asked_about_together() -> None:
+    """Sevens go with nothing below five: of ranked labels one place, of words four."""
+    none = np.zeros(0)
+
+    def ranked(labels: tuple[str, ...]) -> ColumnScale:
+        of = ColumnBins(listed_block(labels), none, 0.0)
+        return ColumnScale(of, np.arange(8), 0, np.ones(8), np.ones(8), none)
+
+    numbers, words = tuple("12345678"), tuple("dbeacfgh")
+    assert ranked(numbers).in_order == 8 and ranked(words).in_order < 3
+    assert ranked((*"1234", "N", *"567")).in_order == 4
+    joint = np.full((8, 8), 300.0)
+    joint[:4, 6] = 0.0
+    pair = PairTarget((0, 1), torch.from_numpy(joint / joint.sum())[None], 60.0 / joint.sum())
+    shares, known = [joint.sum(1) / joint.sum(), joint.sum(0) / joint.sum()], [np.full(8, 5.0)] * 2
+    asked = [
+        {tuple(np.flatnonzero(zero.left)) for zero in asked_zeros(found)}
+        for found in (
+            candidates([pair], scale, shares, known, int(joint.sum()), frozenset(), 20.0)
+            for scale in ((ranked(numbers),) * 2, (ranked(words),) * 2)
+        )
+    ]
+    assert (0, 1, 2, 3) in asked[0] and (0, 1, 2, 3) not in asked[1]

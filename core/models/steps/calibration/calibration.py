@@ -26,7 +26,7 @@ from core.models.steps.counting.counts import LEAST_NOISE
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.placing import Placing
-from core.models.steps.counting.relations import Determined, determined
+from core.models.steps.counting.relations import Comparison, Determined, determined
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scales import ColumnScale
 
@@ -48,7 +48,7 @@ class Counts:
 
     Attributes:
       columns, pairs: shares of cells and their noise.
-      follows, sums: relations that nearly all records keep.
+      follows, sums, compared: relations that nearly all records keep.
     """
 
     n: int
@@ -57,6 +57,7 @@ class Counts:
     pairs: tuple[CellTable, ...]
     follows: tuple[Determined, ...]
     sums: tuple[SumCandidate, ...]
+    compared: tuple[Comparison, ...]
     seed: int
 
 
@@ -77,8 +78,8 @@ def counts_of(known: Releases) -> Counts:
         noise = np.full(len(shares), max(pair.noise, least))
         pairs.append(CellTable(together, tuple(sizes[c] for c in together), shares, noise))
     follows = determined(known.counted, known.scales, known.shares, condition)
-    seed = known.checkpoint.seed
-    return Counts(n, known.scales, columns, tuple(pairs), follows, known.sums, seed)
+    related, seed = (known.sums, known.compared), known.checkpoint.seed
+    return Counts(n, known.scales, columns, tuple(pairs), follows, *related, seed)
 
 
 def calibrate(
@@ -104,7 +105,7 @@ def calibrate(
     most = min(POOL * candidates // MANY, max(FEWEST_POOL, POOL_A_RECORD * counts.n))
     rows = max(FEWEST_POOL, min(most, POOL_CELLS // len(tables)))
     kinds = tuple((table.columns, table.sizes) for table in tables)
-    placing = Placing.of(counts.scales, counts.follows, counts.sums)
+    placing = Placing.of(counts.scales, counts.follows, counts.sums, compared=counts.compared)
     begun = Reweigh(counts.scales, kinds, (), placing, candidates=candidates)
     random = torch.Generator().manual_seed(counts.seed + 11)
     with torch.no_grad():

@@ -102,38 +102,47 @@ class SetCounts(Mechanism):
 
 
 @dataclass(frozen=True)
-class SumCounts(Mechanism):
-    """For each three columns that might add up: how many records do, and how many do not.
+class RelationCounts(Mechanism):
+    """How many records keep relations of numeric columns that might hold.
 
-    A record with a missing cell counts for neither, so zeroing one out moves at most one of two
-    counts of each candidate: Δ₂ = √(number of candidates).
+    Of three columns that might add up, how many do, and how many do not; of two, in how many the
+    first is below the second, equal to it, and above it. A record with a missing cell counts for
+    none, so zeroing one out moves at most one count of each: Δ₂ = √(number of candidates).
     """
 
     blocks: tuple[Block, ...]
-    candidates: tuple[SumCandidate, ...]
+    sums: tuple[SumCandidate, ...]
+    compared: tuple[tuple[int, int], ...]
     noise: Literal["gaussian"] = "gaussian"
 
     @property
     def sensitivity(self) -> float:
         """Δ₂ under zero-out."""
-        return math.sqrt(len(self.candidates))
+        return math.sqrt(len(self.sums) + len(self.compared))
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
-        """Float64 [candidates, 2]: records that add up, and those that do not."""
-        rows = rows.to("cpu")
-        weights = mask.to("cpu", torch.float64)
-        needed = sorted({c for one in self.candidates for c in (one.total, one.left, one.right)})
-        values = {c: rows.numbers(self.blocks[c]) for c in needed}
-        counts = []
-        for one in self.candidates:
+        """Float64 [2 sums + 3 compared]."""
+        records, weights = rows.to("cpu"), mask.to("cpu", torch.float64)
+        needed = {c for one in self.sums for c in (one.total, one.left, one.right)}
+        needed |= {c for pair in self.compared for c in pair}
+        values = {c: records.numbers(self.blocks[c]) for c in sorted(needed)}
+        steps = {c: self.blocks[c].column.step for c in needed}
+        counts = list[Tensor]()
+        for one in self.sums:
             gap = values[one.total] - values[one.left] - one.unit * values[one.right]
-            step = self.blocks[one.total].column.step
-            adds = torch.from_numpy(np.abs(gap) < 0.5 * step)
-            present = torch.from_numpy(~np.isnan(gap))
-            counts.append(
-                torch.stack([weights[adds & present].sum(), weights[~adds & present].sum()])
-            )
+            adds, there = np.abs(gap) < 0.5 * steps[one.total], ~np.isnan(gap)
+            counts += [weights[torch.from_numpy(rows)].sum() for rows in (adds, ~adds & there)]
+        for first, second in self.compared:
+            gap = values[first] - values[second]
+            apart = 0.5 * min(steps[first], steps[second])
+            outcomes = gap < -apart, np.abs(gap) <= apart, gap > apart
+            counts += [weights[torch.from_numpy(rows)].sum() for rows in outcomes]
         return torch.stack(counts).to(mask.device)
+
+    def split(self, release: Tensor) -> tuple[Tensor, Tensor]:
+        """A release → float64 [sums, 2] and [compared, 3]."""
+        ends = 2 * len(self.sums)
+        return release[:ends].reshape(-1, 2), release[ends:].reshape(-1, 3)
 
 
 def uniform_query(

@@ -63,6 +63,7 @@ class Design:
       features: block indices of all columns but the class.
       sizes: columns of the largest sets that are scanned.
       signs: sign patterns a column gets.
+      compared: block indices of two numeric columns that are compared.
       long: whether a number takes more values than a column has cells.
       learned: block indices of lists that this run learns; their counts are known with them.
     """
@@ -74,6 +75,7 @@ class Design:
     sizes: int
     signs: int
     sums: tuple[SumCandidate, ...]
+    compared: tuple[tuple[int, int], ...]
     long: bool
     learned: frozenset[int]
 
@@ -98,6 +100,7 @@ class Design:
             sizes=sizes,
             signs=min(SIGNS, max(1, MOST_NUMBERS // count)),
             sums=_sum_candidates(codec),
+            compared=() if codec.domain.roles else _comparable(codec),  # walks keep none
             long=any(_is_long(block) for block in codec.blocks),
             learned=frozenset(block.index for block in codec.blocks if _is_learned(block)),
         )
@@ -156,7 +159,7 @@ class Design:
             shares = shares | {PAIRS: shares[PAIRS] + shares[ZEROS] + shares[FOCUS]}
         names = [SCALES, COLUMNS]
         if self.sizes > 1:
-            names += [SCAN, *([RELATIONS] if self.sums else []), PAIRS]
+            names += [SCAN, *([RELATIONS] if self.sums or self.compared else []), PAIRS]
             names += [ZEROS, FOCUS] if focus else []
         whole = sum(shares[name] for name in names)
         left = 1.0 - min(len(self.learned), self.columns - 1) / self.columns
@@ -195,6 +198,18 @@ def _sum_candidates(codec: Codec) -> tuple[SumCandidate, ...]:
             candidate = _could_add(total, *sorted(pair, key=_undated))
             candidates += [] if candidate is None else [candidate]
     return tuple(candidates)
+
+
+def _comparable(codec: Codec) -> tuple[tuple[int, int], ...]:
+    """Two dates or two other numbers each, whose ranges meet; none where there are too many."""
+    numeric = [block for block in codec.blocks if block.number is not None]
+    pairs = tuple(
+        (one.index, other.index)
+        for one, other in combinations(numeric, 2)
+        if _undated(one) == _undated(other)
+        and max(one.line.low, other.line.low) < min(one.line.high, other.line.high)
+    )
+    return pairs if len(pairs) <= MOST_CANDIDATES else ()
 
 
 def _undated(block: Block) -> bool:

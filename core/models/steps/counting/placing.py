@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,16 @@ from torch import Tensor
 
 from core.encoding.codec import Block, Codec, Codes
 from core.models.steps.counting.design import SumCandidate
-from core.models.steps.counting.relations import Determined
+from core.models.steps.counting.relations import Comparison, Determined
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.structural_zeros import StructuralZero
 from core.models.steps.counting.within_cells import Dependence, places
+from core.models.steps.counting.zeros.structural_zeros import StructuralZero
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
-VALUES = ("lines", "widths", "follows", "sums", "ends", "together")  # see `Placing`
+VALUES = ("lines", "widths", "follows", "compared", "sums", "ends", "together")  # see `Placing`
+
+PASSES = 4  # over all orders, each of which may undo another
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,10 @@ class Placing:
         "fine.i", int64, the cell each belongs to; where it follows, "cells.i", see `Determined`;
         of the kth barred end, "barred.k", bool [cells] of the other column.
       values: "lines", of each column how many cells lie on the line, the others being labels,
-        spikes and missing; "widths", of a fine cell, 0 where each is one value; "follows" and
-        "sums", what every row is made to keep; "ends", of the barred ends of cells, either column
-        and the fine cells, from … to, that do not go with the other's; "together", see
-        `Dependence`.
+        spikes and missing; "widths", of a fine cell, 0 where each is one value; "follows",
+        "compared" (see `Comparison`) and "sums", what every row is made to keep; "ends", of the
+        barred ends of cells, either column and the fine cells, from … to, that do not go with the
+        other's; "together", see `Dependence`.
     """
 
     tensors: Mapping[str, Tensor]
@@ -50,6 +52,7 @@ class Placing:
         sums: Sequence[SumCandidate],
         zeros: Sequence[StructuralZero] = (),
         together: Sequence[Dependence] = (),
+        compared: Sequence[Comparison] = (),
     ) -> Placing:
         """That of columns and of the relations between them."""
         ends = [
@@ -70,6 +73,7 @@ class Placing:
             "lines": [scale.line for scale in scales],
             "widths": [scale.grid.width for scale in scales],
             "follows": [[relation.source, relation.result] for relation in follows],
+            "compared": [list(astuple(one)) for one in compared],
             "sums": [[one.total, one.left, one.right, one.unit] for one in sums],
             "together": [list(one) for one in together],
         }
@@ -112,6 +116,7 @@ class Placing:
                     block, cells[i], random, ranks.get(i), slopes.get(i), self._left(i, cells)
                 )
         codes = Codes(states, values)
+        _compare(codec, codes, [Comparison(*one) for one in self.values["compared"]], random)
         for one in self.values["sums"]:
             _add_up(codec, codes, SumCandidate(*one))
         return codes
@@ -197,11 +202,60 @@ class Placing:
         return np.where(on_line, 0, state), np.where(on_line, np.clip(position, 0.0, 1.0), 0.0)
 
 
+def _compare(
+    codec: Codec, codes: Codes, compared: Sequence[Comparison], random: torch.Generator
+) -> None:
+    """Make numbers of each row as equal as they often are, and put them in order, in place.
+
+    Columns that are always equal are compared as one.
+    """
+    copied: dict[int, int] = {}
+    for one in compared:
+        if one.equal == 1.0:
+            copied[one.high] = copied.get(one.low, one.low)
+    others = {
+        replace(one, low=copied.get(one.low, one.low), high=copied.get(one.high, one.high))
+        for one in compared
+        if one.equal < 1.0
+    }
+    for one in sorted(others, key=astuple):
+        _make_equal(codec, codes, one, random)
+    for one in sorted(others, key=astuple) * PASSES:
+        if one.ordered:
+            blocks = codec.blocks[one.low], codec.blocks[one.high]
+            low, high = (codes.numbers(block) for block in blocks)
+            wrong = np.flatnonzero(low > high)
+            _write(blocks[0], codes, wrong, high[wrong])
+            _write(blocks[1], codes, wrong, low[wrong])
+    for copy, column in copied.items():
+        numbers = codes.numbers(codec.blocks[column])
+        both = np.flatnonzero(~np.isnan(numbers + codes.numbers(codec.blocks[copy])))
+        _write(codec.blocks[copy], codes, both, numbers[both])
+
+
+def _make_equal(codec: Codec, codes: Codes, one: Comparison, random: torch.Generator) -> None:
+    """Let as many rows have equal numbers as there are: half of those that are nearest to it."""
+    blocks = codec.blocks[one.low], codec.blocks[one.high]
+    low, high = (codes.numbers(block) for block in blocks)
+    gap, apart = np.abs(low - high), 0.5 * min(block.column.step for block in blocks)
+    lacking = round(one.equal * int((~np.isnan(gap)).sum())) - int((gap <= apart).sum())
+    near = np.argsort(np.where(gap > apart, gap, np.inf))[: max(0, 2 * lacking)]
+    near = near[torch.randperm(len(near), generator=random).numpy()[: max(0, lacking)]]
+    near = near[gap[near] > apart]
+    _write(blocks[1], codes, near, low[near])
+
+
+def _write(block: Block, codes: Codes, rows: NDArray[np.intp], numbers: Floats) -> None:
+    """Write numbers of some rows, in place, within the column's bounds."""
+    state, position = block.snapped(numbers)
+    codes.states[rows, block.index] = state
+    codes.values[rows, block.number] = position
+
+
 def _add_up(codec: Codec, codes: Codes, one: SumCandidate) -> None:
     """Write the total of each row, in place, where all three are there, within its bounds."""
     block = codec.blocks[one.total]
     total, left, right = (codes.numbers(codec.blocks[i]) for i in (one.total, one.left, one.right))
     present = ~np.isnan(total) & ~np.isnan(left + right)
-    state, position = block.snapped(np.nan_to_num(left + one.unit * right))
-    codes.states[:, one.total] = np.where(present, state, codes.states[:, one.total])
-    codes.values[:, block.number] = np.where(present, position, codes.values[:, block.number])
+    rows = np.flatnonzero(present)
+    _write(block, codes, rows, left[rows] + one.unit * right[rows])

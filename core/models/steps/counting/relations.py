@@ -17,6 +17,8 @@ from torch import Tensor
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.scales import ColumnScale
+from core.models.steps.counting.zeros.row_noise import SUSPECT
+from core.models.steps.counting.zeros.structural_zeros import EVIDENCE
 
 Floats = NDArray[np.float64]
 # Share of records that may break a relation which rows are made to keep, and the largest standard
@@ -28,6 +30,8 @@ LABEL_SNR_THRESHOLD = 4.0
 MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say something
 # largest standard deviation, as a share of records, of sums that are believed
 MAX_SUM_NOISE_SHARE = 0.05
+RELATION_SNR_THRESHOLD = 2.0  # standard deviations of noise that a count of relations may be off
+MOST_OFTEN = 0.99  # of the records in which columns are equal that are not always
 # of the records without the commonest value, which alone show a dependence, how many may break it
 # for all that is known
 MAX_VARYING_BROKEN = 0.1
@@ -115,3 +119,75 @@ def sums_kept(
             kept[one.total] = one
             parts |= {one.left, one.right}
     return tuple(kept.values())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two numeric columns of which the first is never above the second, or often equal to it.
+
+    Attributes:
+      low, high: block indices.
+      ordered: whether the first is never above the second.
+      equal: share of the records with both in which they are equal, at least; 1 if they always are.
+    """
+
+    low: int
+    high: int
+    ordered: bool
+    equal: float
+
+
+def comparisons_kept(
+    release: Tensor,
+    compared: Sequence[tuple[int, int]],
+    scales: Sequence[ColumnScale],
+    shares: Sequence[Floats],
+    n: int,
+    noise: float,
+) -> tuple[Comparison, ...]:
+    """Orders that nearly all records keep, and equalities of some or all.
+
+    Independent columns would break an order often: a few thousand are more than anybody's age.
+
+    Args:
+      release: float64 [compared, 3], noisy counts of `RelationCounts`; `noise`, deviation of one.
+      shares: released shares of each column's cells.
+    """
+    kept = list[Comparison]()
+    alone = n * _alone(compared, scales, shares)
+    for columns, seen, expected in zip(compared, release.numpy(), alone, strict=True):
+        records = max(1.0, float(seen.sum()))
+        told = SUSPECT * expected * (SUSPECT * expected - 2.0 * seen[[0, 2]])
+        unsure = RELATION_SNR_THRESHOLD * noise
+        few = np.maximum(MAX_VIOLATION_RATE * expected, unsure)
+        never_below, never_above = (told > 2.0 * EVIDENCE * noise**2) & (seen[[0, 2]] < few)
+        often = min((float(seen[1]) - unsure) / records, MOST_OFTEN)
+        equal = 1.0 if never_below and never_above else max(0.0, often)
+        by_chance = max(0.0, 1.0 - float(expected.sum()) / records)
+        if never_below or never_above or equal > by_chance + MAX_VIOLATION_RATE:
+            low, high = columns if never_above else columns[::-1]
+            ordered = bool(never_below or never_above)
+            kept.append(Comparison(low, high, ordered, equal))
+    return tuple(kept)
+
+
+def _alone(
+    compared: Sequence[tuple[int, int]], scales: Sequence[ColumnScale], shares: Sequence[Floats]
+) -> Floats:
+    """Shares of records in which the first of two columns would be below the second, and above it.
+
+    If they were independent; float64 [compared, 2].
+    """
+    each = []
+    for scale, share in zip(scales, shares, strict=True):
+        numbers = np.add(*scale.numbers) / 2.0
+        known = np.flatnonzero(~np.isnan(numbers))
+        known = known[np.argsort(numbers[known], kind="stable")]
+        each.append((numbers[known], (scale.inside * share[scale.cell_of])[known]))
+    found = np.zeros((len(compared), 2))
+    for i, (first, second) in enumerate(compared):
+        (one, held), (other, others) = each[first], each[second]
+        up_to = np.append(0.0, np.cumsum(others))
+        found[i, 0] = held @ (up_to[-1] - up_to[np.searchsorted(other, one, side="right")])
+        found[i, 1] = held @ up_to[np.searchsorted(other, one)]
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 
 import numpy as np
@@ -22,7 +22,7 @@ from core.encoding.codec import Codec
 from core.models.events import Emitter, Interaction, SignificantSets
 from core.models.step import FitContext
 from core.models.steps.counting import pair_queries
-from core.models.steps.counting.counts import PairTarget, SetCounts, SumCounts, uniform_query
+from core.models.steps.counting.counts import PairTarget, RelationCounts, SetCounts, uniform_query
 from core.models.steps.counting.design import (
     ALL_PAIRS,
     COLUMNS,
@@ -34,8 +34,7 @@ from core.models.steps.counting.design import (
     Design,
     SumCandidate,
 )
-from core.models.steps.counting.overlaps import added
-from core.models.steps.counting.relations import determined, sums_kept
+from core.models.steps.counting.relations import Comparison, comparisons_kept, determined, sums_kept
 from core.models.steps.counting.scales import (
     ColumnScale,
     FineHistograms,
@@ -45,9 +44,10 @@ from core.models.steps.counting.scales import (
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
-from core.models.steps.counting.structural_zeros import BrokenZeros, StructuralZero, everywhere
 from core.models.steps.counting.window_pairs import column_weights, none_cells, window_importance
-from core.models.steps.counting.zero_candidates import asked_zeros, candidates, kept_zeros
+from core.models.steps.counting.zeros.finding import found_zeros
+from core.models.steps.counting.zeros.orders import out_of_order
+from core.models.steps.counting.zeros.structural_zeros import StructuralZero
 from core.models.steps.training.training_loop import Checkpoint
 from core.privacy.discovery.lists import ListCounts
 from core.privacy.guarded import PrivateTable
@@ -89,6 +89,7 @@ class Releases:
         self.signs: tuple[Tensor, ...] = ()
         self.scanned: Scanned | None = None
         self.sums: tuple[SumCandidate, ...] = ()
+        self.compared: tuple[Comparison, ...] = ()
         self.counted: tuple[PairTarget, ...] = ()
         self.zeros: tuple[StructuralZero, ...] = ()
 
@@ -98,7 +99,7 @@ class Releases:
             SCALES: self._count_bins,
             COLUMNS: self._count_columns,
             SCAN: self._scan_sets,
-            RELATIONS: self._count_sums,
+            RELATIONS: self._count_relations,
             PAIRS: self._count_pairs,
             ZEROS: self._count_zeros,
         }
@@ -134,18 +135,13 @@ class Releases:
             released = mechanism.split(self.release(COLUMNS, mechanism))
             noise = mechanism.deviations(self.noise_multiplier(COLUMNS))
             for i, counts, std in zip(queries, released, noise, strict=True):
-                known[i] = self._with_histogram(i, counts.numpy(), max(std, 1e-6))
+                known[i] = self.scales[i].together(
+                    counts.numpy(), max(std, 1e-6), self._fine_noise[i]
+                )
         self.column_counts = [known[i].counts for i in range(self.design.columns)]
         self.column_noise = [known[i].std for i in range(self.design.columns)]
         both = zip(self.scales, self.column_counts, strict=True)
         self.shares = [scale.shares(counts) for scale, counts in both]
-
-    def _with_histogram(self, column: int, counts: Floats, std: float) -> ListCounts:
-        """Counts of a column's cells and what its histogram says of them, by their variances."""
-        scale = self.scales[column]
-        before = np.maximum(scale.variance * self._fine_noise[column] ** 2, 1e-12)
-        total = 1.0 / (1.0 / std**2 + 1.0 / before)
-        return ListCounts(total * (counts / std**2 + scale.counts / before), np.sqrt(total))
 
     def _learned_counts(self, column: int) -> ListCounts:
         return self._list_counts[self.codec.blocks[column].column.name]
@@ -158,11 +154,14 @@ class Releases:
         noise = self.noise_multiplier(SCAN) * mechanism.sensitivity / self.table.n
         self.scanned = Scanned(mechanism.split(release, self.table.n), noise)
 
-    def _count_sums(self) -> None:
-        mechanism = SumCounts(self.codec.blocks, self.design.sums)
-        release = self.release(RELATIONS, mechanism)
+    def _count_relations(self) -> None:
+        mechanism = RelationCounts(self.codec.blocks, self.design.sums, self.design.compared)
+        added, compared = mechanism.split(self.release(RELATIONS, mechanism))
         noise = self.noise_multiplier(RELATIONS) * mechanism.sensitivity
-        self.sums = sums_kept(release, self.design.sums, noise, self.table.n)
+        self.sums = sums_kept(added, self.design.sums, noise, self.table.n)
+        known = self.design.compared, self.scales, self.shares, self.table.n
+        kept = comparisons_kept(compared, *known, noise)
+        self.compared = tuple(c for c in kept if not {c.low, c.high} & self._tagged)
 
     def _count_pairs(self) -> None:
         self.counted = self.pairs(PAIRS)
@@ -171,18 +170,18 @@ class Releases:
     def _count_zeros(self) -> None:
         """Of no column that follows, or is tagged; of all records where pairs suggest no zero."""
         known = self.counted, self.scales, self.shares
-        left_out = {one.result for one in determined(*known, self.design.condition)}
-        left_out |= {b.index for b in self.codec.blocks if b.column.name in self._tagged}
+        follow = {one.result for one in determined(*known, self.design.condition)}
+        follow |= {one.high for one in self.compared if one.equal == 1.0}
         noise = self.noise_multiplier(ZEROS)  # of places that every record adds to with length one
-        found = candidates(*known, self.column_noise, self.table.n, left_out, noise)
-        asked = asked_zeros(found) or (everywhere(self.counted[0].columns, self.scales),)
-        counts = self.release(ZEROS, BrokenZeros(self.scales, asked)).numpy()  # made if planned
-        self.zeros = kept_zeros(found, counts, noise, added([c.asked for c in found], *known))
+        ask, counts = partial(self.release, ZEROS), (self.column_noise, self.table.n)
+        found = found_zeros(*known, *counts, follow | self._tagged, noise, ask)
+        self.zeros = (*found, *out_of_order(self.compared, self.scales))
 
     @cached_property
-    def _tagged(self) -> frozenset[str]:
+    def _tagged(self) -> frozenset[int]:
         groups = self.plan.protection.groups if self.plan.protection else {}
-        return frozenset(chain(*groups.values()))
+        names = set(chain(*groups.values()))
+        return frozenset(b.index for b in self.codec.blocks if b.column.name in names)
 
     def tell_significant(self) -> None:
         """Send all significant sets so far."""
@@ -221,13 +220,12 @@ class Releases:
     def _shown(self, scores: Iterable[tuple[tuple[int, ...], float]]) -> Iterator[Interaction]:
         """Of scores in falling order, those beyond noise and chance, without a tagged column."""
         name_of = [block.column.name for block in self.codec.blocks]
-        condition = self.design.condition
-        hidden_target = condition is not None and name_of[condition] in self._tagged
+        hidden_target = self.design.condition in self._tagged
         for columns, score in scores:
             if score <= self._report_threshold:
                 return
-            names = tuple(name_of[c] for c in columns)
-            if not self._tagged & set(names):
+            if not self._tagged & set(columns):
+                names = tuple(name_of[c] for c in columns)
                 target = not hidden_target and self._differs(columns)
                 yield Interaction(columns=names, score=score, target=target)
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -31,6 +33,8 @@ from core.models.steps.counting.design import CELLS
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.discovery.lists import ListCounts
 from core.privacy.mechanisms.additive import Mechanism
+from core.schema.column import Kind
+from core.schema.labels import to_numbers
 
 Floats = NDArray[np.float64]
 FEWEST_CELLS, MOST_CELLS = 16, 1024  # of a long or continuous scale
@@ -208,10 +212,53 @@ class ColumnScale:
         """Whether each cell is one value, so that a cell of another column can determine it."""
         return not self.grid.width and bool((self.variance == 1.0).all())
 
+    @cached_property
+    def numbers(self) -> tuple[Floats, Floats]:
+        """The least and most that bins stand for, float64 [bins]; NaN where it is no number."""
+        column = self.grid.block.column
+        if self.grid.block.number is None:
+            labels = to_numbers(pd.Series(column.categories or (), dtype="str"), column)
+            low = high = np.append(labels, np.full(len(self.cell_of) - len(labels), np.nan))
+            return low, high
+        atoms = np.full(self.grid.atoms, np.nan)
+        atoms[: len(column.spikes)] = column.spikes
+        half = self.grid.width / 2.0
+        low, high = (
+            np.append(self.grid.block.line.value(self.grid.centres + side), atoms)
+            for side in (-half, half)
+        )
+        return low, high
+
+    @property
+    def in_order(self) -> int:
+        """How many cells, from the first, follow on one another: on the line, or ranked labels."""
+        column = self.grid.block.column
+        if self.line or column.kind is Kind.ORDERED:
+            return self.line or len(column.categories or ())
+        rising = np.diff(self.numbers[0], prepend=-np.inf) > 0.0
+        return int(np.argmin(np.append(rising, False)))
+
+    @property
+    def inside(self) -> Floats:
+        """Float64 [bins], which share of its cell's records each holds; an atom has all of them."""
+        every = np.ones(len(self.cell_of))
+        every[: self.grid.cells] = np.diff(self.keys, prepend=0.0)
+        return every
+
     def index(self, rows: Codes) -> Tensor:
         """Codes as tensors, b records → int64 [b], the cell of each."""
         fine = self.grid.index(rows)
         return torch.as_tensor(self.cell_of, device=fine.device)[fine]
+
+    def together(self, counts: Floats, std: float, noise: float) -> ListCounts:
+        """Counts of the cells and what the histogram says of them, by their variances.
+
+        Args:
+          noise: standard deviation of a count of the histogram.
+        """
+        before = np.maximum(self.variance * noise**2, 1e-12)
+        total = 1.0 / (1.0 / std**2 + 1.0 / before)
+        return ListCounts(total * (counts / std**2 + self.counts / before), np.sqrt(total))
 
     def shares(self, counts: Floats) -> Floats:
         """Counts of the cells → shares ≥ 0 that sum to one."""

@@ -60,11 +60,12 @@ SETS = Counted(
     "of the target. Sets with a significant result are counted next.",
     "sets of related columns",
 )
-SUMS = Counted(
+RELATED = Counted(
     RELATIONS,
-    "Columns that add up",
-    "For every three numeric columns that could add up, how many records do.",
-    "sums that hold in every row",
+    "Columns that are in order or add up",
+    "For every two numeric columns, how many records hold less, the same and more in the first; "
+    "for every three that could add up, how many do.",
+    "orders and sums that hold in every row",
 )
 SELECTED_PAIRS = Counted(
     PAIRS,
@@ -81,7 +82,7 @@ EMPTY_CELLS = Counted(
     "values below or above one together with a label.",
     "values that never go together",
 )
-COUNTING_STAGES = tuple(one.stage for one in (BINS, CELLS, SETS, SUMS, SELECTED_PAIRS))
+COUNTING_STAGES = tuple(one.stage for one in (BINS, CELLS, SETS, RELATED, SELECTED_PAIRS))
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,6 @@ def counting_steps(
     design = Design.of(Codec(domain), together)
     counted = [BINS, CELLS]
     if design.pairs:
-        counted += [SETS, *([SUMS] if design.sums else []), SELECTED_PAIRS]
+        counted += [SETS, *([RELATED] if design.sums or design.compared else []), SELECTED_PAIRS]
         counted += [] if last is None else [EMPTY_CELLS, last]
     return tuple(Count(one, design, file, share, last is not None) for one in counted)

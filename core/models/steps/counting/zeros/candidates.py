@@ -5,7 +5,6 @@ See `structural_zeros` for what that is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,14 +16,17 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
-from core.models.steps.counting.ordered_codes import LabelsOfCodes, labels_of_codes
-from core.models.steps.counting.row_noise import SUSPECT, RowNoise
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.structural_zeros import EVIDENCE, StructuralZero
+from core.models.steps.counting.zeros.ordered_codes import LabelsOfCodes, labels_of_codes
+from core.models.steps.counting.zeros.orders import Order, orders
+from core.models.steps.counting.zeros.row_noise import SUSPECT, RowNoise, Told, holds_none
+from core.models.steps.counting.zeros.structural_zeros import (
+    EVIDENCE,
+    StructuralZero,
+)
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-RARE = 0.04  # of these, the most a zero may hold, two standard deviations above its estimate
 AROUND = 3  # places to either side of where a half-line seems to end that it may end at as well, if
 UNSURE = 6.0  # … its logarithmic likelihood is less by no more than this
 LONGEST_LABELS = 20  # values of a number that are looked at like labels
@@ -48,6 +50,11 @@ class Side:
     seen: Floats
     variance: Floats
     spread: float
+
+    def at(self, cut: int) -> Told:
+        """What they say at one of the cuts."""
+        evidence, seen, variance = self.evidence[cut], self.seen[cut], self.variance[cut]
+        return Told(float(evidence), float(seen), float(variance), self.spread)
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,12 @@ class Candidate:
         )
 
     @property
+    def beforehand(self) -> Floats:
+        """Float64 [parts], how much likelier each is empty before it is asked about, logarithm."""
+        beyond = {(0, self.cuts[0]), (1, self.ends[1])}  # side, and end, of what no cut ends in
+        return np.array([self.clearest * ((side, end) in beyond) for side, _, end in self.parts])
+
+    @property
     def records(self) -> float:
         """How many may lie there: those of the other hypothesis, as likely as it is."""
         return SUSPECT * float(self.in_parts.sum() * expit(-self.clearest))
@@ -134,24 +147,11 @@ class Candidate:
         for i, one in enumerate(self.sides):
             for cut in dict.fromkeys((best, outermost[i])):
                 chosen = within[cut, i]
-                here = evidence[chosen], expected[chosen], counts[chosen], noise
-                if one and _holds_none(one, cut, *here):
+                here = expected[chosen], counts[chosen], noise, adds[chosen]
+                if one and holds_none(one.at(cut), *here):
                     ends = (self.ends[0], self.cuts[cut]), (self.cuts[cut], self.ends[1])
                     yield self.zero(i, *ends[i])
                     break
-
-
-def _holds_none(
-    side: Side, cut: int, evidence: Floats, expected: Floats, counts: Floats, noise: float
-) -> bool:
-    """Whether both releases say so, and the most it may hold is rare or less than noise."""
-    if not len(counts) or side.evidence[cut] + evidence.sum() <= EVIDENCE:
-        return False
-    precision = np.array([1.0 / side.variance[cut], 1.0 / (len(counts) * noise**2)])
-    sums = np.array([side.seen[cut], counts.sum()])
-    records = max(0.0, float(precision @ sums / precision.sum()))
-    most = records + 2.0 / math.sqrt(precision.sum())
-    return bool(most <= max(RARE * expected.sum(), side.spread))
 
 
 def candidates(
@@ -162,7 +162,7 @@ def candidates(
     n: int,
     left_out: Set[int],
     asking: float,
-) -> tuple[Candidate | LabelsOfCodes, ...]:
+) -> tuple[AnyCandidate, ...]:
     """Where counts of pairs lack records beyond their noise; the clearest first.
 
     And where they might, and the release that asks of it could make up for what they do not say.
@@ -173,7 +173,7 @@ def candidates(
       left_out: columns of which nothing is asked.
       asking: standard deviation of that release.
     """
-    found: list[Candidate | LabelsOfCodes] = []
+    found: list[AnyCandidate] = []
     asking = max(asking, LEAST_NOISE)
     for pair in pairs:
         if left_out & set(pair.columns):
@@ -184,6 +184,9 @@ def candidates(
             rows, labels = n * shares[first], shares[second]
             few = scales[second].exact and len(labels) <= LONGEST_LABELS
             both = len(labels) == 2  # not the one is the other
+            sides = (scales[first], scales[second]), table, (shares[first], shares[second])
+            if not scales[first].line or not scales[second].line:  # two numbers were compared
+                found += orders((first, second), *sides, n, one)
             if (
                 scales[second].exact
                 and not scales[first].line
@@ -204,11 +207,9 @@ def candidates(
     return _few_others(found[:MOST_CANDIDATES], n)
 
 
-def _few_others(
-    found: Sequence[Candidate | LabelsOfCodes], n: int
-) -> tuple[Candidate | LabelsOfCodes, ...]:
+def _few_others(found: Sequence[AnyCandidate], n: int) -> tuple[AnyCandidate, ...]:
     """The clearest, of which a record is expected in few: it adds less to each of several."""
-    chosen: list[Candidate | LabelsOfCodes] = []
+    chosen: list[AnyCandidate] = []
     others = 0.0
     for one in found:
         more = _others([one], n)
@@ -218,9 +219,12 @@ def _few_others(
     return tuple(chosen)
 
 
-def _others(found: Sequence[Candidate | LabelsOfCodes], n: int) -> float:
+def _others(found: Sequence[AnyCandidate], n: int) -> float:
     """In how many places a record is expected."""
     return sum(one.records for one in found if isinstance(one, Candidate)) / n
+
+
+AnyCandidate = Candidate | LabelsOfCodes | Order
 
 
 @dataclass(frozen=True)
@@ -251,7 +255,7 @@ class _Row:
 
     def candidates(self, *, atoms: bool = True) -> Iterator[Candidate]:
         """Half-lines and single atoms for which there is evidence."""
-        line, fine = self.scale.line, self.scale.grid.cells
+        line, fine, run = self.scale.line, self.scale.grid.cells, self.scale.in_order
         expected = self.share * self.rows
         evidence = self.noise.of_each(self.counts, expected)[line:]
         to_come = 0.5 * (SUSPECT * expected[line:] / self.asking) ** 2  # if it is told to be empty
@@ -260,13 +264,13 @@ class _Row:
         for atom in np.flatnonzero(maybe) if atoms else ():
             cell, beyond = int(line + atom), np.array([fine + atom + 1])
             yield self._candidate((cell, cell + 1), beyond, (True, False))
-        if not line:
+        if not run:
             return
-        edges = np.searchsorted(self.scale.cell_of[:fine], np.arange(line + 1))
+        edges = np.searchsorted(self.scale.cell_of, np.arange(run + 1))
         before, after = (
-            self._candidate((0, line), edges, asked) for asked in ((True, False), (False, True))
+            self._candidate((0, run), edges, asked) for asked in ((True, False), (False, True))
         )
-        if max(before.clearest, after.clearest) > EVIDENCE:
+        if line and max(before.clearest, after.clearest) > EVIDENCE:
             cuts, likelihood = self._fine_cuts()
             both = self._candidate((0, line), cuts, likelihood=likelihood)
             likeliest = int(both.likelihood.argmax())
@@ -276,8 +280,9 @@ class _Row:
                 return
         for one in (before, after):
             if one.clearest > EVIDENCE:
-                cuts = edges[_near(one.likelihood)]
-                yield self._candidate((0, line), cuts, (one is before, one is after))
+                # what lies on either side of where labels end is asked of each by itself
+                cuts = edges[_near(one.likelihood) if line else [int(one.likelihood.argmax())]]
+                yield self._candidate((0, run), cuts, (one is before, one is after))
 
     def _candidate(
         self,
@@ -315,9 +320,7 @@ class _Row:
     @cached_property
     def _records(self) -> Floats:
         """Float64 [bins], records of each."""
-        inside = np.ones(len(self.scale.cell_of))
-        inside[: self.scale.grid.cells] = np.diff(self.scale.keys, prepend=0.0)
-        return inside * self.rows[self.scale.cell_of]
+        return self.scale.inside * self.rows[self.scale.cell_of]
 
     def _fine_cuts(self) -> tuple[NDArray[np.int64], Floats]:
         """Where none before may be meant and all from there on, and the likelihood of each.
@@ -347,26 +350,3 @@ def _near(score: Floats) -> NDArray[np.int64]:
     near = np.arange(max(0, best - AROUND), min(len(score), best + AROUND + 1))
     near = near[score[near] > score[best] - UNSURE]
     return np.arange(near[0], near[-1] + 1)
-
-
-def asked_zeros(found: Sequence[Candidate | LabelsOfCodes]) -> tuple[StructuralZero, ...]:
-    """All parts of all candidates, which one release tells of."""
-    return tuple(zero for one in found for zero in one.asked)
-
-
-def kept_zeros(
-    found: Sequence[Candidate | LabelsOfCodes], counts: Floats, noise: float, adds: Floats
-) -> tuple[StructuralZero, ...]:
-    """What candidates hold next to no records.
-
-    Args:
-      counts: float64, released, of the `asked_zeros`.
-      noise: standard deviation of one.
-      adds: float64, what a record adds to each, see `overlaps.added`.
-    """
-    starts = np.cumsum([0, *(len(one.asked) for one in found)])
-    kept, noise = list[StructuralZero](), max(noise, LEAST_NOISE)
-    for one, start in zip(found, starts, strict=False):
-        own = slice(start, start + len(one.asked))
-        kept += one.kept(counts[own], noise, adds[own])
-    return tuple(kept)

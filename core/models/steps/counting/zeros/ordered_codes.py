@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
 from core.models.steps.counting.relations import MAX_VARYING_BROKEN
-from core.models.steps.counting.structural_zeros import EVIDENCE, StructuralZero
+from core.models.steps.counting.zeros.structural_zeros import EVIDENCE, StructuralZero
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -75,6 +75,19 @@ class LabelsOfCodes:
         every = np.arange(len(self.codes))
         far = [self._zero(self._far[:, label], label) for label in self._labels]
         return (*far, *(self._zero(every == code, label) for code, label in self._unsure.T))
+
+    @cached_property
+    def in_parts(self) -> Floats:
+        """Float64 [asked], records if columns were independent, or if a code has the label."""
+        records = (self.belongs * self.codes[:, None]).sum(axis=0)
+        alone = np.outer(self.codes, records / max(1.0, float(records.sum())))
+        far = (self._far * alone).sum(axis=0)[self._labels]
+        return np.append(far, self.codes[self._unsure[0]])
+
+    @property
+    def beforehand(self) -> Floats:
+        """Float64 [asked], how much likelier each is empty before it is asked about, logarithm."""
+        return np.repeat([self.clearest, 0.0], [len(self._labels), self._unsure.shape[1]])
 
     def _zero(self, codes: Mask, label: int) -> StructuralZero:
         labels = torch.arange(self.belongs.shape[1])

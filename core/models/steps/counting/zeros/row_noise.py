@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.models.steps.counting.zeros.structural_zeros import EVIDENCE
+
 Floats = NDArray[np.float64]
+RARE = 0.04  # of the expected, the most a zero may hold, a standard deviation above its estimate
 SUSPECT = 0.5  # of the records that independent columns would show: the other of two hypotheses
+
+
+@dataclass(frozen=True)
+class Told:
+    """What counts of a pair say of some of its cells together.
+
+    Attributes:
+      evidence: how much likelier it is that they hold none, logarithm, see `RowNoise.evidence`.
+      seen, variance: how many they hold, and of that.
+      spread: so many may lie there after all, if what noise would put there is as much.
+    """
+
+    evidence: float
+    seen: float
+    variance: float
+    spread: float
+
+
+def holds_none(told: Told, expected: Floats, counts: Floats, noise: float, adds: Floats) -> bool:
+    """Whether both releases say so, and what it may hold is rare or less than a count's noise.
+
+    Args:
+      expected: float64 [places], records of those that were asked about if columns were
+        independent; `counts`, released; `noise`, standard deviation of one.
+      adds: float64 [places], what a record there is expected to add to its count.
+    """
+    some = SUSPECT * adds * expected
+    evidence = told.evidence + (some * (some - 2.0 * counts)).sum() / (2.0 * noise**2)
+    if not len(counts) or evidence <= EVIDENCE:
+        return False
+    precision = np.array([1.0 / told.variance, 1.0 / ((noise / adds) ** 2).sum()])
+    sums = np.array([told.seen, (counts / adds).sum()])
+    records = max(0.0, float(precision @ sums / precision.sum()))
+    most = records + 1.0 / math.sqrt(precision.sum())
+    return bool(most <= max(RARE * expected.sum(), told.spread))
 
 
 @dataclass(frozen=True)

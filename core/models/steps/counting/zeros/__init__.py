@@ -1,0 +1,1 @@
+"""Structural zeros: where counts of pairs lack records, what is asked of it, what is kept."""

@@ -1,0 +1,152 @@
+"""Columns that are equal, often equal or in order are told by counts, and rows keep it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from core.encoding.codec import Codec, Codes
+from core.models.steps.counting.counts import RelationCounts
+from core.models.steps.counting.placing import Placing
+from core.models.steps.counting.relations import Comparison, comparisons_kept
+from core.models.steps.counting.scales import ColumnScale
+from core.models.steps.counting.zeros.orders import out_of_order
+from core.models.steps.training.column_bins import ColumnBins
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
+
+N, HIGH, CELL = 5000, 59, 10
+NAMES = ("first", "second", "third")
+
+
+def codec() -> Codec:
+    """Three whole numbers, of which the second may be missing."""
+    columns = [
+        Column(name=name, kind=Kind.INTEGER, low=0, high=HIGH, step=1, missing=name == "second")
+        for name in NAMES
+    ]
+    return Codec(Schema(columns=tuple(columns)).domain())
+
+
+def scales() -> list[ColumnScale]:
+    """Ten values a cell, as likely as each other."""
+    found = []
+    for block in codec().blocks:
+        grid = ColumnBins(block, np.arange(HIGH + 1.0) / HIGH, 0.0)
+        along = np.append(np.arange(HIGH + 1) // CELL, 6 + np.arange(grid.atoms))
+        each = np.bincount(along).astype(float)
+        keys = (np.arange(HIGH + 1.0) + 1.0) / CELL
+        found.append(ColumnScale(grid, along, 6, each, each, keys))
+    return found
+
+
+def rows(first: np.ndarray, second: np.ndarray, third: np.ndarray | None = None) -> Codes:
+    """Records of these numbers; NaN where the second is missing."""
+    numbers = np.stack([first, second, first if third is None else third], axis=1).astype(float)
+    states = np.isnan(numbers).astype(np.int32)
+    return Codes(states, np.nan_to_num(numbers) / HIGH)
+
+
+def kept(records: Codes, noise: float, seed: int = 0) -> tuple[Comparison, ...]:
+    """What is kept of the first two columns by counts with so much noise."""
+    mechanism = RelationCounts(codec().blocks, (), ((0, 1),))
+    counts = mechanism.split(mechanism.statistic(records, torch.ones(N)))[1]
+    counts += noise * torch.from_numpy(np.random.default_rng(seed).standard_normal(counts.shape))
+    each = scales()
+    cells = [scale.cell_of[scale.grid.index(records.to("cpu")).numpy()] for scale in each]
+    shares = [np.bincount(c, minlength=s.size) / N for c, s in zip(cells, each, strict=True)]
+    return comparisons_kept(counts, ((0, 1),), each, shares, N, noise)
+
+
+def numbers(low: int = 0, high: int = HIGH, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).integers(low, high + 1, N)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_order_is_kept_whichever_column_comes_first(seed):
+    a, b = numbers(), numbers(seed=2)
+    below, above = np.minimum(a, b), np.maximum(a, b)
+    (order,) = kept(rows(below, above), 10.0, seed)
+    assert (order.low, order.high, order.ordered) == (0, 1, True) and order.equal < 0.1
+    (order,) = kept(rows(above, below), 10.0, seed)
+    assert (order.low, order.high, order.ordered) == (1, 0, True)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_one_record_in_ten_breaks_is_no_order(seed):
+    a, b = numbers(), numbers(seed=2)
+    some = np.random.default_rng(seed).random(N) < 0.2
+    first = np.where(some, a, np.minimum(a, b))
+    second = np.where(some, b, np.maximum(a, b))
+    assert not any(one.ordered for one in kept(rows(first, second), 40.0, seed))
+
+
+def test_an_order_that_ranges_make_is_none():
+    assert kept(rows(numbers(0, 9), numbers(10, HIGH)), 40.0) == ()
+    rare = np.where(np.arange(N) % 20 == 0, 50, 0)  # above most in one of twenty records
+    assert not any(one.ordered for one in kept(rows(rare, numbers(1, 20)), 40.0))
+
+
+def test_always_equal_is_told_from_often_equal():
+    a, b = numbers(), numbers(seed=2)
+    (same,) = kept(rows(a, a), 80.0)
+    assert (same.ordered, same.equal) == (True, 1.0)
+    third = np.arange(N) % 3 == 0
+    (often,) = kept(rows(a, np.where(third, a, b)), 80.0)
+    assert not often.ordered and 0.25 < often.equal < 0.36, "at least so many, for all the noise"
+    assert kept(rows(a, b), 80.0) == ()
+
+
+def test_noise_that_hides_everything_keeps_nothing():
+    assert kept(rows(numbers(), numbers()), 3000.0) == ()
+
+
+def made(
+    first: np.ndarray, second: np.ndarray, *compared: Comparison, third: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """Numbers of rows that are placed in cells of these, the compared columns as they must be."""
+    cells = [np.nan_to_num(one, nan=60.0).astype(np.int64) // CELL for one in (first, second)]
+    cells.append(cells[0] if third is None else third // CELL)
+    placing = Placing.of(scales(), (), (), compared=compared)
+    codes = placing.codes(codec(), cells, torch.Generator().manual_seed(3))
+    return [codes.numbers(block) for block in codec().blocks]
+
+
+def test_rows_are_put_in_order_within_a_cell_and_across():
+    a, b = numbers(), numbers(seed=2).astype(float)
+    b[::7] = np.nan
+    assert (np.subtract(*made(a, b)[:2]) > 0).mean() > 0.3
+    first, second, _ = made(a, b, Comparison(0, 1, True, 0.0))
+    there = ~np.isnan(second)
+    assert (first[there] <= second[there]).all() and np.array_equal(there, ~np.isnan(b))
+
+
+def test_chains_of_orders_are_kept_together():
+    chain = Comparison(0, 1, True, 0.0), Comparison(1, 2, True, 0.0), Comparison(0, 2, True, 0.0)
+    first, second, third = made(numbers(), numbers(seed=2), *chain, third=numbers(seed=4))
+    assert (first <= second).all() and (second <= third).all()
+
+
+def test_copies_follow_the_column_that_is_put_in_order():
+    same, order = Comparison(0, 2, True, 1.0), Comparison(2, 1, True, 0.0)
+    first, second, third = made(numbers(), numbers(seed=2), same, order, third=numbers(seed=4))
+    assert np.array_equal(first, third) and (first <= second).all()
+
+
+def test_as_many_rows_are_equal_as_there_are():
+    a = numbers()
+    near = np.clip(a + np.random.default_rng(5).integers(-12, 13, N), 0, HIGH)
+    before, after = (
+        (np.subtract(*made(a, near, Comparison(0, 1, False, share))[:2]) == 0).mean()
+        for share in (0.0, 0.33)
+    )
+    assert before < 0.1 and after == pytest.approx(0.33, abs=0.01)
+
+
+def test_bins_above_another_column_are_empty():
+    places = list(out_of_order([Comparison(0, 1, True, 0.0)], scales()))
+    assert [zero.right.nonzero().item() for zero in places] == [0, 1, 2, 3, 4]
+    for cell, zero in enumerate(places):
+        assert zero.left.tolist() == [value > 10 * cell + 9 for value in range(HIGH + 1)]
+    assert not list(out_of_order([Comparison(0, 1, True, 1.0)], scales())), "a copy needs none"
