@@ -1,4 +1,4 @@
-"""Relations that rows keep, read off releases: columns that determine others, and sums.
+"""Relations that rows keep, read off releases: columns that determine others, sums and orders.
 
 A mixture of soft components comes near such a relation and breaks it in some rows. Where a release
 says that nearly all records keep it, every drawn row is made to keep it. Post-processing.
@@ -99,7 +99,7 @@ def sums_kept(
     """Sums that nearly all records keep; each column is the total of one at most.
 
     Args:
-      release: float64 [candidates, 2], noisy counts of `SumCounts`.
+      release: float64 [candidates, 2], see `RelationCounts.split`.
     """
     if noise > MAX_SUM_NOISE_SHARE * n:
         return ()
@@ -150,7 +150,7 @@ def comparisons_kept(
     Independent columns would break an order often: a few thousand are more than anybody's age.
 
     Args:
-      release: float64 [compared, 3], noisy counts of `RelationCounts`; `noise`, deviation of one.
+      release: float64 [compared, 3], see `RelationCounts.split`; `noise`, deviation of one.
       shares: released shares of each column's cells.
     """
     kept = list[Comparison]()
