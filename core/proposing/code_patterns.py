@@ -82,12 +82,13 @@ def sentinel_note(distinct: Numbers, counts: NDArray[np.int64]) -> str:
 def code_pattern(name: str, values: Sequence[str] | pd.Series[Any]) -> str | None:
     """The pattern of a column's codes; None where its name or its values are of none.
 
-    >>> code_pattern("diagnosis_1", ["E11.9", "I10", "J45.0"]), code_pattern("plz", ["10115"])
+    >>> code_pattern("diagnosis_1", ["E11.9", "I10", "J45.0"]), code_pattern("store zip", ["10115"])
     ('@|#|#|.#', '#|#|###')
     """
-    words = set(words_of(name))
+    words = words_of(name)
     for phrases, patterns in CODES:
-        if not words.isdisjoint(known := phrases.split(",")) and words <= {*known, *_BESIDE}:
+        named = set(words) & {*(known := phrases.split(","))}
+        if named and (words[-1] in known or set(words) <= {*known, *_BESIDE}):
             cells = pd.Series(values, dtype="str")
             fits = (one for one in patterns if cells.str.fullmatch(_regex(one)).mean() >= FITTING)
             return next(fits, None) if len(cells) else None

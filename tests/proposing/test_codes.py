@@ -141,3 +141,11 @@ def test_both_spellings_that_are_declared_stay_apart() -> None:
     column = SchemaColumn(name="c", kind=Kind.CATEGORY, categories=("1.0", "1"))
     typed = typed_column(pa.array(["1", "1.0", "1.00"]), column, written=True)
     assert typed.tolist() == ["1", "1.0", "1.0"]
+
+
+@pytest.mark.parametrize("name", ["Incident Zip", "store_zip", "PLZ", "zip_code", "birth postcode"])
+def test_postal_codes_are_a_list_wherever_they_are_of(name: str) -> None:
+    zips = RNG.choice(np.arange(10001, 10181), 5000)
+    found = proposed(list(map(int, zips)), name)
+    assert found.kind is Kind.CATEGORY and found.pattern == "#|#|###"
+    assert proposed(list(map(int, zips)), "zip files").kind is Kind.INTEGER, "a count of files"
