@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 def heaped(frame: pd.DataFrame, codec: Codec, seed: int) -> pd.DataFrame:
     """Drawn rows with their numbers rounded as often as was learned of each column."""
-    random = np.random.default_rng(seed)
+    chance = np.random.default_rng(seed).random(len(frame))  # one a row: equal numbers stay equal
     for block in codec.blocks:
         learned = getattr(block.column, "learned", None)
         if block.number is None or learned is None or not learned.heaps:
@@ -35,7 +35,7 @@ def heaped(frame: pd.DataFrame, codec: Codec, seed: int) -> pd.DataFrame:
         rows = np.flatnonzero(~np.isnan(numbers) & ~np.isin(numbers, column.spikes))
         if not len(rows):
             continue
-        rounded = _rounded(numbers[rows], block, learned.heaps, random.random(len(rows)))
+        rounded = _rounded(numbers[rows], block, learned.heaps, chance[rows])
         moved = rounded != numbers[rows]
         cells = frame[name].to_numpy(copy=True)
         cells[rows[moved]] = from_numbers(rounded[moved], column).to_numpy()

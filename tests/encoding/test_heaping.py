@@ -104,3 +104,12 @@ def test_rounding_follows_from_the_seed() -> None:
     codec = Codec(Domain(columns=(column_of(((100.0, 0.5), (1000.0, 0.5))),)))
     first, same, other = (heaped(blurred(), codec, seed)["wage"] for seed in (1, 1, 2))
     assert first.equals(same) and not first.equals(other)
+
+
+def test_equal_numbers_of_a_row_stay_equal() -> None:
+    column = column_of(((100.0, 0.3), (1000.0, 0.5), (10_000.0, 0.2)))
+    twin = column.model_copy(update={"name": "paid"})
+    frame = blurred().assign(paid=lambda rows: rows["wage"])
+    after = heaped(frame.copy(), Codec(Domain(columns=(column, twin))), seed=2)
+    assert after["wage"].equals(after["paid"].rename("wage"))
+    assert (after["wage"] != frame["wage"]).mean() > 0.2
