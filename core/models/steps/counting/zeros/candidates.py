@@ -30,7 +30,7 @@ Mask = NDArray[np.bool_]
 AROUND = 3  # places to either side of where a half-line seems to end that it may end at as well, if
 UNSURE = 6.0  # … its logarithmic likelihood is less by no more than this
 LONGEST_LABELS = 20  # values of a number that are looked at like labels
-MOST_CANDIDATES = 1000
+MOST_PLACES = 3000  # that are asked about; memory grows with their square
 WORTH = 0.01  # of all records, that a cell is asked about for if pairs cannot tell
 UNLIKELY = 1.0  # logarithm by which single cells may be the likelier to hold records, and be asked
 OTHERS = 1.0  # of the places that are asked, the most that any record is expected in
@@ -204,17 +204,17 @@ def candidates(
                 found += row.candidates(atoms=first < second or label < scales[second].line)
                 found += row.all_but_it.candidates()
     found.sort(key=lambda candidate: -candidate.clearest)
-    return _few_others(found[:MOST_CANDIDATES], n)
+    return _few_others(found, n)
 
 
 def _few_others(found: Sequence[AnyCandidate], n: int) -> tuple[AnyCandidate, ...]:
     """The clearest, of which a record is expected in few: it adds less to each of several."""
     chosen: list[AnyCandidate] = []
-    others = 0.0
+    others, places = 0.0, 0
     for one in found:
-        more = _others([one], n)
-        if others + more <= OTHERS:
-            others += more
+        more, parts = _others([one], n), len(one.in_parts)
+        if others + more <= OTHERS and places + parts <= MOST_PLACES:
+            others, places = others + more, places + parts
             chosen.append(one)
     return tuple(chosen)
 

@@ -59,10 +59,10 @@ def _lies_in(goes_with: Floats, ends: Indices, columns: Indices, parts: Indices)
     Args:
       ends: int64 [2, places], the parts on either side; `columns`, of each part.
     """
-    each = goes_with[ends[:, :, None], parts]
-    same = columns[ends][:, :, None] == columns[parts]
-    known = np.where(same, each, 0.0).sum(axis=0)
-    return np.asarray(np.where(same.any(axis=0), known, each.max(axis=0)))
+    one, other = (goes_with[np.ix_(side, parts)] for side in ends)
+    of_one, of_other = (columns[side][:, None] == columns[parts] for side in ends)
+    lies = np.where(of_one, one, np.where(of_other, other, np.maximum(one, other)))
+    return np.asarray(lies)
 
 
 def added(
