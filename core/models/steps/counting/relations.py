@@ -28,7 +28,7 @@ MAX_VIOLATION_RATE = 0.03
 # standard deviations of noise that a label's records stand above, to say anything
 LABEL_SNR_THRESHOLD = 4.0
 MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say something
-# largest standard deviation, as a share of records, of sums that are believed
+# largest standard deviation, as a share of records, of sums and shares that are believed
 MAX_SUM_NOISE_SHARE = 0.05
 RELATION_SNR_THRESHOLD = 2.0  # standard deviations of noise that a count of relations may be off
 MOST_OFTEN = 0.99  # of the records in which columns are equal that are not always
@@ -162,6 +162,7 @@ def comparisons_kept(
         few = np.maximum(MAX_VIOLATION_RATE * expected, unsure)
         never_below, never_above = (told > 2.0 * EVIDENCE * noise**2) & (seen[[0, 2]] < few)
         often = min((float(seen[1]) - unsure) / records, MOST_OFTEN)
+        often = often if noise <= MAX_SUM_NOISE_SHARE * records else 0.0
         equal = 1.0 if never_below and never_above else max(0.0, often)
         by_chance = max(0.0, 1.0 - float(expected.sum()) / records)
         if never_below or never_above or equal > by_chance + MAX_VIOLATION_RATE:
