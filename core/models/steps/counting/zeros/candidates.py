@@ -19,7 +19,13 @@ from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.zeros.ordered_codes import LabelsOfCodes, labels_of_codes
 from core.models.steps.counting.zeros.orders import Order, orders
-from core.models.steps.counting.zeros.row_noise import SUSPECT, RowNoise, Told, holds_none
+from core.models.steps.counting.zeros.row_noise import (
+    MOST_SHARE,
+    SUSPECT,
+    RowNoise,
+    Told,
+    holds_none,
+)
 from core.models.steps.counting.zeros.structural_zeros import (
     EVIDENCE,
     StructuralZero,
@@ -315,7 +321,8 @@ class _Row:
         sums = np.append(0.0, np.cumsum(seen))
         variance = np.array([self.noise.variance(some) if some else np.inf for some in whole])
         evidence = self.noise.evidence(seen, expected)[whole]
-        return Side(evidence, sums[whole], variance, self.noise.deviation)
+        spread = min(self.noise.deviation, MOST_SHARE * float(self.rows.sum()))
+        return Side(evidence, sums[whole], variance, spread)
 
     @cached_property
     def _records(self) -> Floats:

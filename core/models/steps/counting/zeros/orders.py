@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.models.steps.counting.relations import Comparison
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.zeros.row_noise import SUSPECT, Told, holds_none
+from core.models.steps.counting.zeros.row_noise import MOST_SHARE, SUSPECT, Told, holds_none
 from core.models.steps.counting.zeros.structural_zeros import EVIDENCE, StructuralZero
 
 Floats = NDArray[np.float64]
@@ -83,7 +83,8 @@ def orders(
         evidence = float((some * (some - 2.0 * seen)).sum() / (2.0 * noise**2))
         if evidence > max(EVIDENCE, best.clearest if best else 0.0):
             variance = len(seen) * noise**2
-            told = Told(evidence, float(seen.sum()), variance, math.sqrt(variance))
+            spread = min(math.sqrt(variance), MOST_SHARE * n)
+            told = Told(evidence, float(seen.sum()), variance, spread)
             each = (expected * beyond).sum(axis=0)[beyond.any(axis=0)]
             best = Order(_places(columns, beyond), each, told)
     if best:

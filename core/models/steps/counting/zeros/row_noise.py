@@ -12,6 +12,7 @@ from core.models.steps.counting.zeros.structural_zeros import EVIDENCE
 
 Floats = NDArray[np.float64]
 RARE = 0.04  # of the expected, the most a zero may hold, a standard deviation above its estimate
+MOST_SHARE = 0.02  # of all records, that may lie in a zero after all
 SUSPECT = 0.5  # of the records that independent columns would show: the other of two hypotheses
 
 
