@@ -17,7 +17,7 @@ from torch import Tensor
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.zeros.row_noise import SUSPECT
+from core.models.steps.counting.zeros.row_noise import evidence_of_none
 from core.models.steps.counting.zeros.structural_zeros import EVIDENCE
 
 Floats = NDArray[np.float64]
@@ -157,10 +157,10 @@ def comparisons_kept(
     alone = n * _alone(compared, scales, shares)
     for columns, seen, expected in zip(compared, release.numpy(), alone, strict=True):
         records = max(1.0, float(seen.sum()))
-        told = SUSPECT * expected * (SUSPECT * expected - 2.0 * seen[[0, 2]])
+        evidence = evidence_of_none(expected, seen[[0, 2]], max(noise, 1e-6))
         unsure = RELATION_SNR_THRESHOLD * noise
         few = np.maximum(MAX_VIOLATION_RATE * expected, unsure)
-        never_below, never_above = (told > 2.0 * EVIDENCE * noise**2) & (seen[[0, 2]] < few)
+        never_below, never_above = (evidence > EVIDENCE) & (seen[[0, 2]] < few)
         often = min((float(seen[1]) - unsure) / records, MOST_OFTEN)
         often = often if noise <= MAX_SUM_NOISE_SHARE * records else 0.0
         equal = 1.0 if never_below and never_above else max(0.0, often)
@@ -184,7 +184,7 @@ def _alone(
         numbers = np.add(*scale.numbers) / 2.0
         known = np.flatnonzero(~np.isnan(numbers))
         known = known[np.argsort(numbers[known], kind="stable")]
-        each.append((numbers[known], (scale.inside * share[scale.cell_of])[known]))
+        each.append((numbers[known], scale.in_bins(share)[known]))
     found = np.zeros((len(compared), 2))
     for i, (first, second) in enumerate(compared):
         (one, held), (other, others) = each[first], each[second]

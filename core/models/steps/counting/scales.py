@@ -245,6 +245,10 @@ class ColumnScale:
         every[: self.grid.cells] = np.diff(self.keys, prepend=0.0)
         return every
 
+    def in_bins(self, cells: Floats) -> Floats:
+        """What cells hold, float64 [cells] → what each of their bins does, float64 [bins]."""
+        return np.asarray(self.inside * cells[self.cell_of])
+
     def index(self, rows: Codes) -> Tensor:
         """Codes as tensors, b records → int64 [b], the cell of each."""
         fine = self.grid.index(rows)

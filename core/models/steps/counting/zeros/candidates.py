@@ -24,12 +24,10 @@ from core.models.steps.counting.zeros.row_noise import (
     SUSPECT,
     RowNoise,
     Told,
+    evidence_of_none,
     holds_none,
 )
-from core.models.steps.counting.zeros.structural_zeros import (
-    EVIDENCE,
-    StructuralZero,
-)
+from core.models.steps.counting.zeros.structural_zeros import EVIDENCE, StructuralZero
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -143,8 +141,7 @@ class Candidate:
         """
         side, first, end = np.array(self.parts).T
         expected = self.in_parts
-        some = SUSPECT * adds * expected
-        evidence = some * (some - 2.0 * counts) / (2.0 * noise**2)
+        evidence = evidence_of_none(expected, counts, noise, adds)
         within = np.array(
             [[(side == 0) & (end <= cut), (side == 1) & (first >= cut)] for cut in self.cuts]
         )  # [cuts, 2, parts]
@@ -327,7 +324,7 @@ class _Row:
     @cached_property
     def _records(self) -> Floats:
         """Float64 [bins], records of each."""
-        return self.scale.inside * self.rows[self.scale.cell_of]
+        return self.scale.in_bins(self.rows)
 
     def _fine_cuts(self) -> tuple[NDArray[np.int64], Floats]:
         """Where none before may be meant and all from there on, and the likelihood of each.

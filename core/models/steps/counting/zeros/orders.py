@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 
 from core.models.steps.counting.relations import Comparison
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.zeros.row_noise import MOST_SHARE, SUSPECT, Told, holds_none
+from core.models.steps.counting.zeros.row_noise import (
+    MOST_SHARE,
+    Told,
+    evidence_of_none,
+    holds_none,
+)
 from core.models.steps.counting.zeros.structural_zeros import EVIDENCE, StructuralZero
 
 Floats = NDArray[np.float64]
@@ -73,14 +78,13 @@ def orders(
       shares: of each column's cells.
     """
     first, second = scales
-    expected = n * np.outer(first.inside * shares[0][first.cell_of], shares[1])
+    expected = n * np.outer(first.in_bins(shares[0]), shares[1])
     whole = np.eye(first.size, dtype=bool)[first.cell_of].T
     best: Order | None = None
     for beyond in (_beyond(scales, ties) for ties in (False, True)):
         cells = np.array([beyond[own].all(axis=0) for own in whole])
-        some = SUSPECT * n * np.outer(*shares)[cells]
         seen = counts[cells]
-        evidence = float((some * (some - 2.0 * seen)).sum() / (2.0 * noise**2))
+        evidence = float(evidence_of_none(n * np.outer(*shares)[cells], seen, noise).sum())
         if evidence > max(EVIDENCE, best.clearest if best else 0.0):
             variance = len(seen) * noise**2
             spread = min(math.sqrt(variance), MOST_SHARE * n)

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.zeros.row_noise import SUSPECT
+from core.models.steps.counting.zeros.row_noise import SUSPECT, evidence_of_none
 from core.models.steps.counting.zeros.structural_zeros import StructuralZero
 
 Floats = NDArray[np.float64]
@@ -82,8 +82,7 @@ def added(
     holds = adds = np.ones(len(counts))
     for _ in range(ROUNDS):
         adds = 1.0 / np.sqrt(1.0 + SUSPECT * (together @ holds))
-        some = SUSPECT * adds * expected
-        holds = expit(some * (2.0 * counts - some) / (2.0 * noise**2) - beforehand)
+        holds = expit(-evidence_of_none(expected, counts, noise, adds) - beforehand)
     return np.asarray(adds)
 
 
@@ -103,7 +102,7 @@ def _goes_with(
     of = {column: np.flatnonzero(np.array(columns) == column) for column in set(columns)}
     for column, parts in of.items():
         scale, own = scales[column], np.array([masks[i] for i in parts.tolist()])
-        held = own * scale.inside * shares[column][scale.cell_of]
+        held = own * scale.in_bins(shares[column])
         each = held.sum(axis=1)
         found[:, parts] = each  # of columns that are not counted together
         found[np.ix_(parts, parts)] = held @ own.T / np.maximum(each, LEAST)[:, None]

@@ -32,6 +32,17 @@ class Told:
     spread: float
 
 
+def evidence_of_none(
+    expected: Floats, seen: Floats, noise: float, adds: Floats | float = 1.0
+) -> Floats:
+    """How much likelier it is that each place holds none, logarithm of the likelihood ratio.
+
+    To `SUSPECT` of the expected records, each of which adds so much to what is seen.
+    """
+    some = SUSPECT * adds * expected
+    return np.asarray(some * (some - 2.0 * seen) / (2.0 * noise**2))
+
+
 def holds_none(told: Told, expected: Floats, counts: Floats, noise: float, adds: Floats) -> bool:
     """Whether both releases say so, and what it may hold is rare or less than a count's noise.
 
@@ -40,8 +51,7 @@ def holds_none(told: Told, expected: Floats, counts: Floats, noise: float, adds:
         independent; `counts`, released; `noise`, standard deviation of one.
       adds: float64 [places], what a record there is expected to add to its count.
     """
-    some = SUSPECT * adds * expected
-    evidence = told.evidence + (some * (some - 2.0 * counts)).sum() / (2.0 * noise**2)
+    evidence = told.evidence + evidence_of_none(expected, counts, noise, adds).sum()
     if not len(counts) or evidence <= EVIDENCE:
         return False
     precision = np.array([1.0 / told.variance, 1.0 / ((noise / adds) ** 2).sum()])
@@ -89,9 +99,8 @@ class RowNoise:
 
     def of_each(self, seen: Floats, expected: Floats) -> Floats:
         """The same of single cells, float64 [k]."""
-        some = SUSPECT * expected
         pull = 1.0 + self._pull(1.0)
-        return np.asarray(pull * some * (some - 2.0 * seen) / (2.0 * self.deviation**2))
+        return np.asarray(pull * evidence_of_none(expected, seen, self.deviation))
 
     def _pull(self, some: Floats | float) -> Floats:
         return np.asarray(1.0 / (self.cells - some + (self.total / self.deviation) ** 2))
