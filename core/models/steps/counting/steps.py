@@ -63,8 +63,8 @@ SETS = Counted(
 RELATED = Counted(
     RELATIONS,
     "Columns that are in order or add up",
-    "For every two numeric columns, how many records hold less, the same and more in the first; "
-    "for every three that could add up, how many do.",
+    "For every two numeric columns, in how many records the first is below, equal to or above the "
+    "second; for every three that could add up, in how many they do.",
     "orders and sums that hold in every row",
 )
 SELECTED_PAIRS = Counted(
