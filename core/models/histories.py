@@ -133,8 +133,11 @@ def _may_miss(mixture: MixtureConditionals, windows: Windows, source: str) -> bo
         return False
     first = windows.by_role[FIRST, source].column.name
     gone, table = mixture.missing_cell(first), mixture.table(windows.names(NUMBER)[0], first)
-    some = table[1:] if windows.numbers.bins[0] == (0, 0) else table
-    return gone is not None and float(some[:, gone].sum() / some.sum()) > RARELY_MISSING
+    if gone is None:
+        return False
+    # Each column's own shares are known far better than how often both are so at once.
+    nobody = float(table[0].sum()) if windows.numbers.bins[0] == (0, 0) else 0.0
+    return float(table[:, gone].sum()) - nobody > RARELY_MISSING * (1.0 - nobody)
 
 
 def numbers_of(states: NDArray[np.int32], bins: CountBins, random: torch.Generator) -> Indices:

@@ -24,6 +24,7 @@ from core.privacy.discovery.grids import (
 from core.privacy.discovery.planning import BESIDE, BOUNDS, NEIGHBOUR_DOUBT, SINGLY, Levels
 from core.privacy.discovery.thresholds import cell_threshold
 from core.schema.column import Column, Kind, Learned, SchemaColumn
+from core.schema.labels import snap
 from core.schema.round_bounds import round_bounds, rung, whole_years
 
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
@@ -36,6 +37,7 @@ MANY = 4.0  # … that all counts by step must exceed to be believed
 EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
 FEW_RECORDS = 0.02  # share of the records that years or parts left out hold at most
 FAR = 0.2  # of the end farther from zero, that the other lies beyond, for a second look to be taken
+NARROW = 8  # of a range, the part beyond which bins are not added to those that surely hold records
 HEAPED = 3.0  # standard deviations of noise above which numbers of one step are believed
 UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
@@ -338,14 +340,30 @@ class FineLook:
             return None
         first = _reach(self.counts, int(found[0]), 0, self.std)
         end = _reach(self.counts, int(found[-1]), bins - 1, self.std) + 1
-        lost = look.inside - self.counts[first:end].sum()
+        lost = float(look.inside - self.counts[first:end].sum())
         if lost > FEW_RECORDS * n + self.std * math.sqrt(end - first):
-            return None
+            grown = self._grown(first, end, look.inside - FEW_RECORDS * n)
+            if grown is None:
+                return None
+            first, end = grown
+            lost = float(look.inside - self.counts[first:end].sum())
         width = (look.high - look.low) / bins
         low, high = look.low + first * width, look.low + end * width
         unit = max(rung((high - low) / _UNITS), self.step)
-        low, high = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
-        return min([low, *look.atoms]), max([high, *look.atoms]), max(0.0, float(lost))
+        low, high = snap(np.array([math.floor(low / unit), math.ceil(high / unit)]) * unit, unit)
+        return min([low, *look.atoms]), max([high, *look.atoms]), max(0.0, lost)
+
+    def _grown(self, first: int, end: int, least: float) -> tuple[int, int] | None:
+        """The shortest range around another that counts so many records; None where it is long."""
+        before = np.concatenate([[0.0], np.cumsum(self.counts)])
+        bins = len(self.counts)
+        for length in range(end - first, bins // NARROW + 1):
+            starts = np.arange(max(0, end - length), min(first, bins - length) + 1)
+            held = before[starts + length] - before[starts]
+            if held.max() >= least:
+                start = int(starts[held.argmax()])
+                return start, start + length
+        return None
 
 
 def rest_of(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:

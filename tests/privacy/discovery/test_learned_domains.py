@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from core.privacy.discovery.grids import SINGLE, grid_of, single_values, value_grid
+from core.privacy.discovery.grids import (
+    SINGLE,
+    grid_of,
+    linear_grid,
+    single_values,
+    value_grid,
+)
 from core.privacy.discovery.open_domain import (
     as_learned,
     open_domain,
@@ -15,6 +21,7 @@ from core.privacy.discovery.open_domain import (
     without_proposals,
 )
 from core.privacy.discovery.planning import BOUNDS, FINE, Levels, forecasts
+from core.privacy.discovery.ranges import FineLook, FirstLook
 from core.privacy.discovery.release import release_domain
 from core.privacy.meter import Meter
 from core.proposing.propose import infer_schema
@@ -149,6 +156,22 @@ def test_what_a_second_look_leaves_out_is_told():
         shares.append((column.learned.outside, float(np.mean(values > column.high))))
     assert np.mean([real for _, real in shares]) > 0.01
     assert np.mean([said - real for said, real in shares]) == pytest.approx(0.0, abs=0.004)
+
+
+def test_a_second_look_finds_a_narrow_range_under_much_noise():
+    values, noise = OWN.normal(40.7, 0.08, 5000).clip(40.5, 40.9), 170.0
+    grid = linear_grid(20.0, 50.0, 0.0)
+    counts = np.histogram(values, np.array(grid.edges))[0]
+    look = FirstLook(20.0, 50.0, 5000.0, (), (), {}, False, False, (0.0, 0.0))
+    looks = [FineLook(counts + OWN.normal(0.0, noise, len(counts)), noise, 0.0) for _ in range(40)]
+    found = [one.narrowed(look, 5000) for one in looks]
+    assert sum(one is None for one in found) <= 5
+    lows, highs, _ = zip(*(one for one in found if one is not None), strict=True)
+    assert np.median(lows) >= 40.0 and np.median(highs) <= 42.0
+    lost = [
+        np.mean((values < low) | (values > high)) for low, high in zip(lows, highs, strict=True)
+    ]
+    assert np.mean(lost) < 0.05
 
 
 def test_a_second_look_leaves_a_thin_tail_where_it_was():
