@@ -164,7 +164,7 @@ def draw_shaped(fitted: Fitted, rows: int, shape: Shape, seed: int | None = None
     if shape.plain:
         table = sampled(fitted, rows, seed)
         return ShapedTable(table, ShapeFacts(rows=rows, seed=seed, drawn=rows))
-    check_room(fitted.domain.columns, rows)
+    check_room(fitted.domain.columns, rows, fitted.domain.person)
     selection = _Selection(fitted.domain, rows, shape)
     random = np.random.default_rng(secrets.randbits(63) if seed is None else seed)
     most = max(MOST_DRAWN, 10 * rows)

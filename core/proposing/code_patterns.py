@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.message import Message, to_say
+from core.proposing.public_names import PERSON_WORDS
 from core.proposing.public_reference import words_of
 from core.proposing.rare import FEW_ROWS
 from core.reading.tally import Tally
@@ -46,6 +47,46 @@ CODES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("isco,soc,kldb", ("#|#|#|#", "##|-####")),
     ("zip,zipcode,postcode,postalcode,postal,plz,postleitzahl", ("#|#|###", "#|###")),
 )
+
+
+_KEY_NAME = re.compile(
+    r"(^|[^a-z])(id|ids|uuid|guid|key|ssn|iban|email|e-mail|phone|telephone|passport|mrn)($|[^a-z])"
+    r"|[a-z](Id|ID)$"
+)
+UNIQUE_ROWS = 20  # values of which nothing follows, they are so few
+_OF_PEOPLE = PERSON_WORDS | frozenset(  # … and of what belongs to one person or household
+    "user,users,account,player,student,pupil,household,family,worker,staff,doctor,physician,nurse,"
+    "teacher,author,owner,holder,guest,visitor,buyer,seller,borrower,tenant,citizen,insured,victim,"
+    "offender,inmate,athlete,candidate,card,device,contract,policy,phone,email,mail,passport,ssn,"
+    "mrn,iban,pid,uid,who,case,record,nutzer,konto,schueler,haushalt,arzt,karte,vertrag".split(",")
+)
+_OF_TIME = frozenset(  # what a key may be named after, as yearID is
+    "year,month,week,day,date,hour,time,age,jahr,monat,woche,tag,datum,stunde,zeit,alter".split(",")
+)
+
+
+def called_key(name: str) -> bool:
+    """Whether a name says that values are keys.
+
+    >>> called_key("teamID"), called_key("customer key"), called_key("avoid")
+    (True, True, False)
+    """
+    return bool(_KEY_NAME.search(name) or _KEY_NAME.search(name.lower()))
+
+
+def of_time(name: str) -> bool:
+    """Whether a name holds a word for time."""
+    return not _OF_TIME.isdisjoint(words_of(name))
+
+
+def named_key(name: str, distinct: int, n: int) -> bool:
+    """Whether a name says that values are keys, and these are not of many rows each.
+
+    What many rows share is a label, such as that of a shop, unless it may be a person's.
+    """
+    words = words_of(name)
+    shared = n >= OFTEN * distinct and _OF_PEOPLE.isdisjoint(words) and len(words) > 1
+    return called_key(name) and distinct > UNIQUE_ROWS and not shared
 
 
 def without_code(

@@ -18,9 +18,13 @@ import pandas as pd
 from core.message import Message, plural, to_say
 from core.proposing.code_patterns import (
     REPEATS,
+    UNIQUE_ROWS,
+    called_key,
     code_note,
     code_pattern,
     few_and_far,
+    named_key,
+    of_time,
     rare_between,
     sentinel_note,
     without_code,
@@ -40,9 +44,9 @@ Numbers: TypeAlias = npt.NDArray[np.float64]
 
 FEW_NUMBERS = 12  # so many distinct numbers, each seen several times, are steps of a scale
 UNIQUE_SHARE = 0.5  # text with more distinct values than this share of rows names single records
-UNIQUE_ROWS = 20  # ... but a handful of rows proves nothing
 LONG_TEXT = 40  # characters; longer on average is prose
 LONG_WORDS = 3  # words; the same
+ROWS_PER_KEY = 10  # more of one key, and made-up keys of its pattern might not suffice for all rows
 UNIQUE_KEYS = 0.9  # keys of whom fewer are distinct may be of people with several rows
 MANY_CATEGORIES = 100  # noted, because rare categories are learnt badly under privacy
 SPIKE_SHARE = 0.10  # a value this frequent is an atom where values are otherwise spread out
@@ -72,10 +76,6 @@ SCALES = tuple(
         "jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec",
     )
 )
-ID_NAME = re.compile(
-    r"(^|[^a-z])(id|ids|uuid|guid|key|ssn|iban|email|e-mail|phone|telephone|passport|mrn)($|[^a-z])"
-    r"|[a-z](Id|ID)$"
-)
 ID_VALUE = re.compile(
     r"^(\S+@\S+\.\w+|https?://\S+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$"
 )
@@ -92,6 +92,10 @@ ALWAYS_ONE = to_say("Always the same value.")
 MANY_LABELS = to_say("{n:,} different values; rare ones are learned poorly.")
 STEPS = "Few different numbers, taken as steps of a scale. The synthetic table has no others."
 ORDERED = "Taken as ordered. Is the order right?"
+SHARED_KEYS = to_say(
+    "Named like a key, but many rows share each value, so the values are taken as labels. If they "
+    "are keys of people, change the kind."
+)
 CODED = "Codes with levels: of a code that few records hold, a run learns the beginning."
 MOSTLY_RARE = (
     "Most rows hold values that fewer than ten rows share. If they are categories after all, "
@@ -108,7 +112,8 @@ def infer_tally(tally: Tally, name: str, form: Form | None = None) -> SchemaColu
     if column.kind is Kind.IDENTIFIER and column.dtype == "str":
         labels = [str(label) for label in tally.values]
         if len(labels) >= FEW_ROWS:  # what fewer have in common may be one person's
-            column = column.model_copy(update={"pattern": shape_of(labels, tally.distinct)})
+            most = max(tally.distinct, tally.known // ROWS_PER_KEY)
+            column = column.model_copy(update={"pattern": shape_of(labels, most)})
     if form is not None:
         known = {} if column.form is None else column.form.model_dump()
         column = column.model_copy(update={"form": Form(**{**form.model_dump(), **known})})
@@ -173,6 +178,11 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         special = _code(numbers, base)
         if special is not None:
             return special
+        shared = called_key(base.name) and numbers.known >= REPEATS * numbers.distinct
+        if shared and not of_time(base.name):
+            rows = tally.labels()
+            keys = sorted(map(str, rows.index), key=numbers_first)
+            return _categories(base, keys, common_labels(rows), SHARED_KEYS)
         pattern = code_pattern(base.name, to_labels(tally.values))
         if pattern is not None and numbers.distinct <= MAX_CATEGORIES:
             return _coded_list(base, tally, pattern)
@@ -217,8 +227,7 @@ def _code(numbers: Tally, base: SchemaColumn) -> SchemaColumn | None:
     n = numbers.known
     unique = numbers.unique and n >= UNIQUE_ROWS
     serial = unique and distinct[-1] - distinct[0] < 2 * n
-    named = ID_NAME.search(base.name) or ID_NAME.search(base.name.lower())
-    if np.abs(distinct).max() > EXACT or serial or (named and numbers.distinct > UNIQUE_ROWS):
+    if np.abs(distinct).max() > EXACT or serial or named_key(base.name, numbers.distinct, n):
         return _identifier(base, Kind.IDENTIFIER, numbers.distinct, n)
     return None
 
@@ -291,16 +300,16 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     words = float(sample.str.count(r"\s+").median()) + 1
     long = sum(len(str(x)) for x in sample) > LONG_TEXT * len(sample) or words >= LONG_WORDS
     addresses = sample.str.fullmatch(ID_VALUE.pattern).mean() > 0.9
-    named = ID_NAME.search(base.name) or ID_NAME.search(base.name.lower())
+    named = named_key(base.name, distinct, n)
     many = distinct > UNIQUE_ROWS and distinct > UNIQUE_SHARE * n
-    if addresses or many or (named and distinct > UNIQUE_ROWS) or distinct > MAX_CATEGORIES:
+    if addresses or many or named or distinct > MAX_CATEGORIES:
         prose = long and not addresses and not named
         return _identifier(base, Kind.TEXT if prose else Kind.IDENTIFIER, distinct, n)
     # phrases that many rows share are labels, however long: diagnoses, job titles
     if long and distinct > MANY_CATEGORIES and common_labels(counts) is None:
         text = _identifier(base, Kind.TEXT, distinct, n)
         return text.model_copy(update={"note": noted(text.note, MOSTLY_RARE)})
-    note = guess.note if guess is not None else ""
+    note = noted("" if guess is None else guess.note, SHARED_KEYS if called_key(base.name) else "")
     if distinct > MANY_CATEGORIES:
         poor = Message(MANY_LABELS, n=distinct)
         note = noted(note, poor)

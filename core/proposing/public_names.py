@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from core.message import Message
 from core.schema.column import Kind
 
-_PERSON = frozenset(
+PERSON_WORDS = frozenset(
     "patient,patients,person,client,customer,employee,member,participant,subject,respondent,child,"
     "mother,father,maternal,paternal,spouse,partner,householder,driver,rider,passenger,applicant,"
     "donor,recipient,patientin,patienten,proband,kunde,kunden,kind,mutter,vater,s".split(",")
@@ -25,14 +25,16 @@ _DATE = frozenset(
     "dropoff,surgery,date,geburts,aufnahme,entlassungs,datum".split(",")
 )
 _CLOCK = _DATE | {"start", "end"}
-_MEASURED = _PERSON | _EVENT | frozenset("min,max,mean,avg,first,last,resting,value".split(","))
+_MEASURED = (
+    PERSON_WORDS | _EVENT | frozenset("min,max,mean,avg,first,last,resting,value".split(","))
+)
 _PLACE = frozenset(
     "pickup,dropoff,start,end,home,station,origin,destination,geo,gps,coord,deg,degrees,decimal,"
     "wgs,84".split(",")
 )
-_SCORE = _PERSON | _EVENT | frozenset("score,total,class,level,scale,value,min,max".split(","))
+_SCORE = PERSON_WORDS | _EVENT | frozenset("score,total,class,level,scale,value,min,max".split(","))
 _CODES = frozenset("code,codes,iso,3166,1,639,4217,name,the,of".split(","))
-_COUNTRY = _PERSON | frozenset(
+_COUNTRY = PERSON_WORDS | frozenset(
     "birth,native,residence,origin,home,destination,shipping,billing".split(",")
 )
 # beside the words of names that may hold any other ones: what makes them something else
@@ -76,7 +78,7 @@ FLAGS = frozenset("is,has,had,was,ist,hat".split(","))
 TIMES = (
     PublicName(
         "birth_year,year_of_birth,yob,birthyear,geburtsjahr,geburts_jahr",
-        Message("years of birth from 1900 to 2030"), 1900, 2030, _PERSON,
+        Message("years of birth from 1900 to 2030"), 1900, 2030, PERSON_WORDS,
     ),
     PublicName("year,jahr", Message("calendar years from 1900 to 2100"), 1900, 2100, _DATE),
     PublicName(
@@ -129,7 +131,7 @@ TIMES = (
 PEOPLE = (
     PublicName(
         "age,age_years,age_in_years,age_yrs,alter,lebensalter,alter_jahre,alter_in_jahren",
-        Message("a human age in years"), 0, 120, _PERSON | _EVENT, BOTH,
+        Message("a human age in years"), 0, 120, PERSON_WORDS | _EVENT, BOTH,
     ),
     PublicName(
         "bmi,body_mass_index", Message("the body mass index of a person in kg/m²"), 10, 80,
@@ -174,7 +176,7 @@ PEOPLE = (
     ),
     PublicName(
         "asa,asa_physical_status", Message("ASA physical status classes"), 1, 6,
-        _PERSON | {"class", "score", "grade", "status"},
+        PERSON_WORDS | {"class", "score", "grade", "status"},
     ),
     PublicName(
         "apgar", Message("the Apgar score"), 0, 10,
@@ -183,14 +185,14 @@ PEOPLE = (
     PublicName(
         "triage,esi,emergency_severity_index,manchester_triage",
         Message("five levels of triage"), 1, 5,
-        _PERSON | {"level", "class", "category"},
+        PERSON_WORDS | {"level", "class", "category"},
     ),
     PublicName(
         "nps,net_promoter", Message("answers from 0 to 10 of the Net Promoter Score"), 0, 10,
-        frozenset("answer,rating,response".split(",")) | _PERSON,
+        frozenset("answer,rating,response".split(",")) | PERSON_WORDS,
     ),
     PublicName("blood_group,blood_type,blutgruppe", Message("ABO and Rh blood groups"),
-               beside=_PERSON | {"abo"}, labels="blood_groups"),
+               beside=PERSON_WORDS | {"abo"}, labels="blood_groups"),
 )  # fmt: skip
 
 SHARES = (
@@ -247,7 +249,7 @@ PLACES = (
     PublicName(
         "language,sprache,muttersprache,native_language,first_language,mother_tongue",
         Message("ISO 639 languages: codes and names in English and German"),
-        beside=_CODES | _PERSON | frozenset("spoken,preferred,primary".split(",")),
+        beside=_CODES | PERSON_WORDS | frozenset("spoken,preferred,primary".split(",")),
         labels="languages",
     ),
     PublicName(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from core.schema.column import Column, Kind, SchemaError, is_whole
 from core.schema.labels import REST, beginnings, category_indices, code_levels, from_labels
+from core.schema.person import Person
 
 SLOTS = {
     "#": string.digits,
@@ -66,8 +67,14 @@ def shape_of(labels: Sequence[str], most: int = 0) -> str | None:
     return "".join(shape) if math.prod(sizes) >= AMPLE * max(most, len(labels)) else None
 
 
-def check_room(columns: Iterable[Column], rows: int) -> None:
-    """Refuse a pattern that has fewer values than an identifier could need."""
+def check_room(columns: Iterable[Column], rows: int, person: Person | None = None) -> None:
+    """Refuse a pattern that has fewer values than an identifier could need.
+
+    Args:
+      rows: of whose events are drawn one by one, people.
+    """
+    if person is not None and person.walked:
+        rows *= person.rows * len(person.files)
     for column in columns:
         if column.kind is Kind.IDENTIFIER and room(column) < rows:
             raise SchemaError(

@@ -63,7 +63,7 @@ def make_plan(schema: Schema, n: int, request: RunRequest) -> Plan:
     wanted = open_domain(schema) if private else OpenDomain()
     refuse_tagged(schema, wanted.names)
     tried = planned_schema(schema, private=private)
-    check_room(tried.columns, n)
+    check_room(tried.columns, n, schema.person)
     layout = Layout(tried.domain())
     domain = layout.domain  # what models see is what they and the counts pay for
     try:

@@ -29,7 +29,7 @@ from tests.models.tables import Watcher
 pytestmark = pytest.mark.slow
 PEOPLE = 1500
 QUICK = {
-    "steps": 150, "members": 2, "trainings": 1, "components": 60, "hidden": 32,
+    "steps": 300, "members": 2, "trainings": 1, "components": 60, "hidden": 32,
     "preliminary_steps": 20,
 }  # fmt: skip
 

@@ -165,7 +165,7 @@ def _check(job: Job, layout: Layout) -> None:
             "The schema holds bounds, lists or mappings that were learned in a run that it "
             "does not name. Nothing was spent. Let this run learn them, or declare them."
         )
-    check_room(layout.output.columns, job.rows)
+    check_room(layout.output.columns, job.rows, job.schema.person)
     if job.plan.unit != job.schema.person:
         raise SchemaError(
             "The plan and the schema say otherwise whose rows are protected together. "

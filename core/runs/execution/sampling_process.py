@@ -56,7 +56,7 @@ def _sample(options: argparse.Namespace) -> None:
         model = load_fitted(run.model, artefacts.local(MODEL))
     request: SampleRequest = options.request
     if request.shape.plain:  # as many as are wanted, some at a time
-        check_room(model.domain.columns, request.rows)
+        check_room(model.domain.columns, request.rows, model.domain.person)
         facts = ShapeFacts(rows=request.rows, seed=request.seed, drawn=request.rows)
         parts = sample_parts(model, request.rows, request.seed)
     else:
