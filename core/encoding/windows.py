@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 NONE = -1  # no such event
 PERSON, NUMBER, FIRST, NOW, NEXT = "person", "number", "first", "now", "next"
 GAP, SINCE, PLACE, LEFT = "gap", "since", "place", "left"
+RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
 _ENDS = (*range(1, 11), 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
 _EACH = 20  # up to so many events each number has a label of its own
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # public, of the order among equal events

@@ -28,6 +28,7 @@ from core.encoding.windows import (
     NUMBER,
     PERSON,
     PLACE,
+    RARELY_MISSING,
     SINCE,
     CountBins,
     Windows,
@@ -47,7 +48,6 @@ from core.models.steps.training.column_bins import one_of_each
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 PEOPLE_AT_ONCE = 1024  # whose next events' chances a processor keeps near
-RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
 ROUNDS, CALIBRATED_ON = 3, 10_000  # of calibration; people drawn in each
 REACHED = 0.999  # share of times since a first event that walks may reach
 

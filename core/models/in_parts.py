@@ -96,7 +96,8 @@ class _Keys:
                 own[column.name] = values.iloc[who].reset_index(drop=True)
             else:
                 most = max(self._rows, self._done)  # a person may have several
-                own[column.name] = surrogate(column, len(part), start=start, of=most)
+                there = part[column.name].notna()
+                own[column.name] = surrogate(column, len(part), start=start, of=most, there=there)
         if who is not None:
             self._people += int(who.max()) + 1
         for event in self._events:  # the key of whose event it is

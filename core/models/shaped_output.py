@@ -287,7 +287,8 @@ class _Selection:
                 values = surrogate(column, int(who.max()) + 1)
                 cells[column.name] = values.iloc[who].reset_index(drop=True)
             else:
-                cells[column.name] = surrogate(column, len(table))
+                there = table[column.name].notna()
+                cells[column.name] = surrogate(column, len(table), there=there)
         return pd.DataFrame(cells)
 
     @property

@@ -88,14 +88,22 @@ def check_room(columns: Iterable[Column], rows: int, person: Person | None = Non
 
 
 def surrogate(
-    column: Column, rows: int, *, start: int = 0, of: int | None = None
+    column: Column,
+    rows: int,
+    *,
+    start: int = 0,
+    of: int | None = None,
+    there: pd.Series[bool] | None = None,
 ) -> pd.Series[Any]:
     """Fresh values of the column's type: in its pattern, or 1, 2, 3 … or "name-000001" ….
 
-    Some are missing, as many as the column declares.
+    Args:
+      there: which are not missing; None for as many as the column declares.
     """
     labels = _made_up(column, rows, start, start + rows if of is None else of)
-    if column.absent:
+    if there is not None:
+        labels = labels.where(there.to_numpy())
+    elif column.absent:
         seed = (_key(column), start, 1)
         labels = labels.mask(np.random.default_rng(seed).random(rows) < column.absent)
     return from_labels(labels, column)

@@ -6,7 +6,7 @@ too, and one is added that says how many rows a person has. On the way back ever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.encoding.layout.person_assembler import PersonAssembler
-from core.encoding.windows import FileOfEvents, Windows, windows_of_files
+from core.encoding.windows import RARELY_MISSING, FileOfEvents, Windows, windows_of_files
 from core.schema.column import SchemaError
 from core.schema.labels import category_indices, from_labels, to_numbers
 from core.schema.person import Person
@@ -178,6 +178,7 @@ class Layout:
         if person is not None and person.event is not None:
             key = table[person.columns[0]]
             for at, one in enumerate(person.files):
+                table = table.assign(**self._made_up(one.own_names, who, file == at))
                 others = {
                     n for f in (*person.files[:at], *person.files[at + 1 :]) for n in f.own_names
                 }
@@ -193,6 +194,20 @@ class Layout:
             if person is not None and person.counter in one.own_names:
                 table[person.counter] = table[person.counter].where(file == at)
         return table
+
+    def _made_up(
+        self, names: Collection[str], who: NDArray[np.intp], there: NDArray[np.bool_]
+    ) -> dict[str, pd.Series[Any]]:
+        """Made-up columns of a file's events; that people without any miss them does not count."""
+        nobody = 1.0 - len(np.unique(who[there])) / max(1, len(np.unique(who)))
+        cells = {}
+        for column in self.output.columns:
+            if column.kind.surrogate and column.name in names:
+                share = max(0.0, column.absent - nobody) / max(1.0 - nobody, 1e-9)
+                share = min(1.0, share) if share > RARELY_MISSING else 0.0
+                own = column.model_copy(update={"absent": share})
+                cells[column.name] = surrogate(own, len(who))
+        return cells
 
     def _table(
         self, frame: pd.DataFrame, random: np.random.Generator, people: NDArray[np.intp] | None

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import combinations
 
 from core.encoding.codec import Block, Codec
+from core.encoding.windows import FIRST, PERSON
 from core.privacy.plan import Plan
 from core.schema.column import Kind
 
@@ -100,7 +101,7 @@ class Design:
             sizes=sizes,
             signs=min(SIGNS, max(1, MOST_NUMBERS // count)),
             sums=_sum_candidates(codec),
-            compared=() if codec.domain.roles else _comparable(codec),  # walks keep none
+            compared=_comparable(codec),
             long=any(_is_long(block) for block in codec.blocks),
             learned=frozenset(block.index for block in codec.blocks if _is_learned(block)),
         )
@@ -201,8 +202,16 @@ def _sum_candidates(codec: Codec) -> tuple[SumCandidate, ...]:
 
 
 def _comparable(codec: Codec) -> tuple[tuple[int, int], ...]:
-    """Two dates or two other numbers each, whose ranges meet; none where there are too many."""
-    numeric = [block for block in codec.blocks if block.number is not None]
+    """Two dates or two other numbers each, whose ranges meet; none where there are too many.
+
+    Of windows, columns that are drawn with the person: what a walk draws keeps no relation.
+    """
+    roles, drawn = codec.domain.roles, (PERSON, FIRST)
+    numeric = [
+        block
+        for block in codec.blocks
+        if block.number is not None and (not roles or roles[block.column.name][0] in drawn)
+    ]
     pairs = tuple(
         (one.index, other.index)
         for one, other in combinations(numeric, 2)

@@ -88,8 +88,10 @@ def select_pairs(
     order = np.argsort(-seen.score, kind="stable")
     order = order[seen.importance[order] > 0.0]
     if len(order) > ALL_PAIRS:
-        significant = int((seen.score > PAIR_SNR_THRESHOLD).sum())
-        order = order[: min(PAIRS_A_COLUMN * design.columns, max(FEWEST_PAIRS, significant))]
+        clear = order[seen.score[order] > PAIR_SNR_THRESHOLD]
+        matters = np.argsort(-(seen.importance * seen.score)[clear], kind="stable")
+        few = clear[matters][: PAIRS_A_COLUMN * design.columns]
+        order = few if len(few) else order[:FEWEST_PAIRS]
     pairs = tuple(design.pairs[i] for i in order)
     cells = np.array([sizes[a] * sizes[b] for a, b in pairs], dtype=np.float64)
     errors = seen.importance[order], cells * noise**2
