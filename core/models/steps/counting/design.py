@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import combinations
 
 from core.encoding.codec import Block, Codec
-from core.encoding.windows import FIRST, PERSON
+from core.encoding.windows import PERSON
 from core.privacy.plan import Plan
 from core.schema.column import Kind
 
@@ -204,13 +204,13 @@ def _sum_candidates(codec: Codec) -> tuple[SumCandidate, ...]:
 def _comparable(codec: Codec) -> tuple[tuple[int, int], ...]:
     """Two dates or two other numbers each, whose ranges meet; none where there are too many.
 
-    Of windows, columns that are drawn with the person: what a walk draws keeps no relation.
+    Of windows, those of the person: what a walk draws keeps no relation.
     """
-    roles, drawn = codec.domain.roles, (PERSON, FIRST)
+    roles = codec.domain.roles
     numeric = [
         block
         for block in codec.blocks
-        if block.number is not None and (not roles or roles[block.column.name][0] in drawn)
+        if block.number is not None and (not roles or roles[block.column.name][0] == PERSON)
     ]
     pairs = tuple(
         (one.index, other.index)
