@@ -28,6 +28,7 @@ SENTINELS = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
 UNKNOWN = (-9, -99, -999, -9999)  # taken as "missing" where no other number is negative
 REPEATS = 4  # how often each is seen on average before few numbers are taken as steps
 MOST_CODES, MOST_APART = 20, 64  # numbers that are listed beside a word, or where far apart
+SHARED = 20  # rows of each number on average, of which it is no key
 OFTEN = 200  # … each seen so often, on average beside a word: a run learns no label of fewer
 EMPTY = 8  # values of the grid for each that occurs, where numbers lie far apart
 CLEARLY = 10  # how many times as common both sides are of a rare number between common ones
@@ -79,13 +80,14 @@ def of_time(name: str) -> bool:
     return not _OF_TIME.isdisjoint(words_of(name))
 
 
-def named_key(name: str, distinct: int, n: int) -> bool:
+def named_key(name: str, distinct: int, n: int, *, numeric: bool) -> bool:
     """Whether a name says that values are keys, and these are not of many rows each.
 
     What many rows share is a label, such as that of a shop, unless it may be a person's.
     """
     words = words_of(name)
-    shared = n >= OFTEN * distinct and _OF_PEOPLE.isdisjoint(words) and len(words) > 1
+    often = SHARED if numeric else OFTEN  # numbers are learned by their neighbours, too
+    shared = n >= often * distinct and _OF_PEOPLE.isdisjoint(words) and len(words) > 1
     return called_key(name) and distinct > UNIQUE_ROWS and not shared
 
 

@@ -70,6 +70,22 @@ def guess_date_format(labels: Series) -> DateGuess | None:
     return None
 
 
+def format_of_digits(labels: Series) -> str | None:
+    """The format of dates that are written as integers; None where these are other numbers.
+
+    Of all numbers of six digits one in 27 is a date, so many that are no others are dates.
+
+    >>> format_of_digits(pd.Series(["20240131", "20231231"]))
+    '%Y%m%d'
+    """
+    for digits, date_format, fewest in ((8, "%Y%m%d", 1), (6, "%y%m%d", FIRST_LOOK)):
+        if len(labels) >= fewest and labels.str.fullmatch(rf"[1-9]\d{{{digits - 1}}}").all():
+            usual = digits == 6 or labels.between("19000101", "21001231").all()
+            if usual and _share(labels, date_format) == 1:
+                return date_format
+    return None
+
+
 def is_iso(labels: Series) -> bool:
     """Whether values are dates in ISO's order, some with a time or a fraction and some without."""
     times, fractions = labels.str.contains(":"), labels.str.contains(".", regex=False)

@@ -17,6 +17,7 @@ import pandas as pd
 
 from core.message import Message, plural, to_say
 from core.proposing.code_patterns import (
+    OFTEN,
     REPEATS,
     UNIQUE_ROWS,
     called_key,
@@ -29,7 +30,12 @@ from core.proposing.code_patterns import (
     sentinel_note,
     without_code,
 )
-from core.proposing.date_formats import DateGuess, date_form, guess_date_format
+from core.proposing.date_formats import (
+    DateGuess,
+    date_form,
+    format_of_digits,
+    guess_date_format,
+)
 from core.proposing.rare import FEW_ROWS, MANY_MERGED, ONE_MERGED, OTHER, common_labels, noted
 from core.reading.tally import Tally, quantile
 from core.schema.column import BOOLEAN_PAIRS, MAX_CATEGORIES, Kind, SchemaColumn
@@ -178,7 +184,8 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
         special = _code(numbers, base)
         if special is not None:
             return special
-        shared = called_key(base.name) and numbers.known >= REPEATS * numbers.distinct
+        few = numbers.distinct <= UNIQUE_ROWS and numbers.known >= REPEATS * numbers.distinct
+        shared = called_key(base.name) and (few or numbers.known >= OFTEN * numbers.distinct)
         if shared and not of_time(base.name):
             rows = tally.labels()
             keys = sorted(map(str, rows.index), key=numbers_first)
@@ -217,17 +224,16 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
 
 
 def _code(numbers: Tally, base: SchemaColumn) -> SchemaColumn | None:
-    """Integers that are no quantity: keys, serial numbers, dates written as 20240131."""
+    """Integers that are no quantity: keys, serial numbers, dates written as 20240131 or 240131."""
     distinct = numbers.values.to_numpy(np.float64)
-    if 19000101 <= distinct[0] and distinct[-1] <= 21001231:
-        labels = pd.Series(distinct.astype(np.int64)).astype("str")
-        guess = guess_date_format(labels)
-        if guess is not None and guess.format == "%Y%m%d":
-            return _dates(labels, base, guess)
+    labels = pd.Series(distinct).map("{:.0f}".format)
+    if (date_format := format_of_digits(labels)) is not None:
+        return _dates(labels, base, DateGuess(date_format, ""))
     n = numbers.known
     unique = numbers.unique and n >= UNIQUE_ROWS
     serial = unique and distinct[-1] - distinct[0] < 2 * n
-    if np.abs(distinct).max() > EXACT or serial or named_key(base.name, numbers.distinct, n):
+    named = named_key(base.name, numbers.distinct, n, numeric=True)
+    if np.abs(distinct).max() > EXACT or serial or named:
         return _identifier(base, Kind.IDENTIFIER, numbers.distinct, n)
     return None
 
@@ -300,7 +306,7 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     words = float(sample.str.count(r"\s+").median()) + 1
     long = sum(len(str(x)) for x in sample) > LONG_TEXT * len(sample) or words >= LONG_WORDS
     addresses = sample.str.fullmatch(ID_VALUE.pattern).mean() > 0.9
-    named = named_key(base.name, distinct, n)
+    named = named_key(base.name, distinct, n, numeric=False)
     many = distinct > UNIQUE_ROWS and distinct > UNIQUE_SHARE * n
     if addresses or many or named or distinct > MAX_CATEGORIES:
         prose = long and not addresses and not named

@@ -94,7 +94,7 @@ TIMES = (
         labels="quarters",
     ),
     PublicName(
-        "day_of_month,day_of_the_month,tag_im_monat,tag_des_monats,monatstag",
+        "day_of_month,day_of_the_month,birth_day,death_day,tag_im_monat,tag_des_monats,monatstag",
         Message("the days of a month"), 1, 31, _DATE,
     ),
     PublicName("day_of_year,doy,tag_im_jahr", Message("the days of a year"), 1, 366, _DATE),

@@ -1,0 +1,29 @@
+"""What a name says of keys, and what many rows share; dates written as numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.schema.column import Kind
+from tests.proposing.test_infer import column
+
+
+def test_keys_that_many_rows_share_are_labels() -> None:
+    teams = column([f"T{i % 30}" for i in range(9000)], "teamID")
+    assert teams.kind is Kind.CATEGORY and "keys of people" in teams.note
+    shops = column([i % 77 + 1 for i in range(20_000)], "shop_id")
+    assert shops.kind is Kind.CATEGORY and len(shops.categories or ()) == 77
+    assert shops.categories is not None and shops.categories[:2] == ("1", "2")
+    years = column([1985 + i % 30 for i in range(9000)], "yearID")
+    assert years.kind is Kind.INTEGER and years.low is not None and years.low <= 1985
+
+
+@pytest.mark.parametrize("name", ["patient_id", "ID", "userId", "card key"])
+def test_keys_of_people_are_identifiers_always(name: str) -> None:
+    for values in ([i % 30 for i in range(9000)], [f"P{i % 30}" for i in range(9000)]):
+        assert column(values, name).kind is Kind.IDENTIFIER
+
+
+def test_a_pattern_of_keys_has_room_for_every_row() -> None:
+    assert column([f"{a}{b}" for a in "ABCDE" for b in "VWXYZ"] * 400, "user id").pattern is None
+    assert column([f"K{i:05}" for i in range(300)] * 4, "user id").pattern == "K#####"
