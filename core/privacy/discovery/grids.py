@@ -29,6 +29,7 @@ _YEARS = (
 _ATOMS = (0.0, *sorted(map(float, SENTINELS)))
 # numbers of at most three digits, from .01 to 99,900,000, which are counted one by one
 SINGLE = np.array(sorted(float(f"{x}e{k}") for x in range(100, 1000) for k in range(-4, 6)))
+WAITS = tuple(86_400.0 * days for days in (1 / 24, 1, 10, 100, 1000))
 # each is a factor of the next
 STEPS = (1e-4, 1e-3, 0.01, 0.1, 1, 5, 10, 50, 100, 500, 1000, 5000, 1e4, 1e5, 1e6)
 
@@ -72,6 +73,12 @@ def coarsest_steps(x: NDArray[np.float64]) -> NDArray[np.float64]:
         rows = rows[np.isclose(snap(x[rows], step), x[rows], rtol=1e-12, atol=0.0)]
         found[rows] = i + 1
     return np.where(np.isnan(x) | np.isin(x, _ATOMS), np.nan, found)
+
+
+@cache
+def wait_grid() -> PublicGrid:
+    """The grid of how long one date lies after another, in seconds: not at all, then `WAITS`."""
+    return PublicGrid((0.0, *WAITS))
 
 
 @cache

@@ -6,7 +6,7 @@ takes was read from the rows, so it is forgotten here and released with noise.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from core.schema.column import (
@@ -20,10 +20,18 @@ from core.schema.column import (
     is_open,
 )
 from core.schema.labels import code_levels
-from core.schema.rules.rules import AnyRule, Combinations, Determines, IfThen
+from core.schema.rules.rules import (
+    AnyRule,
+    AtMost,
+    Combinations,
+    Determines,
+    Follows,
+    IfThen,
+)
 from core.schema.schema import Schema
 
 DAY = 86_400.0
+MOST_DATES = 4  # of which each is compared with each
 MOST_SINGLE = 50  # columns of numbers, of which common values are looked for
 STAND_IN_VALUES = 1000.0  # of a range that is made up to plan with
 _VALUES = {Determines: "mapping", Combinations: "allowed"}  # what rules say of labels
@@ -38,12 +46,14 @@ class OpenDomain:
       numeric, listed: columns whose domain is open, in file order.
       made_up: identifiers and text, of which only the share of missing cells is learned.
       rules: those whose mapping or combinations are open.
+      waits: two of the dates each, by name, of which the second may follow soon after the first.
     """
 
     numeric: tuple[SchemaColumn, ...] = ()
     listed: tuple[SchemaColumn, ...] = ()
     made_up: tuple[SchemaColumn, ...] = ()
     rules: tuple[Determines | Combinations, ...] = ()
+    waits: tuple[tuple[str, str], ...] = ()
 
     @property
     def dated(self) -> tuple[SchemaColumn, ...]:
@@ -150,6 +160,35 @@ def open_domain(schema: Schema) -> OpenDomain:
             for rule in schema.rules
             if isinstance(rule, Determines | Combinations) and _open_rule(rule, schema)
         ),
+        waits=_waits([c.name for c in open_columns if c.kind is Kind.DATETIME], schema),
+    )
+
+
+def _waits(dates: Sequence[str], schema: Schema) -> tuple[tuple[str, str], ...]:
+    """Dates that may follow on one another, in the order of the file, where no rule names them.
+
+    Both belong to a row, or both to its person; what sorts a person's rows follows on nothing. Of
+    many dates, each may follow on the one before alone.
+    """
+    ruled = {
+        name for rule in schema.rules if not isinstance(rule, Follows) for name in rule.columns
+    }
+    person = schema.person
+    files = () if person is None else person.files
+    fixed = {schema.target, *(file.order for file in files)}
+
+    def side(name: str) -> object:
+        if person is not None and name in person.constant:
+            return "person"
+        return next((i for i, file in enumerate(files) if name in file.own_names), None)
+
+    free = [name for name in dates if name not in ruled]
+    near = 1 if len(free) > MOST_DATES else len(free)
+    return tuple(
+        (low, high)
+        for i, low in enumerate(free)
+        for high in free[i + 1 : i + 1 + near]
+        if side(low) == side(high) and high not in fixed
     )
 
 
@@ -182,6 +221,7 @@ def reopened(schema: Schema) -> Schema:
         if isinstance(rule, Determines | Combinations) and rule.learned
         else rule
         for rule in schema.rules
+        if not (isinstance(rule, AtMost) and rule.learned)
     )
     return schema.model_copy(update={"rules": rules})
 

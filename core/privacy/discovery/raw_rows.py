@@ -29,7 +29,8 @@ class RawRows:
 
     Attributes:
       numbers: float64 [n, ·], one numeric column each, then dates once more, then of numbers
-        `coarsest_steps` and then `single_values`; NaN where a cell is missing. Dates are seconds.
+        `coarsest_steps` and then `single_values`, then how long after another date each of some
+        lies; NaN where a cell is missing. Dates are seconds.
       key_indices: int64 [n, H], the row's key in each of H lists; a list's length for missing.
     """
 
@@ -70,8 +71,10 @@ def read_raw(rows: pd.DataFrame, wanted: OpenDomain) -> tuple[RawRows, tuple[Key
         (values[column.name] for column in wanted.dated),
         (coarsest_steps(values[column.name]) for column in wanted.stepped),
         (single_values(values[column.name]) for column in wanted.single),
+        (values[high] - values[low] for low, high in wanted.waits),
     )
-    count = len(values) + len(wanted.dated) + len(wanted.stepped) + len(wanted.single)
+    count = len(values) + len(wanted.dated) + len(wanted.stepped)
+    count += len(wanted.single) + len(wanted.waits)
     lists = [
         _key_indices([rows[column.name]], tuple((label,) for label in known_labels(column)))
         for column in wanted.listed

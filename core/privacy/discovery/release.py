@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ from core.privacy.discovery.ranges import (
     without_values,
 )
 from core.privacy.discovery.raw_rows import read_raw
+from core.privacy.discovery.waits import orders_found
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.domain_release import CellCounts
 from core.privacy.mechanisms.noise import NoiseSource
@@ -35,9 +37,10 @@ from core.proposing.rare import OTHER
 from core.schema.column import Kind, SchemaColumn
 from core.schema.labels import to_labels
 from core.schema.person import Person
-from core.schema.rules.rules import Combinations, Determines
+from core.schema.rules.rules import AtMost, Combinations, Determines
 from core.schema.schema import Domain, Schema
 
+FoundRanges: TypeAlias = tuple[tuple[SchemaColumn, ...], dict[str, ListCounts], tuple[AtMost, ...]]
 _ANYWHERE = grids.PublicGrid((0.0, 1.0))  # of a number where none needs a second look
 
 
@@ -47,12 +50,12 @@ class Released:
 
     Attributes:
       columns: with their domains, numeric ones first.
-      rules: with their mappings or combinations.
+      rules: with their mappings or combinations; and orders of dates that were found.
       counts: of the states of listed columns and of ranges of numbers, by name.
     """
 
     columns: tuple[SchemaColumn, ...]
-    rules: tuple[Determines | Combinations, ...]
+    rules: tuple[Determines | Combinations | AtMost, ...]
     counts: Mapping[str, ListCounts]
 
     def schema(self, schema: Schema) -> Schema:
@@ -74,8 +77,8 @@ class Released:
             share = float(states[-1] / max(states.sum(), 1.0)) if column.missing else 0.0
             schema = schema.replace(made_up(column, min(1.0, max(0.0, share))))
         settled = {rule.text: rule for rule in self.rules}
-        rules = tuple(settled.get(rule.text, rule) for rule in schema.rules)
-        return schema.model_copy(update={"rules": rules})
+        rules = [settled.pop(rule.text, rule) for rule in schema.rules]
+        return schema.model_copy(update={"rules": (*rules, *settled.values())})
 
 
 def release_domain(
@@ -97,10 +100,13 @@ def release_domain(
         raw, Domain(columns=()), plan, people=people, meter=meter, noise_source=noise_source
     )
     levels = Levels.of(plan, wanted)
-    numeric, ranges = _numeric(table, wanted, levels) if wanted.numeric else ((), {})
+    nothing: FoundRanges = ((), {}, ())
+    numeric, ranges, orders = _numeric(table, wanted, levels) if wanted.numeric else nothing
     lists = release_lists(table, wanted, keys, levels) if keys else FoundLists((), (), {})
     return Released(
-        columns=(*numeric, *lists.columns), rules=lists.rules, counts={**ranges, **lists.counts}
+        columns=(*numeric, *lists.columns),
+        rules=(*lists.rules, *orders),
+        counts={**ranges, **lists.counts},
     )
 
 
@@ -115,17 +121,16 @@ def _put_together(
     return rows.iloc[index], people if unit.rows > 1 else None
 
 
-def _numeric(
-    table: PrivateTable, wanted: OpenDomain, levels: Levels
-) -> tuple[tuple[SchemaColumn, ...], dict[str, ListCounts]]:
+def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> FoundRanges:
     beside = [grids.year_grid()] * len(wanted.dated) + [grids.step_grid()] * len(wanted.stepped)
     single = [grids.value_grid()] * len(wanted.single)
+    single += [grids.wait_grid()] * len(wanted.waits)
     scales = (*[1.0] * len(wanted.numeric), *[BESIDE] * len(beside), *[SINGLY] * len(single))
     counted = CellCounts((*map(grids.grid_of, wanted.numeric), *beside, *single), scales)
     parts = counted.split(noisy_counts(table, BOUNDS, counted))
     names = [column.name for column in (*wanted.dated, *wanted.stepped, *wanted.single)]
     more: dict[str, list[Counts]] = {}
-    for name, part in zip(names, parts[len(wanted.numeric) :], strict=True):
+    for name, part in zip(names, parts[len(wanted.numeric) :], strict=False):  # waits come last
         more.setdefault(name, []).append(part)
     looks = [
         first_look(column, part, levels, table.n, beside=more[column.name][-1])
@@ -149,7 +154,8 @@ def _numeric(
         for column, part in zip(found, parts, strict=False)
         if column.kind is not Kind.DATETIME
     }
-    return found, ranges
+    waits = parts[len(parts) - len(wanted.waits) :]
+    return found, ranges, orders_found(wanted.waits, waits, found, levels.std[BOUNDS] / SINGLY)
 
 
 def _counts_of_ranges(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from core.message import Message, to_say
 from core.schema.column import DomainColumn, RuleDomainError
 from core.schema.person import Person
-from core.schema.rules.rules import Rule
+from core.schema.rules.rules import Combinations, Determines, Rule
 from core.schema.rules.steps import Steps
 
 
@@ -65,8 +65,9 @@ def keep(
 
 
 def _empty(rule: Rule) -> bool:
-    known = getattr(rule, "mapping", None) or getattr(rule, "allowed", None)
-    return bool(getattr(rule, "learned", False)) and not known
+    if isinstance(rule, Determines):
+        return rule.learned and not rule.mapping
+    return isinstance(rule, Combinations) and rule.learned and not rule.allowed
 
 
 def _touched(rule: Rule, learned: Collection[str]) -> bool:

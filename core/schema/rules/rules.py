@@ -54,7 +54,7 @@ class Determines(_Rule):
 
 
 class AtMost(_Rule):
-    """low ≤ high in every row that has both."""
+    """low ≤ high in every row that has both; `learned` where a run found that it holds."""
 
     PARTS = ("low", "high")
     TEXT = "{low} <= {high}"
@@ -62,6 +62,7 @@ class AtMost(_Rule):
     kind: Literal["at_most"] = "at_most"
     low: str
     high: str
+    learned: bool = False
 
 
 class Equal(_Rule):

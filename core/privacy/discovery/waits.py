@@ -1,0 +1,52 @@
+"""Dates that follow soon after one another: by released counts of how long after.
+
+What a row's dates have in common says more than that each lies in its range: a stay ends days after
+it begins, in a range of years. Where that is so, models see the wait in place of the later date.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from core.privacy.discovery.grids import WAITS
+from core.privacy.discovery.ranges import FEW_RECORDS, MANY, NARROW, Counts
+from core.schema.column import SchemaColumn
+from core.schema.rules.rules import AtMost
+
+LATE = 0.1  # of the waits may be longer than what counts as soon
+
+
+def orders_found(
+    waits: Sequence[tuple[str, str]],
+    counts: Sequence[Counts],
+    columns: Sequence[SchemaColumn],
+    std: float,
+) -> tuple[AtMost, ...]:
+    """Which date is never before which other one, and mostly soon after: each after one at most.
+
+    Args:
+      counts: of each two dates, by `wait_grid`, noisy.
+      columns: with their ranges, as they were found.
+      std: of the noise in each count.
+    """
+    by_name = {column.name: column for column in columns}
+    found: dict[str, tuple[float, str]] = {}
+    for (low, high), cells in zip(waits, counts, strict=True):
+        dated = by_name[high]
+        soon = _soon(cells, std)
+        if soon is not None and soon * NARROW <= (dated.high or 0.0) - (dated.low or 0.0):
+            found[high] = min((soon, low), found.get(high, (math.inf, low)), key=lambda one: one[0])
+    return tuple(AtMost(low=low, high=high, learned=True) for high, (_, low) in found.items())
+
+
+def _soon(cells: Counts, std: float) -> float | None:
+    """Within how many seconds nearly all waits end; None where some are negative, or too few."""
+    before, after = float(cells[0]), cells[1:-1]
+    there = before + float(after.sum())
+    if there <= MANY * std * math.sqrt(len(cells) - 1) or before > FEW_RECORDS * there + std:
+        return None
+    for i, seconds in enumerate(WAITS):
+        if after[: i + 1].sum() >= (1.0 - LATE) * there:
+            return seconds
+    return None
