@@ -12,6 +12,7 @@ from itertools import combinations
 
 from core.encoding.codec import Block, Codec
 from core.encoding.windows import PERSON
+from core.models.steps.counting.window_pairs import matters
 from core.privacy.plan import Plan
 from core.schema.column import Kind
 
@@ -67,6 +68,7 @@ class Design:
       compared: block indices of two numeric columns that are compared.
       long: whether a number takes more values than a column has cells.
       learned: block indices of lists that this run learns; their counts are known with them.
+      wide: whether there are too many pairs for all to be counted.
     """
 
     columns: int
@@ -79,6 +81,7 @@ class Design:
     compared: tuple[tuple[int, int], ...]
     long: bool
     learned: frozenset[int]
+    wide: bool
 
     @classmethod
     def of(cls, codec: Codec, most_together: int) -> Design:
@@ -104,6 +107,7 @@ class Design:
             compared=_comparable(codec),
             long=any(_is_long(block) for block in codec.blocks),
             learned=frozenset(block.index for block in codec.blocks if _is_learned(block)),
+            wide=matters(codec.domain.roles, codec.blocks, features) > ALL_PAIRS,
         )
 
     def within_noise(self, plan: Plan) -> Design:
@@ -153,7 +157,7 @@ class Design:
         >>> [round(sum(s.values()), 9) for s in (SHARES, SHARES | LONG, SHARES_WIDE)]
         [1.0, 1.0, 1.0]
         """
-        shares = SHARES if math.comb(len(self.features), 2) <= ALL_PAIRS else SHARES_WIDE
+        shares = SHARES_WIDE if self.wide else SHARES
         if shares is SHARES and self.long and LONG_SNR_FROM * scale <= n <= LONG_SNR_TO * scale:
             shares = SHARES | LONG
         if not focus:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Codec
-from core.models.steps.counting.design import ALL_PAIRS, MOST_CLASSES, Design
+from core.models.steps.counting.design import MOST_CLASSES, Design
 from core.models.steps.counting.scales import ColumnScale
 from core.schema.column import Kind
 
@@ -87,7 +87,7 @@ def select_pairs(
     """
     order = np.argsort(-seen.score, kind="stable")
     order = order[seen.importance[order] > 0.0]
-    if len(order) > ALL_PAIRS:
+    if design.wide:
         clear = order[seen.score[order] > PAIR_SNR_THRESHOLD]
         matters = np.argsort(-(seen.importance * seen.score)[clear], kind="stable")
         few = clear[matters][: PAIRS_A_COLUMN * design.columns]

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block
 from core.encoding.windows import FIRST, GAP, LEFT, NEXT, NOW, NUMBER, PERSON
-from core.models.steps.counting.scales import ColumnScale
+
+if TYPE_CHECKING:
+    from core.models.steps.counting.scales import ColumnScale
 
 Floats = NDArray[np.float64]
 Role = tuple[str, str, int]  # of which file's events, too
 
 OF_PERSON, DRAWN = {PERSON, NUMBER, FIRST}, {NEXT, GAP}
-FOLLOWS = 150.0  # a list with itself in the next event: the transition matrix
+FOLLOWS = 150.0  # lists with themselves in the next event, all together: transition matrices
 GOES_ON = 20.0  # numbers with themselves in the next event
 WAITS = 40.0  # the wait with the number of events: who has many waits less
-ENDS = 15.0  # the next event with how many there are and are left: where histories end
-BEGINS = 3.0  # the first event with what holds for the person
+ENDS = 15.0  # lists of the next event with how many there are and are left: where histories end
+TOGETHER = 3.0  # lists of one event, and of the first one with what holds for the person
 STEP = 1.5  # the next event with what is known before it
 KNOWN = 0.01  # what other pairs say already, or follows from how windows are made
 GIVEN = 0.3  # weight of counts of a column that a walk never draws
@@ -61,27 +66,35 @@ def window_importance(
         return np.ones(len(pairs))
     role = [roles[block.column.name] for block in blocks]
     listed = [block.number is None for block in blocks]
+    drawn = zip(role, listed, strict=True)
+    lists = Counter(file for (kind, _, file), label in drawn if label and kind == NEXT)
     return np.array(
         [
-            _importance(role[a], role[b], listed=listed[a] and listed[b])
-            * (LISTED if listed[a] and listed[b] else 1.0)
+            _importance(role[a], role[b], lists[role[b][2]] if listed[a] and listed[b] else 0)
             for a, b in pairs
         ]
     )
 
 
-def _importance(one: Role, other: Role, *, listed: bool) -> float:
-    kinds = {one[0], other[0]}
+def matters(roles: Mapping[str, Role], blocks: Sequence[Block], features: Sequence[int]) -> int:
+    """How many pairs say something that is not known already: all of tables that are no windows."""
+    return int((window_importance(roles, blocks, tuple(combinations(features, 2))) > KNOWN).sum())
+
+
+def _importance(one: Role, other: Role, lists: int) -> float:
+    """Of a pair; `lists`: how many lists an event has, where both are lists, else 0."""
+    kinds, listed = {one[0], other[0]}, lists > 0
+    twice = LISTED if listed else 1.0
     if kinds <= OF_PERSON:
-        return BEGINS if listed and len(kinds) > 1 and FIRST in kinds else 1.0
+        return twice * (TOGETHER if listed and FIRST in kinds else 1.0)
     if one[2] != other[2] and PERSON not in kinds:
         return 0.0  # windows of two files stand beside each other in no order
     if kinds <= DRAWN:
-        return 1.0
+        return twice * (TOGETHER if listed else 1.0)
     if FIRST in kinds or not kinds & DRAWN:
         return KNOWN
     if kinds == {NOW, NEXT} and one[1] == other[1]:
-        return FOLLOWS if listed else GOES_ON
+        return twice * FOLLOWS / lists if listed else GOES_ON
     if listed and NEXT in kinds and kinds & {NUMBER, LEFT}:
-        return ENDS
-    return WAITS if kinds == {NUMBER, GAP} else STEP
+        return twice * ENDS / lists
+    return WAITS if kinds == {NUMBER, GAP} else twice * STEP
