@@ -34,7 +34,7 @@ from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.proposing.rare import OTHER
-from core.schema.column import Kind, SchemaColumn
+from core.schema.column import Kind, SchemaColumn, SchemaError
 from core.schema.labels import to_labels
 from core.schema.person import Person
 from core.schema.rules.rules import AtMost, Combinations, Determines
@@ -77,8 +77,20 @@ class Released:
             share = float(states[-1] / max(states.sum(), 1.0)) if column.missing else 0.0
             schema = schema.replace(made_up(column, min(1.0, max(0.0, share))))
         settled = {rule.text: rule for rule in self.rules}
-        rules = [settled.pop(rule.text, rule) for rule in schema.rules]
-        return schema.model_copy(update={"rules": (*rules, *settled.values())})
+        rules = tuple(settled.get(rule.text, rule) for rule in schema.rules)
+        schema = schema.model_copy(update={"rules": rules})
+        for order in (rule for rule in self.rules if isinstance(rule, AtMost)):
+            tried = schema.model_copy(update={"rules": (*schema.rules, order)})
+            schema = tried if _has_room(tried, order) else schema
+        return schema
+
+
+def _has_room(schema: Schema, order: AtMost) -> bool:
+    """Whether an order that was found agrees with what else holds; the steward declared that."""
+    try:
+        return order in schema.domain().rules
+    except SchemaError:
+        return False
 
 
 def release_domain(

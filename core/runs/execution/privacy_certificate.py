@@ -26,7 +26,7 @@ from core.schema.column import (
 from core.schema.labels import REST, beginnings
 from core.schema.person import Person
 from core.schema.rounding_up import round_up
-from core.schema.rules.rules import Combinations, Determines
+from core.schema.rules.rules import AtMost, Combinations, Determines
 from core.schema.schema import Schema
 
 VERSION = "0.1.0"  # as in pyproject.toml, which no image of a container holds
@@ -264,8 +264,10 @@ def _unit(person: Person | None) -> Message:
 
 
 def _rules(schema: Schema, how: Message) -> Iterator[Message]:
-    """What was declared true of every row, with the labels that it publishes."""
-    rules = [rule for rule in schema.rules if rule.text not in schema.fallen]
+    """What was declared true of every row, with labels that it publishes, and what was found."""
+    found = [one.text for one in schema.rules if isinstance(one, AtMost) and one.learned]
+    fallen = {*schema.fallen, *found}
+    rules = [rule for rule in schema.rules if rule.text not in fallen]
     words = []
     for rule in rules:
         listed: list[str] = []
@@ -279,6 +281,12 @@ def _rules(schema: Schema, how: Message) -> Iterator[Message]:
             "Conditional on these rules ({how}), which every synthetic row keeps: {rules}.",
             how=how,
             rules=". ".join(words),
+        )
+    if found:
+        yield Message(
+            "The run found with noise that this holds in nearly every row; every synthetic row "
+            "keeps it: {rules}.",
+            rules=". ".join(found),
         )
 
 

@@ -40,11 +40,12 @@ from core.models.steps.counting.scales import (
     FineHistograms,
     fine_grids,
     most_cells,
+    none_cells,
     ranges_within,
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
-from core.models.steps.counting.window_pairs import column_weights, none_cells, window_importance
+from core.models.steps.counting.window_pairs import column_weights, window_importance
 from core.models.steps.counting.zeros.finding import found_zeros
 from core.models.steps.counting.zeros.orders import out_of_order
 from core.models.steps.counting.zeros.structural_zeros import StructuralZero

@@ -8,7 +8,7 @@ the noisy density of the neighbourhood.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -30,6 +30,7 @@ from core.models.steps.counting.densities import (
     supported,
 )
 from core.models.steps.counting.design import CELLS
+from core.models.steps.counting.window_pairs import OF_PERSON, Role
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.discovery.lists import ListCounts
 from core.privacy.mechanisms.additive import Mechanism
@@ -367,3 +368,14 @@ def _merged(
 def _counted(size: int) -> float:
     """Variance of the count of a run of fine cells, in units of one's: coarse cells help."""
     return min(float(size), size / COARSE + COARSE - 1.0)
+
+
+def none_cells(roles: Mapping[str, Role], scales: Sequence[ColumnScale]) -> dict[int, int]:
+    """By column, the cell that says that its person has no window; none of tables that are none."""
+    cells = {}
+    for i, scale in enumerate(scales):
+        block = scale.grid.block
+        gone = block.missing_state
+        if roles and gone is not None and roles[block.column.name][0] not in OF_PERSON:
+            cells[i] = gone if block.number is None else scale.line + gone - 1
+    return cells

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block
 from core.encoding.windows import FIRST, GAP, LEFT, NEXT, NOW, NUMBER, PERSON
-
-if TYPE_CHECKING:
-    from core.models.steps.counting.scales import ColumnScale
 
 Floats = NDArray[np.float64]
 Role = tuple[str, str, int]  # of which file's events, too
@@ -29,17 +25,6 @@ STEP = 1.5  # the next event with what is known before it
 KNOWN = 0.01  # what other pairs say already, or follows from how windows are made
 GIVEN = 0.3  # weight of counts of a column that a walk never draws
 LISTED = 2.0  # times as much of two lists, whose labels people compare
-
-
-def none_cells(roles: Mapping[str, Role], scales: Sequence[ColumnScale]) -> dict[int, int]:
-    """By column, the cell that says that its person has no window; none of tables that are none."""
-    cells = {}
-    for i, scale in enumerate(scales):
-        block = scale.grid.block
-        gone = block.missing_state
-        if roles and gone is not None and roles[block.column.name][0] not in OF_PERSON:
-            cells[i] = gone if block.number is None else scale.line + gone - 1
-    return cells
 
 
 def column_weights(roles: Mapping[str, Role], blocks: Sequence[Block]) -> tuple[float, ...]:

@@ -1,0 +1,137 @@
+"""Dates that follow soon after one another: what is counted of them, and what follows from that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.encoding.layout.layout import Layout
+from core.privacy.discovery.grids import grid_of, value_grid, wait_grid, year_grid
+from core.privacy.discovery.open_domain import OpenDomain, open_domain, reopened
+from core.privacy.discovery.planning import BESIDE, BOUNDS, SINGLY, Levels
+from core.privacy.mechanisms.domain_release import CellCounts
+from core.schema.column import Kind
+from core.schema.person import Person
+from core.schema.rules.rules import AtMost, parse_rule
+from core.schema.schema import Schema
+from tests.mutants import broken_discovery as broken
+from tests.privacy.discovery.test_domain_release import SLACK, cell_moves, units
+from tests.privacy.learned_tables import learn, planned, schema_for, to_learn
+
+N = 4000
+DAY = pd.Timedelta(days=1)
+FOUND = AtMost(low="admitted", high="discharged", learned=True)
+
+
+def stays(rows: int = N, *, longest: float = 20.0, wrong: float = 0.0, seed: int = 3):
+    """Stays of some days within three years, of which a share end before they begin."""
+    random = np.random.default_rng(seed)
+    begin = pd.Timestamp("2020-01-01") + random.integers(0, 1000, rows) * DAY
+    days = random.integers(0, int(longest) + 1, rows)
+    days = np.where(random.random(rows) < wrong, -days - 1, days)
+    return pd.DataFrame({"admitted": begin, "discharged": begin + days * DAY})
+
+
+def rules_of(frame: pd.DataFrame, epsilon: float = 1.0, seed: int = 1) -> tuple[AtMost, ...]:
+    schema = schema_for(frame)
+    found = learn(frame, schema, epsilon, seed).schema(schema).rules
+    return tuple(rule for rule in found if isinstance(rule, AtMost))
+
+
+def counts_of(wanted: OpenDomain) -> CellCounts:
+    """The first look at dates alone, as it is released."""
+    grids = [*map(grid_of, wanted.numeric), *[year_grid()] * len(wanted.dated)]
+    scales = [*[1.0] * len(wanted.numeric), *[BESIDE] * len(wanted.dated)]
+    grids += [wait_grid()] * len(wanted.waits)
+    scales += [SINGLY] * len(wanted.waits)
+    return CellCounts(tuple(grids), tuple(scales))
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), most=st.integers(1, 4))
+def test_no_unit_moves_counts_of_waits_beyond_delta(seed, most):
+    owner, weights = units(12, most, seed)
+    frame = stays(12, seed=seed).assign(left=stays(12, seed=seed + 1)["discharged"])
+    frame.loc[0, "discharged"] = pd.NaT
+    wanted = open_domain(schema_for(frame))
+    assert len(wanted.waits) == 3
+    assert max(cell_moves(counts_of(wanted), frame, wanted, owner, weights)) <= SLACK
+
+
+def test_waits_are_part_of_delta_and_twins_are_caught():
+    frame = stays(2)
+    wanted = open_domain(schema_for(frame))
+    mechanism, owner, weights = counts_of(wanted), np.arange(2), np.ones(2)
+    assert max(cell_moves(mechanism, frame, wanted, owner, weights)) == pytest.approx(1.0)
+    plan = planned(schema_for(frame), 1000, 1.0)[1]
+    noise = plan.phase(BOUNDS).noise_multiplier * mechanism.sensitivity
+    assert Levels.of(plan, wanted).std[BOUNDS] >= noise * (1.0 - 1e-9)
+    for twin in (broken.CellsStateOne, broken.CellsForgetGridsBeside):
+        wrong = twin(mechanism.grids, mechanism.scales)
+        assert max(cell_moves(wrong, frame, wanted, owner, weights)) > SLACK
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dates_that_follow_soon_make_a_rule(seed):
+    assert rules_of(stays(seed=seed), seed=seed) == (FOUND,)
+    assert rules_of(stays(wrong=0.2, seed=seed), seed=seed) == ()
+    assert rules_of(stays(longest=900.0, seed=seed), seed=seed) == ()
+    assert rules_of(stays(60, seed=seed), 0.3, seed=seed) == ()  # noise hides it
+    frame = stays(seed=seed)
+    shuffled = frame["discharged"].sample(frac=1.0, random_state=seed).to_numpy()
+    assert rules_of(frame.assign(discharged=shuffled), seed=seed) == ()
+
+
+def test_each_date_follows_on_the_nearest_and_on_one():
+    frame = stays()
+    frame["billed"] = frame["discharged"] + 90 * DAY
+    found = {(rule.low, rule.high) for rule in rules_of(frame, 3.0)}
+    assert found == {("admitted", "discharged"), ("discharged", "billed")}
+
+
+def test_models_see_the_wait_and_rows_keep_it():
+    frame, schema = stays(), schema_for(stays())
+    schema = learn(frame, schema, 2.0).schema(schema)
+    layout = Layout(schema.domain())
+    assert [column.name for column in layout.domain.modelled] == [
+        "admitted",
+        "discharged - admitted",
+    ]
+    back = layout.from_model(layout.to_model(frame), 0)
+    inside = (frame["discharged"] <= back["discharged"].max()) & (back["admitted"].notna())
+    wait = (back["discharged"] - back["admitted"])[inside]
+    assert ((frame["discharged"] - frame["admitted"])[inside] == wait).mean() > 0.97
+    assert reopened(schema).rules == ()  # another run finds it anew
+
+
+def test_what_is_compared_follows_from_the_schema_alone():
+    names = ("born", "asked", "admitted", "seen", "discharged", "billed")
+    few = Schema(columns=tuple(to_learn(name, Kind.DATETIME) for name in names[2:5]))
+    assert open_domain(few).waits == (
+        ("admitted", "seen"), ("admitted", "discharged"), ("seen", "discharged"),
+    )  # fmt: skip
+    many = Schema(columns=tuple(to_learn(name, Kind.DATETIME) for name in names))
+    assert open_domain(many).waits == tuple(zip(names[:-1], names[1:], strict=True))
+    ruled = few.model_copy(update={"rules": (parse_rule("admitted <= seen"),)})
+    assert open_domain(ruled).waits == ()
+    follows = few.model_copy(update={"rules": (parse_rule("seen[t+1] >= admitted[t]"),)})
+    assert len(open_domain(follows).waits) == 3
+    person = Person(columns=("who",), rows=4, constant=("born", "asked"), order="admitted")
+    columns = (to_learn("who", Kind.IDENTIFIER), *many.columns[:5])
+    of_people = Schema(columns=columns, person=person)
+    assert open_domain(of_people).waits == (
+        ("born", "asked"), ("admitted", "seen"), ("seen", "discharged"),
+    )  # fmt: skip
+
+
+def test_single_values_stay_where_waits_are_counted():
+    frame = stays().assign(cost=np.where(np.arange(N) % 3, 755, np.arange(N) % 970))
+    schema = schema_for(frame)
+    wanted = open_domain(schema)
+    assert wanted.waits and wanted.single and value_grid().size > wait_grid().size
+    found = learn(frame, schema, 3.0).schema(schema)
+    assert found["cost"].spikes == (755.0,)
+    assert FOUND in found.rules
