@@ -265,29 +265,23 @@ def _unit(person: Person | None) -> Message:
 
 def _rules(schema: Schema, how: Message) -> Iterator[Message]:
     """What was declared true of every row, with labels that it publishes, and what was found."""
-    found = [one.text for one in schema.rules if isinstance(one, AtMost) and one.learned]
-    fallen = {*schema.fallen, *found}
-    rules = [rule for rule in schema.rules if rule.text not in fallen]
-    words = []
-    for rule in rules:
+    words, found = [], list[str]()
+    for rule in (one for one in schema.rules if one.text not in schema.fallen):
         listed: list[str] = []
         if isinstance(rule, Determines) and not rule.learned:
             listed = [f"{source}: {result}" for source, result in (rule.mapping or {}).items()]
         if isinstance(rule, Combinations) and not rule.learned:
             listed = [" · ".join(labels) for labels in rule.allowed or ()]
-        words.append(rule.text + (f" ({'; '.join(listed)})" if listed else ""))
-    if rules:
-        yield Message(
-            "Conditional on these rules ({how}), which every synthetic row keeps: {rules}.",
-            how=how,
-            rules=". ".join(words),
+        own = found if isinstance(rule, AtMost) and rule.learned else words
+        own.append(rule.text + (f" ({'; '.join(listed)})" if listed else ""))
+    if words:
+        said = to_say(
+            "Conditional on these rules ({how}), which every synthetic row keeps: {rules}."
         )
+        yield Message(said, how=how, rules=". ".join(words))
     if found:
-        yield Message(
-            "The run found with noise that this holds in nearly every row; every synthetic row "
-            "keeps it: {rules}.",
-            rules=". ".join(found),
-        )
+        learned = to_say("Found with noise, and kept in every synthetic row: {rules}.")
+        yield Message(learned, rules=". ".join(found))
 
 
 def make_privacy_certificate(
