@@ -265,23 +265,21 @@ def _unit(person: Person | None) -> Message:
 
 def _rules(schema: Schema, how: Message) -> Iterator[Message]:
     """What was declared true of every row, with labels that it publishes, and what was found."""
-    words, found = [], list[str]()
+    words, found = list[str](), list[str]()
     for rule in (one for one in schema.rules if one.text not in schema.fallen):
         listed: list[str] = []
         if isinstance(rule, Determines) and not rule.learned:
             listed = [f"{source}: {result}" for source, result in (rule.mapping or {}).items()]
         if isinstance(rule, Combinations) and not rule.learned:
             listed = [" · ".join(labels) for labels in rule.allowed or ()]
-        own = found if isinstance(rule, AtMost) and rule.learned else words
-        own.append(rule.text + (f" ({'; '.join(listed)})" if listed else ""))
+        told = found if isinstance(rule, AtMost) and rule.learned else words
+        told.append(rule.text + (f" ({'; '.join(listed)})" if listed else ""))
     if words:
-        said = to_say(
-            "Conditional on these rules ({how}), which every synthetic row keeps: {rules}."
-        )
+        said = to_say("Conditional on these rules ({how}), kept in every synthetic row: {rules}.")
         yield Message(said, how=how, rules=". ".join(words))
     if found:
-        learned = to_say("Found with noise, and kept in every synthetic row: {rules}.")
-        yield Message(learned, rules=". ".join(found))
+        kept = ". ".join(found)
+        yield Message("Found with noise, and kept in every synthetic row: {rules}.", rules=kept)
 
 
 def make_privacy_certificate(
