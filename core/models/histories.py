@@ -218,9 +218,13 @@ class _Walk:
             if step == 0:
                 seen = Codes(seen.states.copy(), seen.values.copy())  # the first events stay
             seen.states[active], seen.values[active] = window.states, window.values
-        room = self._last - begins  # whoever would go beyond has shorter waits, all by one factor
+        # Whoever would go beyond has shorter waits, all by one factor, and ends where the last of
+        # as many times would lie that are scattered over what is left.
+        room = self._last - begins
+        scattered = torch.rand(len(counts), generator=self._random, dtype=torch.float64).numpy()
+        ends = scattered ** (1.0 / np.maximum(counts - 1, 1))
         left = (room - held).clip(0.0) / np.maximum(since - held, 1e-9)
-        factor = np.where(since > room, left, 1.0)
+        factor = np.where(since > room, left * ends, 1.0)
         factor = np.minimum(factor, self._longest / np.maximum(before, 1e-9))
         parts = [
             self._rows(window, role, begins[own] + filled + waits * factor[own])

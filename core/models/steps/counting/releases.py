@@ -22,6 +22,7 @@ from core.encoding.codec import Codec
 from core.models.events import Emitter, Interaction, SignificantSets
 from core.models.step import FitContext
 from core.models.steps.counting import pair_queries
+from core.models.steps.counting.alike_events import told_by_both
 from core.models.steps.counting.counts import PairTarget, RelationCounts, SetCounts, uniform_query
 from core.models.steps.counting.design import (
     ALL_PAIRS,
@@ -165,7 +166,7 @@ class Releases:
         self.compared = tuple(c for c in kept if not {c.low, c.high} & self._tagged)
 
     def _count_pairs(self) -> None:
-        self.counted = self.pairs(PAIRS)
+        self.counted = told_by_both(self.pairs(PAIRS), self.codec, self.scales, self.table.n)
         self.tell_significant()
 
     def _count_zeros(self) -> None:
