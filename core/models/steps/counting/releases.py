@@ -166,7 +166,7 @@ class Releases:
         self.compared = tuple(c for c in kept if not {c.low, c.high} & self._tagged)
 
     def _count_pairs(self) -> None:
-        self.counted = told_by_both(self.pairs(PAIRS), self.codec, self.scales, self.table.n)
+        self.counted = self.pairs(PAIRS)
         self.tell_significant()
 
     def _count_zeros(self) -> None:
@@ -385,7 +385,7 @@ class Releases:
         for pair, count, one, alike in zip(asked.pairs, counts, noise, asked.alike, strict=False):
             shares = (count / n).float().reshape(-1, *count.shape[-2:])
             targets.append(PairTarget((pair[0], pair[1]), shares, one / n, bool(alike)))
-        return tuple(targets)
+        return told_by_both(targets, self.codec, self.scales, self.shares, n)
 
     def _counted_again(self, column: int, count: Floats, noise: float) -> None:
         """Take further counts of a column's cells within each class, [classes, cells], in."""

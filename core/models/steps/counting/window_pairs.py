@@ -22,7 +22,6 @@ WAITS = 40.0  # the wait with the number of events: who has many waits less
 ENDS = 15.0  # lists of the next event with how many there are and are left: where histories end
 TOGETHER = 3.0  # lists of one event, and of the first one with what holds for the person
 STEP = 1.5  # the next event with what is known before it
-KNOWN = 0.01  # what other pairs say already, or follows from how windows are made
 GIVEN = 0.3  # weight of counts of a column that a walk never draws
 LISTED = 2.0  # times as much of two lists, whose labels people compare
 
@@ -44,8 +43,8 @@ def window_importance(
     """How often each pair's error counts, float64 [pairs]; 1 for tables that are no windows.
 
     A walk draws the next event given the person, the event before and what has been so far, so
-    pairs of one with the other say most. Two columns that are both given have to be near enough to
-    find what is alike; of those that are made of places alone hardly anything is to be learned.
+    pairs of one with the other say most. What those that are given have to do with one another, it
+    never asks.
     """
     if not roles:
         return np.ones(len(pairs))
@@ -62,8 +61,8 @@ def window_importance(
 
 
 def matters(roles: Mapping[str, Role], blocks: Sequence[Block], features: Sequence[int]) -> int:
-    """How many pairs say something that is not known already: all of tables that are no windows."""
-    return int((window_importance(roles, blocks, tuple(combinations(features, 2))) > KNOWN).sum())
+    """How many pairs say what is not known otherwise: all of tables that are no windows."""
+    return int((window_importance(roles, blocks, tuple(combinations(features, 2))) > 0.0).sum())
 
 
 def _importance(one: Role, other: Role, lists: int) -> float:
@@ -77,7 +76,7 @@ def _importance(one: Role, other: Role, lists: int) -> float:
     if kinds <= DRAWN:
         return twice * (TOGETHER if listed else 1.0)
     if FIRST in kinds or not kinds & DRAWN:
-        return KNOWN
+        return 0.0  # what other pairs say already, or follows from how windows are made
     if kinds == {NOW, NEXT} and one[1] == other[1]:
         return twice * FOLLOWS / lists if listed else GOES_ON
     if listed and NEXT in kinds and kinds & {NUMBER, LEFT}:
