@@ -20,7 +20,7 @@ FOLLOWS = 150.0  # lists with themselves in the next event, all together: transi
 GOES_ON = 20.0  # numbers with themselves in the next event
 WAITS = 40.0  # the wait with the number of events: who has many waits less
 ENDS = 15.0  # lists of the next event with how many there are and are left: where histories end
-TOGETHER = 3.0  # lists of one event, and of the first one with what holds for the person
+TOGETHER = 3.0  # lists of one event, and the first one with what holds for the person
 STEP = 1.5  # the next event with what is known before it
 GIVEN = 0.3  # weight of counts of a column that a walk never draws
 LISTED = 2.0  # times as much of two lists, whose labels people compare
@@ -70,7 +70,8 @@ def _importance(one: Role, other: Role, lists: int) -> float:
     kinds, listed = {one[0], other[0]}, lists > 0
     twice = LISTED if listed else 1.0
     if kinds <= OF_PERSON:
-        return twice * (TOGETHER if listed and FIRST in kinds else 1.0)
+        begins = FIRST in kinds and (listed or PERSON in kinds)
+        return twice * (TOGETHER if begins else 1.0)
     if one[2] != other[2] and PERSON not in kinds:
         return 0.0  # windows of two files stand beside each other in no order
     if kinds <= DRAWN:
