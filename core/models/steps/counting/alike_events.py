@@ -40,8 +40,7 @@ def told_by_both(
 
     Args:
       codec: of windows; pairs of other tables stay as they are.
-      shares: of each column's cells.
-      n: records.
+      shares: of each column's cells, of all n records.
     """
     if not codec.domain.roles:
         return tuple(pairs)
