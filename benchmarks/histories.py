@@ -50,6 +50,7 @@ from core.services.synthesis.synthesize import synthesize
 KINDS = tuple("abcdefgh")
 MOST, MOST_BOUGHT, CELLS = 12, 20, 32
 CONSTANTS = ("sex", "region", "age")
+ORDERS = {"generated": ("day", MOST), "cdnow": ("date", MOST_BOUGHT), "stays": ("admitted", 10)}
 WAYS = ("histories", "people", "rows", "free")
 
 Floats = NDArray[np.float64]
@@ -196,7 +197,7 @@ def judged(real: Tables, other: Tables, name: str) -> dict[str, float]:
 
 def synthetic(real: Tables, way: str, options: argparse.Namespace, name: str, seed: int) -> Tables:
     """Both tables as a way makes them."""
-    order, most = ("day", MOST) if name == "generated" else ("date", MOST_BOUGHT)
+    order, most = ORDERS[name]
     files = [
         LinkedFile(raw_frame(frame), infer_schema(frame), title, "patient")
         for frame, title in zip(real, ("people", "events"), strict=True)
