@@ -226,9 +226,10 @@ def _number(tally: Tally, base: SchemaColumn) -> SchemaColumn:
 def _code(numbers: Tally, base: SchemaColumn) -> SchemaColumn | None:
     """Integers that are no quantity: keys, serial numbers, dates written as 20240131 or 240131."""
     distinct = numbers.values.to_numpy(np.float64)
-    labels = pd.Series(distinct).map("{:.0f}".format)
-    if (date_format := format_of_digits(labels)) is not None:
-        return _dates(labels, base, DateGuess(date_format, ""))
+    if 100101 <= distinct[0] and distinct[-1] <= 21001231:  # else there is no need to look
+        labels = pd.Series(distinct).map("{:.0f}".format)
+        if (date_format := format_of_digits(labels)) is not None:
+            return _dates(labels, base, DateGuess(date_format, ""))
     n = numbers.known
     unique = numbers.unique and n >= UNIQUE_ROWS
     serial = unique and distinct[-1] - distinct[0] < 2 * n

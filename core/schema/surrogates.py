@@ -71,19 +71,23 @@ def check_room(columns: Iterable[Column], rows: int, person: Person | None = Non
     """Refuse a pattern that has fewer values than an identifier could need.
 
     Args:
-      rows: of whose events are drawn one by one, people.
+      rows: of people whose events are drawn one by one, the people; each needs one of what is
+        theirs, and one for each event of what is an event's.
     """
+    people, events = set[str](), 1
     if person is not None and person.walked:
-        rows *= person.rows * len(person.files)
+        people = {*person.columns, *person.constant}
+        events = person.rows * len(person.files)
     for column in columns:
-        if column.kind is Kind.IDENTIFIER and room(column) < rows:
+        rows_of_it = rows if column.name in people else rows * events
+        if column.kind is Kind.IDENTIFIER and room(column) < rows_of_it:
             raise SchemaError(
                 "Column '{name}': the pattern '{pattern}' has {room:,.0f} different values and "
                 "{rows:,} rows may need one each. Make the pattern longer.",
                 name=column.name,
                 pattern=column.pattern,
                 room=room(column),
-                rows=rows,
+                rows=rows_of_it,
             )
 
 

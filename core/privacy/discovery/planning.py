@@ -29,9 +29,7 @@ FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them
 # The few numbers that need a second look share one column's
 _WEIGHTS = {BOUNDS: 0.5, LISTS: 1.0, FINE: 0.25, LISTS_AGAIN: 0.5}
 BESIDE = 0.7  # what counts by year and by step, which need not be as exact, are multiplied by
-SINGLY = (
-    0.35  # … and counts of single values, of which only frequent ones are looked for, and waits
-)
+SINGLY = 0.35  # … and counts of waits, and of single values, of which frequent ones are looked for
 MISSING_DOUBT = 0.01  # chance that missing cells are seen anywhere where there are none
 NEIGHBOUR_DOUBT = 0.01  # chance that bounds reach one cell too far at either end
 

@@ -199,6 +199,8 @@ def linked_schema(parent: LinkedFile, child: LinkedFile, *, order: str | None, m
             changes: dict[str, Any] = {} if file is parent else {"name": names[column.name]}
             if column.name == file.key:
                 changes |= {"kind": Kind.IDENTIFIER, "note": ""}  # what it is for is settled
+                if file is child:
+                    changes["pattern"] = None  # its values are those of the first file's key
             elif file is child and column.modelled:
                 changes["missing"] = True  # in the row of somebody without events
             changed = column.model_copy(update=changes)

@@ -52,22 +52,23 @@ def told_by_both(
         return [_side(scales[c], role[c], shares[c] * n) for c in pair.columns]
 
     for i, pair in enumerate(pairs):
-        after = tuple(_later(column, role, later) for column in pair.columns)
-        lists = all(not scales[column].line for column in pair.columns)
-        if lists and None not in after and any(role[column][0] == FIRST for column in pair.columns):
-            j = index.get((after[0] or 0, after[1] or 0))
-            if j is not None:
-                both = (pair, pairs[j])
-                found[i], found[j] = _pooled(both, [sides(one) for one in both], n)
+        first, second = (_later(column, role, later) for column in pair.columns)
+        j = index.get((first, second))
+        if j not in (None, i) and not any(scales[column].line for column in pair.columns):
+            both = (pair, pairs[j])
+            found[i], found[j] = _pooled(both, [sides(one) for one in both], n)
     return tuple(found)
 
 
-def _later(column: int, role: Sequence[Role], later: Mapping[Role, int]) -> int | None:
-    """The column of the next event that a column of the first one, or of the person, is there."""
+def _later(column: int, role: Sequence[Role], later: Mapping[Role, int]) -> int:
+    """The column of the next event that one of the first event, or of the person, is there.
+
+    -1 for any other column.
+    """
     kind, source, file = role[column]
     if kind == PERSON:
         return column
-    return later.get((NEXT, source, file)) if kind == FIRST else None
+    return later.get((NEXT, source, file), -1) if kind == FIRST else -1
 
 
 def _side(scale: ColumnScale, role: Role, counts: Floats) -> Side:

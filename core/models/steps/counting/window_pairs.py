@@ -54,7 +54,7 @@ def window_importance(
     lists = Counter(file for (kind, _, file), label in drawn if label and kind == NEXT)
     return np.array(
         [
-            _importance(role[a], role[b], lists[role[b][2]] if listed[a] and listed[b] else 0)
+            _importance(role[a], role[b], max(1, lists[role[b][2]]) * (listed[a] and listed[b]))
             for a, b in pairs
         ]
     )
@@ -66,7 +66,7 @@ def matters(roles: Mapping[str, Role], blocks: Sequence[Block], features: Sequen
 
 
 def _importance(one: Role, other: Role, lists: int) -> float:
-    """Of a pair; `lists`: how many lists an event has, where both are lists, else 0."""
+    """Of a pair; `lists`: how many lists an event has, at least 1, where both are lists; else 0."""
     kinds, listed = {one[0], other[0]}, lists > 0
     twice = LISTED if listed else 1.0
     if kinds <= OF_PERSON:
