@@ -34,7 +34,8 @@ from core.audit.watched_table import (
 )
 from core.encoding.codec import Codec, Codes
 from core.encoding.layout.layout import Layout
-from core.encoding.person_rows import PersonRows, windows_of
+from core.encoding.person_rows import PersonRows
+from core.encoding.window_rows import windows_of
 from core.models.events import Signal
 from core.models.registry import synthesizer
 from core.models.step import FitContext
@@ -130,7 +131,7 @@ def _histories(
     for name in COLUMNS:
         some = random.choice(usual, others * rows).tolist()
         frame[name] = pd.Series([*np.repeat(own, rows).tolist(), *some], dtype="str")
-    codes, offsets = windows_of(frame, layout, number, rows)
+    codes, offsets = windows_of(frame, layout, number, person)
     domain = layout.domain.model_copy(update={"person": person})
     return AuditTable(domain, codes, len(own), rows, PersonRows(offsets))
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from core.encoding.codec import Codec, Codes
 from core.encoding.layout.layout import Layout
-from core.encoding.windows import in_order, side_by_side
+from core.encoding.window_rows import windows_of
 from core.schema.labels import to_labels
 from core.schema.person import Person
 
@@ -134,27 +134,12 @@ def encoded_records(
         return codec.encode(layout.to_model(frame)), None
     number, hashes = number_people(frame[list(person.columns)])
     if layout.windows is not None:
-        seen, offsets = windows_of(frame, layout, number, person.rows)
+        seen, offsets = windows_of(frame, layout, number, person)
         return seen, PersonRows(offsets, hashes)
     codes = codec.encode(layout.to_model(frame, np.bincount(number)[number]))
     content = pd.DataFrame(np.hstack([codes.states, codes.values]))
     index, people = kept_rows(number, content, person.rows)
     return codes.take(index), replace(people, hashes=hashes)
-
-
-def windows_of(
-    frame: pd.DataFrame, layout: Layout, number: Indices, most: int
-) -> tuple[Codes, Indices]:
-    """The windows of people's histories, and where each person's begin, int64 [n + 1]."""
-    assert layout.windows is not None, "the layout is one of histories"
-    codes = layout.windows.source.encode(layout.to_model(frame))
-    parts = []
-    for windows, there in zip(layout.files, layout.of_file(frame), strict=True):
-        history = in_order(number, windows.sorts(codes), there, codes, most)
-        parts.append((windows, *windows.encode(codes, history)))
-    if len(parts) == 1:
-        return parts[0][1:]
-    return side_by_side(parts, codes.take(history.of_person))
 
 
 def votes(frame: pd.DataFrame, person: Person | None) -> NDArray[np.float64]:

@@ -9,6 +9,10 @@ the person (constants, number of events, first event) weigh one, since all windo
 Both events of a window have the bins and labels of one column, which was learned once. Of a column
 that sorts by numbers or dates, windows hold the distance to the next event. What has been so far is
 in a window as well: the event's place, how many are left, the time since the first.
+
+Where events belong to rows that belong to people (visits of the members of a household), histories
+are of those rows, their *owners*: a window has the columns of its owner beside what holds for the
+person, and owners of one person weigh the same.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 NONE = -1  # no such event
 PERSON, NUMBER, FIRST, NOW, NEXT = "person", "number", "first", "now", "next"
+OWNER = "owner"  # what holds for the row that events belong to
 GAP, SINCE, PLACE, LEFT = "gap", "since", "place", "left"
 RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
 _ENDS = (*range(1, 11), 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
@@ -76,11 +81,13 @@ class History:
       of_person: int64 [n], a row of each person, from which what holds for them is read.
       events: int64 [e], rows, a person after the other.
       counts: int64 [n], events of each person.
+      owners: int64 [n], where histories are of rows of people, those rows, or NONE; None elsewhere.
     """
 
     of_person: Indices
     events: Indices
     counts: Indices
+    owners: Indices | None = None
 
     @property
     def windows(self) -> Indices:
@@ -133,6 +140,7 @@ class Windows:
         one counts, and what one of it is worth in the column that sorts; None where events take no
         time.
       numbers, places: labels of numbers of events, and of places and what is left.
+      owner: the file whose rows these events belong to; None where they belong to people.
     """
 
     source: Codec
@@ -143,6 +151,7 @@ class Windows:
     numbers: CountBins
     places: CountBins
     left: CountBins
+    owner: int | None = None
 
     @cached_property
     def codec(self) -> Codec:
@@ -198,6 +207,8 @@ class Windows:
         )
         del start, step  # of many windows, each takes much memory
         rows = {FIRST: first, NOW: now, NEXT: after, PERSON: history.of_person[who]}
+        if history.owners is not None:
+            rows[OWNER] = history.owners[who]
         for (role, source), block in self.by_role.items():
             if role in rows:
                 moved(codes, self.source.block(source), seen, block, rows[role])
@@ -244,33 +255,6 @@ class Windows:
                 moved(codes, block, rows, self.source.block(source), every)
 
 
-def side_by_side(
-    parts: Sequence[tuple[Windows, Codes, Indices]], first: Codes
-) -> tuple[Codes, Indices]:
-    """Windows of several files as one row each: as many of a person as the longest history has.
-
-    Those of shorter ones come again, each as often as any other within one; which of them once more
-    is decided by what holds for the person alone.
-
-    Args:
-      parts: windows of a file, and where each person's begin, int64 [n + 1].
-      first: a row of each person.
-    """
-    counts = [np.diff(offsets) for _, _, offsets in parts]
-    most = np.maximum.reduce(counts)
-    offsets = np.concatenate([[0], np.cumsum(most)]).astype(np.int64)
-    who = np.repeat(np.arange(len(most)), most)
-    place = np.arange(len(who)) - offsets[who]
-    cells = pd.DataFrame(np.hstack([first.states, first.values]))
-    phase = pd.util.hash_pandas_object(cells, index=False).to_numpy() % 2**20 / 2**20
-    seen = parts[0][0].blank(len(who))
-    for (windows, codes, begin), own in zip(parts, counts, strict=True):
-        turn = np.floor((place + phase[who]) * own[who] / most[who]).astype(np.int64) % own[who]
-        for block in windows.by_role.values():
-            moved(codes, block, seen, block, begin[who] + turn)
-    return seen, offsets
-
-
 def moved(codes: Codes, block: Block, out: Codes, to: Block, rows: Indices) -> None:
     """Copy a column of some rows to another with the same values, missing where a row is NONE."""
     there = rows != NONE
@@ -286,11 +270,12 @@ def moved(codes: Codes, block: Block, out: Codes, to: Block, rows: Indices) -> N
 
 
 class FileOfEvents(NamedTuple):
-    """Events whose windows are made; `waits_from` as of `Windows`."""
+    """Events whose windows are made; `waits_from` and `owner` as of `Windows`."""
 
     columns: Collection[str]  # that belong to these events
     order: str | None
     waits_from: tuple[str, float] | None = None
+    owner: int | None = None
 
 
 def windows_of_files(
@@ -314,14 +299,19 @@ def windows_of_files(
     for column in columns:
         if column.name in constant:
             maker.add(column, (PERSON, column.name), column.name)
-    dated = [maker.file(file, columns, bins) for file in files]
+    dated = []
+    for file in files:
+        owners = () if file.owner is None else files[file.owner].columns
+        maker.owners([column for column in columns if column.name in owners])
+        dated.append(maker.file(file, columns, bins))
     domain = Domain(columns=tuple(maker.columns), roles=maker.roles)
     own = Codec(Domain(columns=tuple(columns)))
     made = []
     for side, (file, order) in enumerate(zip(files, dated, strict=True)):
         known = maker.roles.items()
         roles = {name: (r, of) for name, (r, of, at) in known if r == PERSON or at == side}
-        made.append(Windows(own, domain, roles, order, file.waits_from if order else None, *bins))
+        waits_from = file.waits_from if order else None
+        made.append(Windows(own, domain, roles, order, waits_from, *bins, file.owner))
     return tuple(made)
 
 
@@ -334,6 +324,11 @@ class _Maker:
         self.roles: dict[str, tuple[str, str, int]] = {}
         self._side = 0
 
+    def owners(self, columns: Sequence[DomainColumn]) -> None:
+        """Columns of the rows that a file's events belong to; people may have none."""
+        for column in columns:
+            self.add(column, (OWNER, column.name), f"whose {column.name}")
+
     def file(
         self, file: FileOfEvents, columns: Sequence[DomainColumn], bins: Sequence[CountBins]
     ) -> str | None:
@@ -345,7 +340,7 @@ class _Maker:
             self.add(column, (FIRST, column.name), f"first {column.name}")
         for role in (NOW, NEXT):
             for column in events:
-                if column is not dated:
+                if column is not dated or role == NOW:
                     self.add(column, (role, column.name), f"{role} {column.name}")
         if dated is not None:
             self.distance(dated, GAP, f"{dated.name} to next")

@@ -4,6 +4,8 @@ A person is drawn with what holds for them, the number of events and the first o
 event is drawn given the person, the event before and what has been so far, for as many events as
 the person has. So numbers of events come out as they were counted.
 
+Where events belong to rows of people, every such row has a history of its own, drawn given the row.
+
 The next event is drawn by a log-linear model (`core.models.next_event`), whose effects `calibrated`
 finds on windows of walks, until those agree with the model's own.
 """
@@ -11,6 +13,7 @@ finds on windows of walks, until those agree with the model's own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +29,7 @@ from core.encoding.windows import (
     NEXT,
     NOW,
     NUMBER,
+    OWNER,
     PERSON,
     PLACE,
     RARELY_MISSING,
@@ -48,6 +52,7 @@ from core.models.steps.training.column_bins import one_of_each
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 PEOPLE_AT_ONCE = 1024  # whose next events' chances a processor keeps near
+TRIES = 10  # draws of a wait that must end before the last date
 ROUNDS, CALIBRATED_ON = 3, 10_000  # of calibration; people drawn in each
 REACHED = 0.999  # share of times since a first event that walks may reach
 
@@ -58,6 +63,7 @@ class Histories(NamedTuple):
     codes: Codes  # people after each other, events in order; one row for somebody without events
     who: Indices  # of each row, 0, 1, …
     file: Indices  # of which it is an event; -1 for that one row
+    owner: Indices  # the row that it belongs to; -1 where events belong to people
 
 
 class Step(NamedTuple):
@@ -77,23 +83,33 @@ def drawn_histories(
     trace: list[Step] | None = None,
 ) -> Histories:
     """Histories of so many people in each file; `trace` takes what their steps were drawn by."""
-    persons = model.draw(people, random)
-    parts = []
+    persons, drawn = model.draw(people, random), list[Histories]()
     for file, windows in enumerate(files):
-        states = persons.states[:, windows.block(NUMBER).index]
-        counts = numbers_of(states, windows.numbers, random)
-        walk, start = _Walk(model.conditionals, windows, effects, random, trace), 0
-        for size in chunks(people, PEOPLE_AT_ONCE):
-            stop = start + size
-            one = walk.of(persons.slice(start, stop), counts[start:stop], start)
-            parts.append(one._replace(file=np.where(one.file < 0, -1, file)))
-            start = stop
-    who = np.concatenate([part.who for part in parts])
-    of = np.concatenate([part.file for part in parts])
-    rows = np.lexsort((of, who))  # somebody without any event keeps one row
-    lasts = np.append(who[rows][1:] != who[rows][:-1], True)
-    rows = rows[(of[rows] >= 0) | lasts]
-    return Histories(concat_codes([part.codes for part in parts]).take(rows), who[rows], of[rows])
+        walk = _Walk(model.conditionals, windows, effects, random, trace)
+        if windows.owner is None:
+            one = walk.of_all(persons, None)
+        else:
+            owners = drawn[windows.owner]
+            rows = np.flatnonzero(owners.file >= 0)
+            one = walk.of_all(persons.take(owners.who[rows]), owners.codes.take(rows))
+            start = sum(len(part.who) for part in drawn[: windows.owner])
+            one = one._replace(who=owners.who[rows][one.who], owner=start + rows[one.who])
+        drawn.append(one._replace(file=np.where(one.file < 0, -1, file)))
+    return _together(drawn)
+
+
+def _together(parts: Sequence[Histories]) -> Histories:
+    """Events of all files, a person after the other; somebody without any event keeps one row."""
+    codes, who, file, owner = zip(*parts, strict=True)
+    every = Histories(concat_codes(codes), *map(np.concatenate, (who, file, owner)))
+    rows = np.lexsort((every.file, every.who))
+    of, events = every.who[rows], every.file[rows] >= 0
+    rows = rows[events | np.append(of[1:] != of[:-1], True)]
+    place = np.full(len(every.who) + 1, -1)  # the last is that of no row
+    place[rows] = np.arange(len(rows))
+    return Histories(
+        every.codes.take(rows), every.who[rows], every.file[rows], place[every.owner[rows]]
+    )
 
 
 def calibrated(model: BaseSampler, files: Sequence[Windows]) -> Effects:
@@ -103,6 +119,7 @@ def calibrated(model: BaseSampler, files: Sequence[Windows]) -> Effects:
 
 @torch.no_grad()
 def _calibrated(model: BaseSampler, windows: Windows) -> Effects:
+    windows = replace(windows, owner=None)  # who is drawn has the columns of an owner
     random, following = torch.Generator().manual_seed(0), _following(model.conditionals, windows)
     effects = following.independent()
     for _ in range(ROUNDS):
@@ -164,7 +181,7 @@ class _Walk:
         self._effects = effects
         self._known, self._next = given_columns(windows), order_of_drawing(windows)
         self._first = windows.names(FIRST)
-        self._person = windows.names(PERSON, NUMBER)
+        self._known_first = windows.names(PERSON, OWNER)
         self._begins = windows.by_role.get((FIRST, windows.order or ""))
         self._last = (
             np.inf if windows.order is None else windows.source.block(windows.order).line.high
@@ -188,6 +205,40 @@ class _Walk:
         kept[0, gone] = 0.0
         return kept
 
+    def of_all(self, persons: Codes, owners: Codes | None) -> Histories:
+        """Histories of these people, or of rows of theirs; each has its place among them.
+
+        Args:
+          persons: as a model of windows draws them; one for each owner.
+          owners: codes of the columns that windows are made of; how many events such a row has,
+            and the first one, are drawn given it.
+        """
+        parts, start, windows = [], 0, self._windows
+        for size in chunks(len(persons), PEOPLE_AT_ONCE):
+            some = persons.slice(start, start + size)
+            if owners is not None:
+                some = self._owned(some, owners.slice(start, start + size))
+            states = some.states[:, windows.block(NUMBER).index]
+            counts = numbers_of(states, windows.numbers, self._random)
+            parts.append(self.of(some, counts, start))
+            start += size
+        codes, *others = zip(*parts, strict=True)
+        return Histories(concat_codes(codes), *map(np.concatenate, others))
+
+    def _owned(self, persons: Codes, owners: Codes) -> Codes:
+        """People with an owner's columns, and a number and a first event given them."""
+        seen = Codes(persons.states.copy(), persons.values.copy())
+        for (role, source), block in self._windows.by_role.items():
+            if role == OWNER:
+                own = self._windows.source.block(source)
+                moved(owners, own, seen, block, np.arange(len(seen)))
+        log = self._mixture.log_likelihood(seen, self._known_first)
+        names = self._windows.names(NUMBER, FIRST)
+        self._mixture.draw(
+            self._mixture.log_weights + log, seen, dict.fromkeys(names), self._random
+        )
+        return seen
+
     def of(self, persons: Codes, counts: Indices, start: int) -> Histories:
         """Histories of these people, of whom the first has that number.
 
@@ -210,7 +261,8 @@ class _Walk:
             before[active] = since[active]
             took = self._windows.taken(window, self._now) * self._windows.unit
             held[active] += took
-            since[active] = took + self._stepped(window, since[active], weight)
+            times = begins[active], since[active], took
+            since[active] = took + self._stepped(window, *times, weight)
             drawn.append((window, NEXT, active, since[active] - held[active], held[active]))
             for source in self._windows.events:
                 blocks = self._block(NEXT, source), self._block(NOW, source)
@@ -236,6 +288,7 @@ class _Walk:
             concat_codes(parts).take(sort),
             who[sort] + start,
             np.where(counts > 0, 0, -1)[who[sort]],
+            np.full(len(sort), -1),
         )
 
     def _block(self, role: str, source: str) -> Block:
@@ -249,30 +302,51 @@ class _Walk:
             if self._there[name] is not None:
                 gone = seen.states[:, block.index] == block.missing_state
                 wrong |= gone & (counts > 0)
-        again = np.flatnonzero(wrong)
+        again, known = np.flatnonzero(wrong), [*self._known_first, *self._windows.names(NUMBER)]
         if len(again):
             some = seen.take(again)
-            log = self._mixture.log_weights + self._mixture.log_likelihood(some, self._person)
+            log = self._mixture.log_weights + self._mixture.log_likelihood(some, known)
             self._mixture.draw(log, some, {n: self._there[n] for n in self._first}, self._random)
             seen.states[again], seen.values[again] = some.states, some.values
         return seen
 
-    def _stepped(self, window: Codes, since: Floats, weight: Tensor) -> Floats:
+    def _stepped(
+        self, window: Codes, begins: Floats, since: Floats, took: Floats, weight: Tensor
+    ) -> Floats:
         """Draw the next event of each: the times since the first one, float64 [n]."""
         order = self._windows.order
         if order is not None:
             self._windows.write(window, SINCE, since / self._windows.unit)
+            _put(window, self._block(NOW, order), begins + since)
         cells = {x: self._mixture.cells(window, x) for x in self._known}
         for y in self._next:
             chances = torch.softmax(log_chances(self._effects, y, cells), dim=1)
             cells[y] = one_of_each(chances, self._random)
             self._mixture.write(window, y, cells[y], self._random)
+            if order is not None and self._windows.roles[y][0] == GAP:
+                room = (self._last - begins - since - took) / self._windows.unit
+                self._within(window, y, cells, chances, room)
         if self._trace is not None:
             self._trace.append(Step(cells, weight))
         if order is None:
             return since
         gap = window.numbers(self._windows.block(GAP))
         return np.asarray(since + np.nan_to_num(gap) * self._windows.unit)
+
+    def _within(
+        self, window: Codes, y: str, cells: dict[str, Tensor], chances: Tensor, room: Floats
+    ) -> None:
+        """Draw waits anew that go beyond the last date, some times."""
+        block = self._windows.codec.block(y)
+        for _ in range(TRIES):
+            beyond = np.flatnonzero(window.numbers(block) > room)
+            if not len(beyond):
+                return
+            some = window.take(beyond)
+            drawn = one_of_each(chances[torch.from_numpy(beyond)], self._random)
+            self._mixture.write(some, y, drawn, self._random)
+            cells[y][torch.from_numpy(beyond)] = drawn
+            window.states[beyond], window.values[beyond] = some.states, some.values
 
     def _rows(self, window: Codes, role: str, times: Floats) -> Codes:
         """Events of windows, as rows with what holds for their persons."""
@@ -282,9 +356,13 @@ class _Walk:
         windows.to_rows(window, PERSON, rows)
         windows.to_rows(window, role, rows)
         if windows.order is not None:
-            block = source.block(windows.order)
-            gone = np.isnan(times)
-            state, value = block.snapped(np.where(gone, block.line.low, times))
-            rows.states[:, block.index] = np.where(gone, block.missing_state or 0, state)
-            rows.values[:, block.number] = np.where(gone, 0.0, value)
+            _put(rows, source.block(windows.order), times)
         return rows
+
+
+def _put(codes: Codes, block: Block, times: Floats) -> None:
+    """Write numbers of a column, missing where they are NaN."""
+    gone = np.isnan(times)
+    state, value = block.snapped(np.where(gone, block.line.low, times))
+    codes.states[:, block.index] = np.where(gone, block.missing_state or 0, state)
+    codes.values[:, block.number] = np.where(gone, 0.0, value)

@@ -18,7 +18,7 @@ import pandas as pd
 from core.models.saved_model import Fitted
 from core.privacy.summation import in_threads
 from core.schema.schema import Domain
-from core.schema.surrogates import surrogate
+from core.schema.surrogates import renewed_links, surrogate
 
 PART_ROWS = 2**18  # another number draws other rows where more are wanted
 PART_PEOPLE = 2**16  # of histories, each of which is several rows
@@ -72,9 +72,7 @@ class _Keys:
         ]
         self._rows = rows
         self._people = self._done = 0  # so far, and rows
-        self._events: list[str] = []
-        if person is not None and person.walked:
-            self._events = [file.event for file in person.files if file.event is not None]
+        self._files = () if person is None or not person.walked else person.files
         self._keys: list[str] = []
         self._of_person: set[str] = set()
         if person is not None and person.grouped and person.rows > 1:
@@ -100,6 +98,10 @@ class _Keys:
                 own[column.name] = surrogate(column, len(part), start=start, of=most, there=there)
         if who is not None:
             self._people += int(who.max()) + 1
-        for event in self._events:  # the key of whose event it is
-            own[event] = own[self._keys[0]].where(part[event].notna())
+        for file in self._files:  # the key of whose event it is
+            if file.event is not None and file.owner is not None:
+                keys = part[file.event], part[file.owner], own[file.owner]
+                own[file.event] = renewed_links(*keys)
+            elif file.event is not None:
+                own[file.event] = own[self._keys[0]].where(part[file.event].notna())
         return part.assign(**own)

@@ -69,7 +69,7 @@ class LayoutRows:
         with torch.no_grad():
             drawn = drawn_histories(_base(before), self.layout.files, self.effects, people, random)
         rows = self.layout.files[0].source.decode_codes(drawn.codes)
-        return self.layout.from_events(rows, drawn.who, drawn.file, seed)
+        return self.layout.from_events(rows, drawn.who, drawn.file, drawn.owner, seed)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """See `RowTransform`: the table's domain, which is public, and the effects."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core.encoding.windows import GAP, LEFT, NEXT, NOW, NUMBER, PERSON, PLACE, SINCE, Windows
+from core.encoding.windows import GAP, LEFT, NEXT, NOW, NUMBER, OWNER, PERSON, PLACE, SINCE, Windows
 from core.models.scan_focus.conditionals import MixtureConditionals
 
 # a(x, y), float32 [cells, cells], by given and drawn column; for no given one, "", [1, cells]
@@ -127,7 +127,7 @@ def order_of_drawing(windows: Windows) -> list[str]:
 
 def given_columns(windows: Windows) -> list[str]:
     """Columns that are known before a next event."""
-    return windows.names(PERSON, NUMBER, PLACE, LEFT, SINCE, NOW)
+    return windows.names(PERSON, OWNER, NUMBER, PLACE, LEFT, SINCE, NOW)
 
 
 def log_chances(effects: Effects, y: str, given: Cells) -> Tensor:
@@ -149,7 +149,7 @@ def _without_windows(mixture: MixtureConditionals, windows: Windows, x: str) -> 
         return torch.zeros_like(every).index_copy_(0, torch.tensor(few), every[few])
     own = mixture.table(x, number)[:, few].sum(dim=1)
     gone = mixture.missing_cell(x)
-    if windows.roles[x][0] == PERSON or gone is None:
+    if windows.roles[x][0] in (PERSON, OWNER) or gone is None:
         return own
     return torch.zeros_like(own).index_fill_(0, torch.tensor([gone]), float(own.sum()))
 

@@ -26,7 +26,7 @@ from core.models.saved_model import Fitted
 from core.schema.conditions import ConditionError, parse_conditions, parse_shares
 from core.schema.rules.steps import rewritten
 from core.schema.schema import Domain
-from core.schema.surrogates import check_room, surrogate
+from core.schema.surrogates import check_room, renewed_links, surrogate
 
 MOST_DRAWN = 1_000_000  # rows, or ten times those wanted: then a condition counts as too rare
 FEWEST, MOST_AT_ONCE = 2_000, 100_000  # rows drawn at a time
@@ -289,6 +289,10 @@ class _Selection:
             else:
                 there = table[column.name].notna()
                 cells[column.name] = surrogate(column, len(table), there=there)
+        for file in () if (person := self.domain.person) is None else person.files:
+            if file.event is not None and file.owner is not None:
+                old = table[file.event], table[file.owner]
+                cells[file.event] = renewed_links(*old, cells[file.owner], batch)
         return pd.DataFrame(cells)
 
     @property

@@ -188,7 +188,7 @@ class Plan(BaseModel):
     @property
     def most_rows(self) -> int:
         """At most so many rows, m ≥ 1, are put together as one record."""
-        return self.unit.rows if self.unit is not None and self.unit.grouped else 1
+        return self.unit.most_windows if self.unit is not None and self.unit.grouped else 1
 
     @property
     def records(self) -> str:

@@ -14,7 +14,12 @@ MOST_ROWS, DEFAULT_ROWS = 1000, 10  # of one person, at most and where nobody sa
 
 
 class MoreEvents(BaseModel):
-    """One more linked file of the same people; see `History`."""
+    """One more linked file of the same people; see `History`.
+
+    Attributes:
+      owner: where its rows belong to rows of an earlier file, the key of those; None where they
+        belong to the person.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -23,6 +28,7 @@ class MoreEvents(BaseModel):
     own_names: dict[str, str]
     delimiter: Delimiter = ","
     order: str | None = None
+    owner: str | None = None
 
 
 class History(BaseModel):
@@ -120,6 +126,21 @@ class Person(BaseModel):
         known = history.model_dump(include={"event", "child", "own_names", "delimiter"})
         return (MoreEvents(**known, order=self.order), *history.more)
 
+    def owner_of(self, file: MoreEvents) -> int | None:
+        """Which file has the rows that those of a file belong to; None where people have them."""
+        if file.owner is None:
+            return None
+        return next(at for at, one in enumerate(self.files) if file.owner in one.own_names)
+
+    @property
+    def most_windows(self) -> int:
+        """At most so many rows stand for one person: of rows that rows have, the product."""
+        return max(self._most(file) for file in self.files)
+
+    def _most(self, file: MoreEvents) -> int:
+        owner = self.owner_of(file)
+        return self.rows if owner is None else self.rows * self._most(self.files[owner])
+
     @property
     def child_names(self) -> tuple[str, ...]:
         """The names of the files of events."""
@@ -149,12 +170,15 @@ class Person(BaseModel):
         if self.rows == 1 and not self.grouped:
             return Message("per row")
         if self.history is not None and self.event is not None:
-            return Message(
-                "per person, with one row of {parent} and at most {n} rows of {child}",
-                parent=self.history.parent,
-                n=self.rows,
-                child=", ".join(self.child_names),
-            )
+            own, owned = self._names_by_owner
+            words = to_say("per person, with one row of {parent} and at most {n} rows of {child}")
+            if owned:
+                words = to_say(
+                    "per person, with one row of {parent}, at most {n} rows of {child} and for "
+                    "each of these at most {n} rows of {owned}"
+                )
+            names = {"parent": self.history.parent, "child": own, "owned": owned}
+            return Message(words, n=self.rows, **names)
         return plural(self.rows, "per person, at most {n} row", "per person, at most {n} rows")
 
     @property
@@ -163,12 +187,21 @@ class Person(BaseModel):
         columns = ", ".join(self.columns)
         if self.history is None or self.event is None:
             return Message("rows that agree in {columns}", columns=columns)
-        return Message(
-            "a row of {parent} and all rows of {child} with its {columns}",
-            parent=self.history.parent,
-            child=", ".join(self.child_names),
-            columns=columns,
-        )
+        own, owned = self._names_by_owner
+        words = to_say("a row of {parent} and all rows of {child} with its {columns}")
+        if owned:
+            words = to_say(
+                "a row of {parent}, all rows of {child} with its {columns}, and all rows of "
+                "{owned} that belong to these"
+            )
+        names = {"parent": self.history.parent, "child": own, "owned": owned}
+        return Message(words, columns=columns, **names)
+
+    @property
+    def _names_by_owner(self) -> tuple[str, str]:
+        """Files whose rows belong to the person, and those whose rows belong to such rows."""
+        own = [file.child for file in self.files if file.owner is None]
+        return ", ".join(own), ", ".join(name for name in self.child_names if name not in own)
 
 
 class Unit(BaseModel):

@@ -77,7 +77,7 @@ def check_room(columns: Iterable[Column], rows: int, person: Person | None = Non
     people, events = set[str](), 1
     if person is not None and person.walked:
         people = {*person.columns, *person.constant}
-        events = person.rows * len(person.files)
+        events = len(person.files) * person.most_windows
     for column in columns:
         rows_of_it = rows if column.name in people else rows * events
         if column.kind is Kind.IDENTIFIER and room(column) < rows_of_it:
@@ -89,6 +89,22 @@ def check_room(columns: Iterable[Column], rows: int, person: Person | None = Non
                 room=room(column),
                 rows=rows_of_it,
             )
+
+
+def renewed_links(
+    keys: pd.Series[Any], owners: pd.Series[Any], renewed: pd.Series[Any], part: Any = 0
+) -> pd.Series[Any]:
+    """Keys of rows that others belong to, as these have them now; missing where one is gone.
+
+    Args:
+      keys: of the rows that belong to others, missing in all other rows.
+      owners, renewed: each row's own key before and now, missing in all other rows.
+      part: of each row, within which keys were made.
+    """
+    index = pd.DataFrame({"part": part, "key": owners})[owners.notna()]
+    known = pd.Series(renewed[owners.notna()].to_numpy(), pd.MultiIndex.from_frame(index))
+    asked = pd.MultiIndex.from_frame(pd.DataFrame({"part": part, "key": keys}))
+    return pd.Series(known.reindex(asked).to_numpy(), dtype=renewed.dtype)
 
 
 def surrogate(

@@ -69,7 +69,8 @@ def made(frame: pd.DataFrame, who: np.ndarray, schema: Schema) -> pd.DataFrame:
     layout = Layout(schema.domain())
     own = Codec(layout.windows.source.domain)
     seen = own.decode_codes(own.encode(layout.to_model(frame)))
-    return layout.from_events(seen, who, np.zeros(len(who), dtype=int), 0)
+    file = np.zeros(len(who), dtype=int)
+    return layout.from_events(seen, who, file, file - 1, 0)
 
 
 def check(table: pd.DataFrame, schema: Schema) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.encoding import person_rows
+from core.encoding import window_rows
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
 from core.encoding.windows import CountBins, in_order, moved
@@ -70,7 +70,7 @@ def test_windows_across_people_are_caught(monkeypatch):
         history = in_order(*given)
         return replace(history, events=np.sort(history.events))  # of whoever comes next
 
-    monkeypatch.setattr(person_rows, "in_order", mutant)
+    monkeypatch.setattr(window_rows, "in_order", mutant)
     with pytest.raises(AssertionError):
         test_nobody_elses_rows_decide_a_persons_windows()
 

@@ -94,7 +94,8 @@ class Layout:
         for file in person.files[1:]:
             own = [name for name in events if steps.made_of(name) <= file.own_names.keys()]
             events = [name for name in events if name not in own]
-            found.append(FileOfEvents(own, steps.sorts_as(file.order)))
+            owner = person.owner_of(file)
+            found.append(FileOfEvents(own, steps.sorts_as(file.order), owner=owner))
         order = person.order
         first = FileOfEvents(events, steps.sorts_as(order), steps.waits_from(order))
         return [first, *found]
@@ -109,7 +110,8 @@ class Layout:
         """Columns of real rows that `to_model` looks at."""
         if self.same:
             return tuple(column.name for column in self.output.modelled)
-        return (*self._steps.reads, *filter(None, self._events))
+        owners = () if self._person is None else [file.owner for file in self._person.files]
+        return (*self._steps.reads, *filter(None, (*self._events, *owners)))
 
     @property
     def _events(self) -> list[str | None]:
@@ -164,7 +166,12 @@ class Layout:
         return self._counted(table, who[kept])
 
     def from_events(
-        self, frame: pd.DataFrame, who: NDArray[np.intp], file: NDArray[np.intp], seed: int | None
+        self,
+        frame: pd.DataFrame,
+        who: NDArray[np.intp],
+        file: NDArray[np.intp],
+        owner: NDArray[np.intp],
+        seed: int | None,
     ) -> pd.DataFrame:
         """Events as rows of the table, every rule kept.
 
@@ -172,6 +179,7 @@ class Layout:
           frame: columns that windows are made of, people and their events, a file after the other.
           who: whose each row is: 0, 1, …
           file: of which each is; -1 where a row only says that its person has no event.
+          owner: the row that each belongs to; -1 where it belongs to the person.
         """
         table = self._table(frame, np.random.default_rng(seed), who)
         person = self._person
@@ -185,26 +193,42 @@ class Layout:
                 for name in table.columns.difference([*self._of_person, *others]):
                     table[name] = table[name].where(file == at)
                 if one.event is not None:
-                    table[one.event] = key.where(file == at)
-        table = self._sorted(table, who, file)
+                    keys = key if one.owner is None else table[one.owner].to_numpy()[owner]
+                    table[one.event] = pd.Series(keys).where(file == at)
+        table = self._sorted(table, who, file, owner)
         together = np.unique(np.stack([who, file]), axis=1, return_inverse=True)[1].ravel()
         table, kept = self._followed(table, together)
         table, file = self._counted(table, together[kept]), file[kept]
+        table, file = self._owned(table, file) if not kept.all() else (table, file)
         for at, one in enumerate(() if person is None else person.files):
             if person is not None and person.counter in one.own_names:
                 table[person.counter] = table[person.counter].where(file == at)
         return table
 
+    def _owned(
+        self, table: pd.DataFrame, file: NDArray[np.intp]
+    ) -> tuple[pd.DataFrame, NDArray[np.intp]]:
+        """The table without what belongs to rows that are gone."""
+        for at, one in enumerate(() if self._person is None else self._person.files):
+            if one.event is not None and one.owner is not None:
+                kept = (file != at) | table[one.event].isin(table[one.owner].dropna()).to_numpy()
+                table, file = table[kept].reset_index(drop=True), file[kept]
+        return table, file
+
     def _made_up(
         self, names: Collection[str], who: NDArray[np.intp], there: NDArray[np.bool_]
     ) -> dict[str, pd.Series[Any]]:
-        """Made-up columns of a file's events; that people without any miss them does not count."""
-        nobody = 1.0 - len(np.unique(who[there])) / max(1, len(np.unique(who)))
+        """Made-up columns of a file's events; that other rows miss them does not count."""
+        rows = np.bincount(who)
+        own = np.bincount(who, there)[rows > 0] / rows[rows > 0]
+        elsewhere = 1.0 - float(own.mean())  # of a person's rows, as a person counts
+        keys = () if self._person is None else [file.owner for file in self._person.files]
         cells = {}
         for column in self.output.columns:
             if column.kind.surrogate and column.name in names:
-                share = max(0.0, column.absent - nobody) / max(1.0 - nobody, 1e-9)
-                share = min(1.0, share) if share > RARELY_MISSING else 0.0
+                share = max(0.0, column.absent - elsewhere) / max(1.0 - elsewhere, 1e-9)
+                rarely = share <= RARELY_MISSING or column.name in keys
+                share = 0.0 if rarely else min(1.0, share)
                 own = column.model_copy(update={"absent": share})
                 cells[column.name] = surrogate(own, len(who))
         return cells
@@ -261,7 +285,11 @@ class Layout:
         return table.assign(**cells)[kept].reset_index(drop=True), kept
 
     def _sorted(
-        self, table: pd.DataFrame, who: NDArray[np.intp], file: NDArray[np.intp] | None = None
+        self,
+        table: pd.DataFrame,
+        who: NDArray[np.intp],
+        file: NDArray[np.intp] | None = None,
+        owner: NDArray[np.intp] | None = None,
     ) -> pd.DataFrame:
         person, none = self._person, self._assembler is None and self.windows is None
         names = [] if person is None or none else [one.order for one in person.files]
@@ -276,7 +304,9 @@ class Layout:
                     ranks = category_indices(table[column.name], column)
                     x = np.where(ranks < 0, np.nan, ranks)
                 values = np.where(own, x, values)
-        order = np.lexsort((values, who) if file is None else (values, file, who))
+        order = np.lexsort(
+            (values, who) if file is None or owner is None else (values, owner, file, who)
+        )
         own = [one.name for one in self.output.columns if not one.modelled]
         moved = table.iloc[order].reset_index(drop=True)
         return moved.assign(**{name: table[name] for name in own})

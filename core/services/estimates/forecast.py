@@ -169,7 +169,7 @@ def expected_seconds(
     rows = sorted((r for r in timed if r["columns"] == width), key=lambda r: float(r["n"]))
     n, unit = plan.n, plan.unit
     if unit is not None and unit.walked:
-        n = max(n, min(table_rows, n * (unit.rows - 1)))
+        n = max(n, min(table_rows, n * (unit.most_windows - 1)))
     row = min(rows, key=lambda r: abs(math.log(r["n"] / n)))
     seconds = float(row["fixed"]) * n / row["n"]
     for setting, each in row["per_step"].items():

@@ -92,7 +92,7 @@ class LinkFacts(BaseModel):
         counted = (
             (to_say("Rows of {child} without a person, left out: {n:,}."), self.strangers),
             (to_say("Rows of {parent} without a key, left out: {n:,}."), self.keyless),
-            (to_say("People without rows of {child}, learned as such: {n:,}."), self.childless),
+            (to_say("Rows of {parent} without rows of {child}, learned as such: {n:,}."), self.childless),
         )
         return (
             Message(first, cut=cut, rows=rows, share=share, most=most, **names),
@@ -111,8 +111,12 @@ class Match(NamedTuple):
 def keys_of(option: str, files: int = 1) -> tuple[str, ...]:
     """The key in the table and in each linked file.
 
+    Of a file whose rows belong to rows of a linked one: "FILE.KEY", or "FILE.KEY=OWN".
+
     >>> keys_of("patient"), keys_of("id=users_id"), keys_of("id=who,patient", 2)
     (('patient', 'patient'), ('id', 'users_id'), ('id', 'who', 'patient'))
+    >>> keys_of("home=home,people.id=who", 2)
+    ('home', 'home', 'people.id=who')
     """
     first, _, second = (part.strip() for part in option.partition("="))
     others = [second or first]
@@ -131,13 +135,35 @@ def link_all(
       most: see `link`.
     """
     parent, *children = files
+    titles = {file.name for file in children}
     orders = [order] if len(children) == 1 else [o.strip() for o in (order or "").split(",")]
     made, notes = LinkedTables(parent.rows, parent.schema, ()), list[Message]()
     for child, own in zip_longest(children, orders[: len(children)]):
-        person = LinkedFile(made.rows, made.schema, parent.name, parent.key)
+        title, dot, keys = child.key.partition(".")
+        key = parent.key
+        if dot and title in titles and child.key not in child.schema.names:
+            of, _, own_key = keys.partition("=")
+            key, child = _name_here(made.schema, title, of), child._replace(key=own_key or of)
+        person = LinkedFile(made.rows, made.schema, parent.name, key)
         made = link(person, child, order=own or None, most=most)
         notes += made.notes
     return made._replace(notes=tuple(notes))
+
+
+def _name_here(schema: Schema, file: str, column: str) -> str:
+    """What a column of a linked file is called in the table of all of them.
+
+    Raises:
+      RefusedError: there is no such column, or its file comes later.
+    """
+    origins = file_columns(schema.person, schema.names)
+    found = [name for name, place in origins.items() if place == (file, column)]
+    if not found:
+        raise RefusedError(
+            f"--key {file}.{column} needs a column '{column}' in {file}, linked before the file "
+            "whose rows belong to its rows"
+        )
+    return found[0]
 
 
 def link(
@@ -212,7 +238,9 @@ def linked_schema(parent: LinkedFile, child: LinkedFile, *, order: str | None, m
     events |= {"delimiter": child.schema.delimiter}
     sorts = None if order is None else names[order]
     if linked and person is not None and person.history is not None:
-        more = (*person.history.more, MoreEvents.model_validate(events | {"order": sorts}))
+        owner = None if parent.key in person.columns else parent.key
+        new = MoreEvents.model_validate(events | {"order": sorts, "owner": owner})
+        more = (*person.history.more, new)
         history = person.history.model_copy(update={"more": more})
         person = person.model_copy(update={"history": history, "rows": most})
     else:
@@ -241,14 +269,19 @@ def matched(parent: LinkedFile, child: LinkedFile) -> Match:
     people, events = _keys(parent), _keys(child)
     known = people.notna() & (people != "")
     keyless = int((~known).sum())
-    if parent.schema.linked:
-        known &= ~people.duplicated()
+    person, owner = parent.schema.person, parent.name
+    if person is not None and parent.schema.linked:
+        own = file_columns(person, [parent.key])[parent.key][0]
+        if own == owner:
+            known &= ~people.duplicated()
+        else:
+            owner, keyless = own, 0
     if people[known].duplicated().any():
         raise SchemaError(
             "'{key}' has the same value in several rows of {parent}. Choose a table with one row "
             "for each person.",
             key=parent.key,
-            parent=parent.name,
+            parent=owner,
         )
     index = pd.Series(np.arange(len(people))[known], index=people[known])
     found = events.map(index).to_numpy(dtype=np.float64, na_value=np.nan)
@@ -259,13 +292,13 @@ def matched(parent: LinkedFile, child: LinkedFile) -> Match:
             key=child.key,
             child=child.name,
             own=parent.key,
-            parent=parent.name,
+            parent=owner,
         )
     person = found[there].astype(np.int64)
     without = np.setdiff1d(np.arange(len(people))[known], person)
     rows, counted = np.unique(np.bincount(person), return_counts=True)
     facts = LinkFacts(
-        parent=parent.name,
+        parent=owner,
         child=child.name,
         strangers=int((~there).sum()),
         keyless=keyless,
@@ -384,7 +417,8 @@ def unlink(table: pd.DataFrame, schema: Schema) -> dict[str, tuple[pd.DataFrame,
         for column in of_event:
             if column.modelled:
                 events[column.name] = rewritten(events[column.name], DomainColumn.of(column))
-        events[file.event] = table.loc[there, key].to_numpy()
+        if file.owner is None:
+            events[file.event] = table.loc[there, key].to_numpy()
         events.columns = pd.Index([origins[name][1] for name in events.columns])
         named = [c.model_copy(update={"name": origins[c.name][1]}) for c in of_event]
         files[file.child] = (events, named, file.delimiter)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codec
-from core.encoding.windows import FIRST, NEXT, PERSON
+from core.encoding.windows import FIRST, NEXT, OWNER, PERSON
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.window_pairs import Role
@@ -61,12 +61,12 @@ def told_by_both(
 
 
 def _later(column: int, role: Sequence[Role], later: Mapping[Role, int]) -> int:
-    """The column of the next event that one of the first event, or of the person, is there.
+    """The column of the next event that one of the first event, or of whose it is, is there.
 
     -1 for any other column.
     """
     kind, source, file = role[column]
-    if kind == PERSON:
+    if kind in (PERSON, OWNER):
         return column
     return later.get((NEXT, source, file), -1) if kind == FIRST else -1
 
@@ -74,7 +74,7 @@ def _later(column: int, role: Sequence[Role], later: Mapping[Role, int]) -> int:
 def _side(scale: ColumnScale, role: Role, counts: Floats) -> Side:
     """A list's labels, without the cell that says that there is no event, and their counts."""
     gone = scale.grid.block.missing_state
-    if gone is None or role[0] == PERSON:
+    if gone is None or role[0] in (PERSON, OWNER):
         return scale.size, None  # of those who have the event, the pair alone says how many
     return gone, torch.from_numpy(counts[:gone]).clamp_min(0.0)
 

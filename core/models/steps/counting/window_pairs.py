@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block
-from core.encoding.windows import FIRST, GAP, LEFT, NEXT, NOW, NUMBER, PERSON
+from core.encoding.windows import FIRST, GAP, LEFT, NEXT, NOW, NUMBER, OWNER, PERSON
 
 Floats = NDArray[np.float64]
 Role = tuple[str, str, int]  # of which file's events, too
@@ -52,12 +52,27 @@ def window_importance(
     listed = [block.number is None for block in blocks]
     drawn = zip(role, listed, strict=True)
     lists = Counter(file for (kind, _, file), label in drawn if label and kind == NEXT)
+    owned = {file for kind, _, file in role if kind == OWNER}
     return np.array(
         [
             _importance(role[a], role[b], max(1, lists[role[b][2]]) * (listed[a] and listed[b]))
+            if _meet(role[a], role[b], owned)
+            else 0.0
             for a, b in pairs
         ]
     )
+
+
+def _meet(one: Role, other: Role, owned: Collection[int]) -> bool:
+    """Whether a walk may ask for a pair: owners are known before their events, and walks of them.
+
+    Args:
+      owned: files whose events belong to rows of another file.
+    """
+    kinds = {one[0], other[0]}
+    if kinds <= {OWNER, PERSON}:
+        return kinds == {PERSON}
+    return one[2] == other[2] or PERSON in kinds or not {one[2], other[2]} & set(owned)
 
 
 def matters(roles: Mapping[str, Role], blocks: Sequence[Block], features: Sequence[int]) -> int:
@@ -67,7 +82,7 @@ def matters(roles: Mapping[str, Role], blocks: Sequence[Block], features: Sequen
 
 def _importance(one: Role, other: Role, lists: int) -> float:
     """Of a pair; `lists`: how many lists an event has, at least 1, where both are lists; else 0."""
-    kinds, listed = {one[0], other[0]}, lists > 0
+    kinds, listed = {PERSON if kind == OWNER else kind for kind in (one[0], other[0])}, lists > 0
     twice = LISTED if listed else 1.0
     if kinds <= OF_PERSON:
         begins = FIRST in kinds and (listed or PERSON in kinds)
