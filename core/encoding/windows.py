@@ -340,7 +340,7 @@ class _Maker:
             self.add(column, (FIRST, column.name), f"first {column.name}")
         for role in (NOW, NEXT):
             for column in events:
-                if column is not dated or role == NOW:
+                if column is not dated:
                     self.add(column, (role, column.name), f"{role} {column.name}")
         if dated is not None:
             self.distance(dated, GAP, f"{dated.name} to next")

@@ -40,6 +40,7 @@ from core.encoding.windows import (
 )
 from core.models.base_sampler import BaseSampler, chunks
 from core.models.next_event import (
+    Bounded,
     Effects,
     NextEvent,
     given_columns,
@@ -52,7 +53,7 @@ from core.models.steps.training.column_bins import one_of_each
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 PEOPLE_AT_ONCE = 1024  # whose next events' chances a processor keeps near
-TRIES = 10  # draws of a wait that must end before the last date
+TRIES = 10  # places of a wait in its cell, until one ends before the last date
 ROUNDS, CALIBRATED_ON = 3, 10_000  # of calibration; people drawn in each
 REACHED = 0.999  # share of times since a first event that walks may reach
 
@@ -71,6 +72,7 @@ class Step(NamedTuple):
 
     cells: dict[str, Tensor]  # int64 [n], by column that is given or drawn
     weight: Tensor  # float32 [n], of a window among its person's
+    room: Tensor  # float32 [n], until the last date
 
 
 def drawn_histories(
@@ -129,7 +131,8 @@ def _calibrated(model: BaseSampler, windows: Windows) -> Effects:
             break
         cells = {x: torch.cat([step.cells[x] for step in trace]) for x in trace[0].cells}
         weight = torch.cat([step.weight for step in trace])
-        effects = following.scaled(effects, cells, weight, CALIBRATED_ON)
+        room = torch.cat([step.room for step in trace])
+        effects = following.scaled(effects, cells, weight, room, CALIBRATED_ON)
     return effects
 
 
@@ -179,6 +182,7 @@ class _Walk:
         self._trace = trace
         self._mixture, self._windows, self._random = mixture, windows, random
         self._effects = effects
+        self._bounded = Bounded.of(mixture, windows)
         self._known, self._next = given_columns(windows), order_of_drawing(windows)
         self._first = windows.names(FIRST)
         self._known_first = windows.names(PERSON, OWNER)
@@ -261,8 +265,8 @@ class _Walk:
             before[active] = since[active]
             took = self._windows.taken(window, self._now) * self._windows.unit
             held[active] += took
-            times = begins[active], since[active], took
-            since[active] = took + self._stepped(window, *times, weight)
+            room = self._last - begins[active] - since[active] - took
+            since[active] = took + self._stepped(window, since[active], room, weight)
             drawn.append((window, NEXT, active, since[active] - held[active], held[active]))
             for source in self._windows.events:
                 blocks = self._block(NEXT, source), self._block(NOW, source)
@@ -310,42 +314,43 @@ class _Walk:
             seen.states[again], seen.values[again] = some.states, some.values
         return seen
 
-    def _stepped(
-        self, window: Codes, begins: Floats, since: Floats, took: Floats, weight: Tensor
-    ) -> Floats:
-        """Draw the next event of each: the times since the first one, float64 [n]."""
+    def _stepped(self, window: Codes, since: Floats, room: Floats, weight: Tensor) -> Floats:
+        """Draw the next event of each: the times since the first one, float64 [n].
+
+        Args:
+          room: until the last date, float64 [n].
+        """
         order = self._windows.order
+        most = torch.from_numpy(np.nan_to_num(room / self._windows.unit, nan=np.inf)).float()
         if order is not None:
             self._windows.write(window, SINCE, since / self._windows.unit)
-            _put(window, self._block(NOW, order), begins + since)
         cells = {x: self._mixture.cells(window, x) for x in self._known}
         for y in self._next:
-            chances = torch.softmax(log_chances(self._effects, y, cells), dim=1)
-            cells[y] = one_of_each(chances, self._random)
+            log = log_chances(self._effects, y, cells)
+            waits = self._bounded if self._bounded and y == self._bounded.name else None
+            if waits is not None:
+                most = waits.believed(log, most)
+                log = log + waits.log_shares(most)
+            cells[y] = one_of_each(torch.softmax(log, dim=1), self._random)
             self._mixture.write(window, y, cells[y], self._random)
-            if order is not None and self._windows.roles[y][0] == GAP:
-                room = (self._last - begins - since - took) / self._windows.unit
-                self._within(window, y, cells, chances, room)
+            if waits is not None:
+                self._within(window, y, cells[y], most.numpy())
         if self._trace is not None:
-            self._trace.append(Step(cells, weight))
+            self._trace.append(Step(cells, weight, most))
         if order is None:
             return since
         gap = window.numbers(self._windows.block(GAP))
         return np.asarray(since + np.nan_to_num(gap) * self._windows.unit)
 
-    def _within(
-        self, window: Codes, y: str, cells: dict[str, Tensor], chances: Tensor, room: Floats
-    ) -> None:
-        """Draw waits anew that go beyond the last date, some times."""
+    def _within(self, window: Codes, y: str, cells: Tensor, room: Floats) -> None:
+        """Place waits that end after the last date anew in their cells, some times."""
         block = self._windows.codec.block(y)
         for _ in range(TRIES):
             beyond = np.flatnonzero(window.numbers(block) > room)
             if not len(beyond):
                 return
             some = window.take(beyond)
-            drawn = one_of_each(chances[torch.from_numpy(beyond)], self._random)
-            self._mixture.write(some, y, drawn, self._random)
-            cells[y][torch.from_numpy(beyond)] = drawn
+            self._mixture.write(some, y, cells[torch.from_numpy(beyond)], self._random)
             window.states[beyond], window.values[beyond] = some.states, some.values
 
     def _rows(self, window: Codes, role: str, times: Floats) -> Codes:
@@ -356,13 +361,9 @@ class _Walk:
         windows.to_rows(window, PERSON, rows)
         windows.to_rows(window, role, rows)
         if windows.order is not None:
-            _put(rows, source.block(windows.order), times)
+            block = source.block(windows.order)
+            gone = np.isnan(times)
+            state, value = block.snapped(np.where(gone, block.line.low, times))
+            rows.states[:, block.index] = np.where(gone, block.missing_state or 0, state)
+            rows.values[:, block.number] = np.where(gone, 0.0, value)
         return rows
-
-
-def _put(codes: Codes, block: Block, times: Floats) -> None:
-    """Write numbers of a column, missing where they are NaN."""
-    gone = np.isnan(times)
-    state, value = block.snapped(np.where(gone, block.line.low, times))
-    codes.states[:, block.index] = np.where(gone, block.missing_state or 0, state)
-    codes.values[:, block.number] = np.where(gone, 0.0, value)

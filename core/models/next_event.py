@@ -5,13 +5,15 @@ nobody counted. Of all laws with its pairs, the one of the most entropy adds not
 chance of a cell y is proportional to exp Σₓ a(x, y) over the cells x of all columns that are given.
 Columns are drawn one after another, each given those before it too. The effects a are found by
 iterative scaling (Deming and Stephan, Annals of Mathematical Statistics 1940) on windows of walks,
-where what is given lies elsewhere than in the mixture's own windows.
+where what is given lies elsewhere than in the mixture's own windows. A wait ends by the last date
+that there is, which bounds a cell's chance to the part of it that does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,6 +29,46 @@ SWEEPS = 3  # over all pairs, for one set of walks
 MOST_WINDOWS = 50_000  # that effects are found on
 SMOOTHED = 5.0  # windows that are added to each cell where two tables are compared
 NEVER = -50.0  # effect of a cell that nothing may lie in
+FITS = 0.1  # chance of a wait to end by the last date below which all waits are shortened instead
+PLACES = 64  # numbers drawn of each cell, to tell how much of it lies below a bound
+
+
+class Bounded(NamedTuple):
+    """Waits, and where in their cells they lie: float32 [cells, PLACES], ascending."""
+
+    name: str
+    places: Tensor
+
+    @classmethod
+    def of(cls, mixture: MixtureConditionals, windows: Windows) -> Bounded | None:
+        """None where nothing sorts."""
+        if not (names := windows.names(GAP)):
+            return None
+        places = mixture.places(names[0], PLACES, torch.Generator().manual_seed(0))
+        return cls(names[0], places.nan_to_num(nan=-torch.inf).sort(dim=1).values)
+
+    def log_shares(self, room: Tensor) -> Tensor:
+        """Of each cell, the part that does not exceed a bound, in logs.
+
+        Args:
+          room: bounds, float32 [windows].
+
+        Returns:
+          Float32 [windows, cells].
+        """
+        wanted = room.expand(len(self.places), -1).contiguous()
+        below = torch.searchsorted(self.places.contiguous(), wanted, right=True).t()
+        return (below.float() / PLACES).log().clamp_min(NEVER)
+
+    def believed(self, log: Tensor, room: Tensor) -> Tensor:
+        """Bounds, but infinite where a wait hardly fits: then those before it were too long.
+
+        Args:
+          log: chances of the cells without a bound, in logs, float32 [windows, cells].
+          room: float32 [windows].
+        """
+        fits = (torch.softmax(log, dim=1) * self.log_shares(room).exp()).sum(dim=1)
+        return torch.where(fits >= FITS, room, torch.inf)
 
 
 @dataclass(frozen=True)
@@ -38,12 +80,14 @@ class NextEvent:
       drawn: the others, in the order in which they are drawn.
       goals: of a given and a drawn column, shares of all windows, float32 [cells, cells].
       twins: of a drawn column, that of the event before.
+      bounded: the waits; None where nothing sorts.
     """
 
     known: Sequence[str]
     drawn: Sequence[str]
     goals: Mapping[tuple[str, str], Tensor]
     twins: Mapping[str, str]
+    bounded: Bounded | None
 
     @classmethod
     def of(
@@ -64,28 +108,34 @@ class NextEvent:
                     goals[x, y][:, gone] = own.clamp_min(0.0) if y in missing else 0.0
         blocks = windows.by_role
         twins = {blocks[NEXT, e].column.name: blocks[NOW, e].column.name for e in windows.events}
-        return cls(known, drawn, goals, twins)
+        return cls(known, drawn, goals, twins, Bounded.of(mixture, windows))
 
     def independent(self) -> Effects:
         """Those of columns that depend on nothing."""
         return {("", y): self._alone(y).log().clamp_min(NEVER) for y in self.drawn}
 
-    def scaled(self, effects: Effects, given: Cells, weight: Tensor, people: int) -> Effects:
+    def scaled(
+        self, effects: Effects, given: Cells, weight: Tensor, room: Tensor, people: int
+    ) -> Effects:
         """Effects with which the windows of so many people have the pairs that they should have.
 
         Args:
           given: of all columns, drawn ones too.
           weight: of a window among its person's, float32 [windows].
+          room: at most so long is the wait, float32 [windows].
         """
         if (n := len(weight)) > MOST_WINDOWS:
             some = torch.linspace(0, n - 1, MOST_WINDOWS).long()
             given, weight = {x: c[some] for x, c in given.items()}, weight[some] * n / MOST_WINDOWS
+            room = room[some]
         weight, found = weight / people, dict(effects)
         for at, y in enumerate(self.drawn):
             before = [self.twins[y]] if y in self.twins else []
             others = [x for x in (*self.known, *self.drawn[:at]) if self._tells(x, y)]
             others = [x for x in others if x not in before]
             total = log_chances(found, y, given)
+            if self.bounded is not None and y == self.bounded.name:
+                total += self.bounded.log_shares(room)
             for _ in range(SWEEPS):
                 for x in (*others, "", *before):  # what comes last holds best
                     step = self._step(x, y, total, given, weight)

@@ -229,8 +229,8 @@ class Layout:
                 share = max(0.0, column.absent - elsewhere) / max(1.0 - elsewhere, 1e-9)
                 rarely = share <= RARELY_MISSING or column.name in keys
                 share = 0.0 if rarely else min(1.0, share)
-                own = column.model_copy(update={"absent": share})
-                cells[column.name] = surrogate(own, len(who))
+                missing = column.model_copy(update={"absent": share})
+                cells[column.name] = surrogate(missing, len(who))
         return cells
 
     def _table(

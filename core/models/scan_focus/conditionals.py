@@ -112,6 +112,13 @@ class MixtureConditionals:
         there = numbers[~np.isnan(numbers)]
         return float(np.quantile(there, share)) if len(there) else np.inf
 
+    def places(self, name: str, count: int, random: torch.Generator) -> Tensor:
+        """Numbers in each of a column's cells, float32 [cells, count]; NaN in those of none."""
+        block, cells = self.codec.block(name), len(self._shares[self.codec.block(name).index])
+        each = np.repeat(np.arange(cells), count)
+        numbers = block.numbers(*self.placing.numbers(block, each, random))
+        return torch.from_numpy(numbers.reshape(cells, count)).float()
+
     def missing_cell(self, name: str) -> int | None:
         """The cell of missing values of a column, without codes for them; None without any."""
         block = self.codec.block(name)

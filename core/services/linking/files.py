@@ -92,7 +92,10 @@ class LinkFacts(BaseModel):
         counted = (
             (to_say("Rows of {child} without a person, left out: {n:,}."), self.strangers),
             (to_say("Rows of {parent} without a key, left out: {n:,}."), self.keyless),
-            (to_say("Rows of {parent} without rows of {child}, learned as such: {n:,}."), self.childless),
+            (
+                to_say("Rows of {parent} without rows of {child}, learned as such: {n:,}."),
+                self.childless,
+            ),
         )
         return (
             Message(first, cut=cut, rows=rows, share=share, most=most, **names),
