@@ -42,7 +42,8 @@ from core.proposing.propose import infer_schema
 from core.quality.event_table import transition_counts, transition_distance
 from core.quality.metrics.marginals import tvd
 from core.reading.raw_cells import raw_frame
-from core.services.linking.files import LinkedFile, link, unlink
+from core.services.linking.files import LinkedFile, link
+from core.services.linking.unlinking import unlink
 from core.services.synthesis.options import options_of
 from core.services.synthesis.schema_options import with_schema
 from core.services.synthesis.synthesize import synthesize

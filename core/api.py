@@ -30,7 +30,8 @@ from core.runs.execution.threads import limit_threads
 from core.schema.schema import Schema
 from core.services.inference.asking import ask_run
 from core.services.inference.replicas import make
-from core.services.linking.files import LinkedFile, keys_of, link_all, unlink
+from core.services.linking.files import LinkedFile, keys_of, link_all
+from core.services.linking.unlinking import unlink
 from core.services.runs import open_store
 from core.services.shaping import certificate_of
 from core.services.synthesis import synthesize as synthesis
@@ -215,8 +216,9 @@ def synthesize_linked(
 
     Args:
       frame: one row a person.
-      linked: rows of the same people, one table or several.
-      key: the column that says who, "id=user_id" where it is called otherwise in `linked`.
+      linked: rows of the same people, one table or several, or rows of such rows.
+      key: the column that says who, "id=user_id" where it is called otherwise in `linked`, and
+        "home=home,people.id" where the second one's rows belong to rows of `people`.
       order: the column of `linked` that sorts its rows; of several, "day,when".
       rows_per_person: at most so many rows of one person are used of each; public.
 

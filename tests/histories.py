@@ -75,3 +75,42 @@ def two_files(people: int, most: int = MOST) -> LinkedTables:
         file(tested, "tests", "when", "test"),
     )
     return link_all(files, order="day,when", most=most)
+
+
+def three_levels(homes: int, most: int = MOST) -> LinkedTables:
+    """Homes, their members, and the members' visits, as one table.
+
+    Visits of a member of kind "a" are "w" alone, of "b" "x", and so on; every fifth home
+    has no member, and a fifth of members no visit.
+    """
+    members = visits(homes).rename(columns={"day": "age"})
+    random = np.random.default_rng(7)
+    own = members[members["key"].notna()].reset_index(drop=True)
+    own["member"] = [f"M{i}" for i in random.permutation(len(own))]
+    counts = random.integers(0, most + 2, len(own)) * (random.random(len(own)) < 0.8)
+    which = np.repeat(np.arange(len(own)), counts)
+    visited = pd.DataFrame(
+        {
+            "member": own["member"].to_numpy()[which],
+            "date": random.integers(0, 200, len(which)),
+            "reason": own["kind"].map(dict(zip(KINDS, "wxyz", strict=True))).to_numpy()[which],
+        }
+    ).sample(frac=1.0, random_state=1, ignore_index=True)
+    columns = {c.name: c for c in schema(most).columns}
+    columns["age"] = columns["day"].model_copy(update={"name": "age"})
+    columns["date"] = columns["day"].model_copy(update={"name": "date"})
+    columns["member"] = Column(name="member", kind=Kind.IDENTIFIER, dtype="str")
+    columns["reason"] = columns["kind"].model_copy(
+        update={"name": "reason", "categories": tuple("wxyz")}
+    )
+
+    def file(frame: pd.DataFrame, title: str, key: str, *names: str) -> LinkedFile:
+        own = Schema(columns=tuple(columns[name] for name in names))
+        return LinkedFile(frame[list(names)].reset_index(drop=True), own, title, key)
+
+    files = (
+        file(members.drop_duplicates("who"), "homes", "who", "who", "sex"),
+        file(own, "members", "who", "who", "member", "age", "kind"),
+        file(visited, "visits", "members.member", "member", "date", "reason"),
+    )
+    return link_all(files, order=",date", most=most)

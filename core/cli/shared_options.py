@@ -87,13 +87,15 @@ def linked_options(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a second file with rows of the same people, such as visits: how they follow on one "
         "another is learned, and --out is a .zip of the files, whose keys match; --rows-per-person "
-        "says how many rows of one person are used; again for another file",
+        "says how many rows of one person are used; again for another file, also for one whose "
+        "rows belong to rows of a linked one",
     )
     command.add_argument(
         "--key",
         metavar="COL[=COL[,COL]]",
         help="the column that says who, in the table and, if it is called otherwise there, in the "
-        "linked file or each of them",
+        "linked file or each of them; FILE.COL where rows belong to rows of a linked file "
+        "(household=household,people.person), FILE.COL=COL if it is called otherwise",
     )
     command.add_argument(
         "--order",

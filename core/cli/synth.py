@@ -34,7 +34,8 @@ from core.schema.coverage import coverage, coverage_facts
 from core.schema.schema import Schema
 from core.services.estimates.domain_forecast import learned_forecast
 from core.services.export import certificate_table, sql_tables
-from core.services.linking.files import LinkedFile, file_names, keys_of, link_all
+from core.services.linking.files import LinkedFile, keys_of, link_all
+from core.services.linking.unlinking import file_names
 from core.services.synthesis.accounts import foresee
 from core.services.synthesis.locations import PASSWORD, Url
 from core.services.synthesis.options import RefusedError, SynthesisOptions

@@ -236,11 +236,10 @@ class _Walk:
             if role == OWNER:
                 own = self._windows.source.block(source)
                 moved(owners, own, seen, block, np.arange(len(seen)))
-        log = self._mixture.log_likelihood(seen, self._known_first)
+        log = self._mixture.log_weights + self._mixture.log_likelihood(seen, self._known_first)
+        log = log + self._mixture.log_there_once(self._windows.names(OWNER))
         names = self._windows.names(NUMBER, FIRST)
-        self._mixture.draw(
-            self._mixture.log_weights + log, seen, dict.fromkeys(names), self._random
-        )
+        self._mixture.draw(log, seen, dict.fromkeys(names), self._random)
         return seen
 
     def of(self, persons: Codes, counts: Indices, start: int) -> Histories:

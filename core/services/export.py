@@ -29,7 +29,7 @@ from core.runs.storage.row_batches import row_batches
 from core.runs.storage.store import RunStore
 from core.schema.column import Column
 from core.schema.schema import Domain, Schema
-from core.services.linking.files import file_columns, file_names, unlink
+from core.services.linking.unlinking import file_columns, foreign_keys, unlink
 from core.services.reviews import intervals, privacy_certificate
 from core.services.schema_grid import example
 from core.services.shaping import DrawnTable, asked_words, certificate_of, table_name
@@ -201,9 +201,10 @@ def _kept(domain: Domain, name: str) -> str:
         words.append("counts the rows of a person in their order: 1, 2, 3, …")
     else:
         kept = FOLLOWING if person.walked else VARYING
-        if name in (file.event for file in person.files):
-            file, key = file_columns(person, person.columns)[person.columns[0]]
-            kept = f"link: each value stands in the column {key} of {file}.csv"
+        link = next((file.child for file in person.files if file.event == name), None)
+        if link is not None:
+            to = foreign_keys(person, (c.name for c in domain.columns))[link]
+            kept = f"link: each value stands in the column {to.key} of {to.file}.csv"
         orders = [file.order for file in person.files]
         ordered = "rows of a person are in ascending order of it; " if name in orders else ""
         words.append(f"{ordered}{kept}")
@@ -324,12 +325,9 @@ def sql_tables(
     last, person = SqlTable(certificate_table(name), pd.DataFrame(papers), ()), schema.person
     if person is None or person.event is None:
         return [SqlTable(name, rows, schema.columns), last]
-    origins = file_columns(person, schema.names)
-    links = {f.child: (origins[f.event][1], file_names(schema)[0]) for f in person.files if f.event}
-    key = person.columns[0]
+    links = foreign_keys(person, schema.names)
+    keys = {link.file: link.key for link in links.values()}
     return [
-        SqlTable(title, table, own.columns, link=(*links[title], key))
-        if title in links
-        else SqlTable(title, table, own.columns, key=key)
+        SqlTable(title, table, own.columns, keys.get(title), links.get(title))
         for title, (table, own) in unlink(rows, schema).items()
     ] + [last]

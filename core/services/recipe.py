@@ -17,7 +17,12 @@ from core.schema.column import Kind
 from core.schema.conditions import Condition
 from core.schema.schema import Domain, Schema
 from core.services.export import file_name
-from core.services.linking.files import file_columns, file_names
+from core.services.linking.unlinking import (
+    ForeignKey,
+    file_columns,
+    file_names,
+    foreign_keys,
+)
 
 FILES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".xls", ".gz", ".zip")
 SCHEMA, OUT, SAVE = "schema.json", "synthetic.csv", "run"
@@ -69,7 +74,10 @@ def _linked_code(schema: Schema, options: Mapping[str, Any]) -> Code:
     assert person is not None and person.event is not None
     origins, out = file_columns(person, schema.names), str(Path(OUT).with_suffix(".zip"))
     files, orders = [f"{name}.csv" for name in names], [file.order for file in person.files]
-    keys = ",".join(origins[file.event][1] for file in person.files if file.event is not None)
+    keys = ",".join(
+        link.column if link.file == names[0] else _owned_key(link)
+        for link in foreign_keys(person, schema.names).values()
+    )
     sorts = ",".join("" if name is None else origins[name][1] for name in orders)
     linked = {
         "key": f"{person.columns[0]}={keys}",
@@ -87,6 +95,12 @@ def _linked_code(schema: Schema, options: Mapping[str, Any]) -> Code:
         f"result.write({out!r})"
     )
     return Code(command_text(["synth", files[0], *words]), python)
+
+
+def _owned_key(link: ForeignKey) -> str:
+    """What `keys_of` reads of a file whose rows belong to rows of another one."""
+    own = "" if link.column == link.key else f"={link.column}"
+    return f"{link.file}.{link.key}{own}"
 
 
 def sample_code(run: RunRecord, request: SampleRequest, seeds: Sequence[int], *, out: str) -> Code:

@@ -13,7 +13,7 @@ from core.runs.records import RunRecord
 from core.schema.rounding_up import round_up
 from core.services import discussion, export, limits, recipe, reviews
 from core.services.inference import replicas, take_along
-from core.services.linking.files import file_names
+from core.services.linking.unlinking import file_names
 from core.writing.excel import fits_excel
 from pages.download import evidence, shaped_rows
 from pages.review import exposure, report_view

@@ -110,6 +110,8 @@ def _likely(table: TableRecord) -> Link:
     """Where nothing is proposed: this table's rows, and the newest other one that has keys."""
     if table.schema.linked:
         new = others(table)[0]
+        if (link := stored.link_to_rows(store(), table, new)) is not None:
+            return link
         key, who = table.schema.key_columns[0], stored.key_columns(new, unique=False)
         return Link(table.id, new.id, key, [*who, *new.columns][0], stored.first_date(new))
     keys = {one.id: stored.key_columns(one, unique=True) for one in others(table)}
@@ -233,5 +235,5 @@ def settings(table: TableRecord, bring_in: BringIn) -> None:
         with shared.change():
             declarations.change_person(store(), table, new)
     if others(table) and not store().attested(table.id):
-        with st.expander(say("Link one more table with rows of the same people")):
+        with st.expander(say("Link one more table")):
             choose(table, bring_in)

@@ -12,7 +12,7 @@ from core.encoding import window_rows
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
 from core.encoding.windows import CountBins, in_order, moved
-from tests.histories import MOST, schema, two_files, visits
+from tests.histories import KINDS, MOST, schema, three_levels, two_files, visits
 
 pytestmark = pytest.mark.quick
 
@@ -181,3 +181,66 @@ def test_nobody_elses_rows_decide_windows_of_two_files():
         kept = np.repeat(np.isin(people.hashes, rest.hashes), people.counts)
         assert np.array_equal(others.states, codes.states[kept])
         assert np.array_equal(others.values, codes.values[kept])
+
+
+def levels(rows: pd.DataFrame | None = None) -> tuple:
+    """Windows of homes with members with visits, decoded, and whose each is."""
+    linked = three_levels(60)
+    rows = linked.rows if rows is None else rows
+    layout = Layout(linked.schema.domain())
+    codes, people = encoded_records(rows, layout, linked.schema.person)
+    seen = layout.windows.codec.decode_codes(codes)
+    return linked, layout, people, seen, np.repeat(np.arange(people.n), people.counts), codes
+
+
+def test_windows_of_members_visits_have_the_members_columns():
+    linked, layout, people, seen, who, _ = levels()
+    assert people.n == 60 and people.counts.max() <= MOST * MOST
+    assert np.bincount(who, people.weights) == pytest.approx(1.0, abs=1e-6)
+    own = layout.files[1]
+    reasons = dict(zip(KINDS, "wxyz", strict=True))
+    for name in (*own.names("first"), *own.names("now"), *own.names("next")):
+        if "reason" in name:
+            there = seen[name].notna()
+            assert there.any()
+            assert (seen["whose kind"][there].map(reasons) == seen[name][there]).all()
+    rows = linked.rows
+    without = rows.groupby("who")["member"].apply(lambda one: one.isna().all()).sum()
+    assert (seen["whose kind"].isna().groupby(who).all()).sum() == without == 12
+
+
+def test_members_of_a_home_weigh_the_same_in_their_visits():
+    rows = three_levels(60).rows
+    size = rows.groupby("who")["members.who"].count()
+    rows = rows[rows["who"].isin(size[(size > 0) & (size <= MOST)].index)]
+    _, layout, people, seen, _, _ = levels(rows)
+    visited = rows["visits.member"].value_counts()
+    wanted = np.zeros(MOST + 1)
+    for _, home in rows[rows["members.who"].notna()].groupby("who"):
+        for member in home["member"]:
+            wanted[min(MOST, visited.get(member, 0))] += 1.0 / len(home)
+    number = seen[layout.files[1].names("number")[0]].astype(int)
+    made = np.bincount(number, people.weights, minlength=MOST + 1)
+    assert made == pytest.approx(wanted, abs=1e-4)
+
+
+def test_nobody_elses_rows_decide_windows_of_members():
+    linked, _, everybody, _, _, codes = levels()
+    for gone in range(0, 60, 7):
+        _, _, rest, _, _, others = levels(linked.rows[linked.rows["who"] != gone])
+        kept = np.repeat(np.isin(everybody.hashes, rest.hashes), everybody.counts)
+        assert rest.n == 59
+        assert np.array_equal(others.states, codes.states[kept])
+        assert np.array_equal(others.values, codes.values[kept])
+
+
+def test_visits_that_go_to_another_homes_member_are_caught(monkeypatch):
+    honest = window_rows._owners
+
+    def mutant(known, first):
+        rows, people = honest(known, first)
+        return np.roll(rows, 1), people
+
+    monkeypatch.setattr(window_rows, "_owners", mutant)
+    with pytest.raises(AssertionError):
+        test_nobody_elses_rows_decide_windows_of_members()

@@ -20,10 +20,14 @@ from core.models.layout_rows import laid_out
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
 from core.models.saved_model import LAYOUT, SavedModel
+from core.models.scan_focus.conditionals import MixtureConditionals
+from core.models.shaped_output import Shape, draw_shaped
 from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
-from tests.histories import MOST, schema, visits
+from core.schema.schema import Schema
+from core.services.linking.unlinking import unlink
+from tests.histories import KINDS, MOST, schema, three_levels, visits
 from tests.models.tables import Watcher
 
 pytestmark = pytest.mark.slow
@@ -34,18 +38,27 @@ QUICK = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> SavedModel:
-    declared = schema()
+def trained(rows: pd.DataFrame, declared: Schema, folder: Path) -> SavedModel:
+    """A mixture of the windows of as many people as there are."""
     layout = Layout(declared.domain())
-    codes, people = encoded_records(visits(PEOPLE), layout, declared.person)
+    codes, people = encoded_records(rows, layout, declared.person)
     budget = Budget(epsilon=50.0, delta=1e-5)
     method = synthesizer("scan_focus")
     plan = plan_fit(method, layout.domain, PEOPLE, budget, QUICK, unit=declared.person)
     table = PrivateTable(codes, layout.domain, plan, people=people)
-    folder = tmp_path_factory.mktemp("fit")
     fitted = method.fit(table, plan, FitContext(on_event=Watcher(), folder=folder, seed=1))
     return laid_out(SavedModel.of(fitted), layout)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> SavedModel:
+    return trained(visits(PEOPLE), schema(), tmp_path_factory.mktemp("fit"))
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> SavedModel:
+    rows, declared, _ = three_levels(PEOPLE)
+    return trained(rows, declared, tmp_path_factory.mktemp("homes"))
 
 
 def follows(table: pd.DataFrame) -> float:
@@ -116,3 +129,74 @@ def test_labels_of_many_numbers_give_some_of_each() -> None:
     for state, (first, last) in enumerate(bins.bins):
         own = numbers[states == state]
         assert (own.min(), own.max()) == (first, last)
+
+
+def files_of(model: SavedModel, table: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
+    """Homes, members and visits; every key is there."""
+    declared = Schema(columns=model.domain.columns, person=model.domain.person)
+    home, member, visit = (frame for frame, _ in unlink(table, declared).values())
+    assert home["who"].is_unique and member["member"].is_unique
+    assert member["who"].isin(home["who"]).all() and visit["member"].isin(member["member"]).all()
+    assert member.notna().all().all() and visit.notna().all().all()
+    return home, member, visit
+
+
+def of_the_member(member: pd.DataFrame, visit: pd.DataFrame) -> float:
+    """How many visits are for the one reason that members of a kind have; all in real rows."""
+    both = visit.merge(member, on="member")
+    return float((both["kind"].map(dict(zip(KINDS, "wxyz", strict=True))) == both["reason"]).mean())
+
+
+def without_visits(member: pd.DataFrame, visit: pd.DataFrame) -> float:
+    """The share of members who have none."""
+    return 1.0 - float(member["member"].isin(visit["member"]).mean())
+
+
+def test_members_of_homes_have_visits_of_their_own(homes: SavedModel) -> None:
+    home, *drawn = files_of(homes, homes.sample(PEOPLE, 3))
+    _, *real = (frame for frame, _ in unlink(*three_levels(PEOPLE)[:2]).values())
+    assert len(home) == PEOPLE and of_the_member(*drawn) > 0.9
+    assert (drawn[1].groupby("member")["date"].diff().dropna() >= 0).all()
+    assert without_visits(*drawn) == pytest.approx(without_visits(*real), abs=0.04)
+
+
+def test_homes_without_members_that_count_again_are_caught(
+    homes: SavedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have no visits either: how many members have none is to be known without them."""
+    monkeypatch.setattr(MixtureConditionals, "log_there_once", lambda *_: torch.zeros(()))
+    _, *drawn = files_of(homes, homes.sample(PEOPLE, 3))
+    _, *real = (frame for frame, _ in unlink(*three_levels(PEOPLE)[:2]).values())
+    assert abs(without_visits(*drawn) - without_visits(*real)) > 0.05
+
+
+def test_visits_drawn_of_anybody_are_caught(
+    homes: SavedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = histories._Walk._owned
+
+    def mutant(self, persons, owners):
+        return honest(self, persons, owners.take(np.roll(np.arange(len(owners)), 1)))
+
+    monkeypatch.setattr(histories._Walk, "_owned", mutant)
+    _, member, visit = files_of(homes, homes.sample(PEOPLE, 3))
+    assert of_the_member(member, visit) < 0.7
+
+
+def test_parts_and_chosen_rows_keep_keys_of_members(
+    homes: SavedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_parts, "PART_PEOPLE", 40)
+    home, member, visit = files_of(homes, sampled(homes, 100, 5))
+    assert len(home) == 100 and len(visit)
+    assert of_the_member(member, visit) > 0.85
+    chosen = draw_shaped(homes, 500, Shape(where=("sex=f",)), 5).table
+    home, member, visit = files_of(homes, chosen)
+    assert set(home["sex"]) == {"f"} and len(visit) > 50
+    assert of_the_member(member, visit) > 0.85
+
+
+def test_saved_homes_come_again(homes: SavedModel, tmp_path: Path) -> None:
+    homes.save(tmp_path)
+    again = load_fitted("scan_focus", tmp_path)
+    pd.testing.assert_frame_equal(again.sample(50, 5), homes.sample(50, 5))

@@ -15,8 +15,8 @@ from core.schema.column import Kind, SchemaError
 from core.schema.rules.rules import parse_rule
 from core.services import export, imports
 from core.services.linking import stored
-from core.services.linking.files import file_columns, unlink
 from core.services.linking.stored import Link
+from core.services.linking.unlinking import file_columns, unlink
 from core.services.shaping import DrawnTable
 from core.writing.tables import write_parquet_parts
 

@@ -72,6 +72,22 @@ class MixtureConditionals:
             total += self._logs[self.codec.block(name).index][self.cells(codes, name)]
         return total
 
+    def log_there_once(self, names: Sequence[str]) -> Tensor:
+        """What to add to `log_likelihood` of columns that are there, or missing, all at once.
+
+        A component in which some records lack them all would count each column as if it were
+        missing by itself. Float32 [components].
+        """
+        there = [
+            1.0 - self._of_component[self.codec.block(name).index][:, gone]
+            for name in names
+            if (gone := self.missing_cell(name)) is not None
+        ]
+        if not there:
+            return torch.zeros(())
+        shares = torch.stack(there).clamp_min(LEAST_SHARE)
+        return shares.mean(dim=0).log() - shares.log().sum(dim=0)
+
     def draw(
         self, log_weights: Tensor, codes: Codes, factors: Factors, random: torch.Generator
     ) -> None:

@@ -20,13 +20,13 @@ from pydantic import BaseModel, ConfigDict
 from core.message import Message, to_say
 from core.proposing.counting_columns import counting_columns
 from core.reading.raw_cells import is_written
-from core.schema.column import DomainColumn, Kind, Provenance, SchemaColumn, SchemaError
+from core.schema.column import Kind, Provenance, SchemaColumn, SchemaError
 from core.schema.labels import to_labels
 from core.schema.person import DEFAULT_ROWS, MOST_ROWS, History, MoreEvents, Person
 from core.schema.rules.gaps import free_name
 from core.schema.rules.rules import Follows
-from core.schema.rules.steps import rewritten
 from core.schema.schema import Schema
+from core.services.linking.unlinking import earlier_columns, file_columns
 from core.services.synthesis.options import RefusedError
 
 _COUNTS = to_say("{column} counts the rows of each person: --counter {column} keeps that exactly")
@@ -370,65 +370,3 @@ def linked_batches(
     without = match.person[len(known) :]
     if len(without):
         yield _side_by_side(parent, batch, without, np.full(len(without), -1), schema, ())
-
-
-def earlier_columns(schema: Schema) -> tuple[str, ...]:
-    """Columns of all files of events but the last."""
-    files = () if schema.person is None else schema.person.files
-    return tuple(name for file in files[:-1] for name in file.own_names)
-
-
-def file_names(schema: Schema) -> tuple[str, ...]:
-    """All files' names, without their endings; none of other tables."""
-    person = schema.person
-    if person is None or person.history is None or person.event is None:
-        return ()
-    return (person.history.parent, *person.child_names)
-
-
-def file_columns(person: Person | None, columns: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """The file and the name there of each column of linked files; empty for other tables."""
-    if person is None or person.history is None or person.event is None:
-        return {}
-    events = {
-        new: (file.child, old) for file in person.files for new, old in file.own_names.items()
-    }
-    return {name: events.get(name, (person.history.parent, name)) for name in columns}
-
-
-def unlink(table: pd.DataFrame, schema: Schema) -> dict[str, tuple[pd.DataFrame, Schema]]:
-    """A table of events of people as the files it was made of, by name.
-
-    Keys hold: each event's person is there, once.
-
-    Args:
-      schema: with a person whose history names files.
-    """
-    person, known = schema.person, [c for c in schema.columns if c.name in table.columns]
-    if person is None or person.history is None or person.event is None:
-        raise ValueError("The table was not made of two linked files.")
-    key, origins = person.columns[0], file_columns(person, table.columns)
-    parent, *_ = file_names(schema)
-    of_person = [c for c in known if origins[c.name][0] == parent]
-    people = table[[c.name for c in of_person]].drop_duplicates(key, ignore_index=True)
-    files = {parent: (people, of_person, schema.delimiter)}
-    for file in person.files:
-        assert file.event is not None, "files are linked by keys"
-        of_event = [c for c in known if origins[c.name][0] == file.child]
-        there = table[file.event].notna()
-        events = table.loc[there, [c.name for c in of_event]].reset_index(drop=True)
-        for column in of_event:
-            if column.modelled:
-                events[column.name] = rewritten(events[column.name], DomainColumn.of(column))
-        if file.owner is None:
-            events[file.event] = table.loc[there, key].to_numpy()
-        events.columns = pd.Index([origins[name][1] for name in events.columns])
-        named = [c.model_copy(update={"name": origins[c.name][1]}) for c in of_event]
-        files[file.child] = (events, named, file.delimiter)
-    return {
-        name: (
-            frame,
-            Schema(columns=tuple(columns), delimiter=delimiter, encoding=schema.encoding),
-        )
-        for name, (frame, columns, delimiter) in files.items()
-    }

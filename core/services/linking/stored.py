@@ -74,6 +74,14 @@ def proposed_link(
     return max(found, key=lambda one: one[0])[1] if found else None
 
 
+def link_to_rows(store: RunStore, table: TableRecord, new: TableRecord) -> Link | None:
+    """The likeliest link of a new table's rows with rows of people in a linked table, not with
+    people themselves; None where no column's values say so.
+    """
+    found = list(_candidates(store, table, new))
+    return max(found, key=lambda one: one[0])[1] if found else None
+
+
 def _candidates(
     store: RunStore, parent: TableRecord, child: TableRecord
 ) -> Iterator[tuple[tuple[int, float], Link]]:

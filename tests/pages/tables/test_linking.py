@@ -17,7 +17,7 @@ from core.schema.column import Kind
 from core.services import export, imports, planning, runs
 from core.services.estimates import forecast
 from core.services.linking import stored
-from core.services.linking.files import unlink
+from core.services.linking.unlinking import unlink
 from pages.download import page as download
 from tests.histories import two_files, visits
 from tests.pages.conftest import IdleLauncher
