@@ -16,6 +16,7 @@ from core.services import declarations
 from core.services.linking import stored
 from core.services.linking.files import LinkFacts
 from core.services.linking.stored import Link
+from core.services.linking.unlinking import foreign_keys
 from pages.server import guard
 from pages.shared import visible
 from pages.shared import widgets as shared
@@ -205,13 +206,25 @@ def settings(table: TableRecord, bring_in: BringIn) -> None:
     person = table.schema.person
     assert person is not None and person.history is not None
     history = person.history
+    links = foreign_keys(person, table.schema.names)
+    owned = {child: link for child, link in links.items() if link.file != history.parent}
     st.markdown(
         say(
             "**One person is one row of {parent} with their rows of {child}**, linked by {key}. "
             "ε protects all of it together.",
             parent=plain(history.parent),
-            child=plain(", ".join(person.child_names)),
+            child=plain(", ".join(name for name in person.child_names if name not in owned)),
             key=plain(person.columns[0]),
+        )
+        + "".join(
+            " "
+            + say(
+                "Rows of {child} belong to rows of {owner}, linked by {key}.",
+                child=plain(child),
+                owner=plain(link.file),
+                key=plain(link.key),
+            )
+            for child, link in owned.items()
         )
     )
     left, right = st.columns(2, gap="large")

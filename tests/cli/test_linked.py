@@ -62,7 +62,7 @@ def test_linked_files_come_out_as_they_came_in(files, tmp_path, capsys) -> None:
     assert synth(files, tmp_path / "out.zip") == 0
     said = capsys.readouterr().err
     assert "Rows of stays without a person, left out: 1." in said
-    assert "People without rows of stays, learned as such:" in said
+    assert "Rows of patients without rows of stays, learned as such:" in said
     assert "are beyond the first 4 of their person and are not used" in said
     assert "do not fit" not in said
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:

@@ -17,10 +17,11 @@ from core.models.shaped_output import Shape
 from core.proposing.propose import infer_schema
 from core.runs.execution.launching.launcher import SampleRequest
 from core.runs.request import RunRequest
+from core.services.linking.files import keys_of
 from core.services.recipe import run_code, sample_code
 from core.services.sample_tables import SAMPLE_TARGET, sample_table
 from tests.histories import schema as histories_schema
-from tests.histories import two_files
+from tests.histories import three_levels, two_files
 
 FRAME = sample_table(400)
 SCHEMA = infer_schema(FRAME).model_copy(update={"target": SAMPLE_TARGET})
@@ -133,3 +134,7 @@ def test_two_linked_files_are_named_in_the_code() -> None:
     assert (typed.key, typed.order) == ("who=who,who", "day,when")
     assert "    a,\n    b,\n    c,\n" in code.python
     compile(code.python, "code", "exec")
+    code = run_code("all", REQUESTS["plain"], account_id="p", schema=three_levels(9).schema)
+    typed = from_command(code.command)
+    assert (typed.key, typed.order) == ("who=who,members.member", ",date")
+    assert keys_of(typed.key, 2) == ("who", "who", "members.member")

@@ -13,7 +13,7 @@ from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
 from tests.contract.fits import QUICK
-from tests.histories import MOST, schema, two_files, visits
+from tests.histories import MOST, schema, three_levels, two_files, visits
 from tests.models.tables import Watcher
 from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.harness import Caught
@@ -24,9 +24,14 @@ pytestmark = pytest.mark.slow
 PEOPLE = 60
 
 
-def omitting(folder, patch, *, files=1):
+def one_file(people):
+    """Rows and their schema."""
+    return visits(people), schema()
+
+
+def omitting(folder, patch, made=one_file):
     """Fit windows, and leave each person out of every access; the phases that were carried out."""
-    rows, declared = (visits(PEOPLE), schema()) if files == 1 else two_files(PEOPLE)[:2]
+    rows, declared = made(PEOPLE)[:2]
     layout = Layout(declared.domain())
     codes, people = encoded_records(rows, layout, declared.person)
     budget = Budget(epsilon=1.0, delta=1e-5)
@@ -41,9 +46,9 @@ def omitting(folder, patch, *, files=1):
     return plan, table.phases, kind
 
 
-@pytest.mark.parametrize("files", [1, 2])
-def test_person_left_out_moves_no_access_of_histories(tmp_path, monkeypatch, files):
-    plan, phases, _ = omitting(tmp_path, monkeypatch, files=files)
+@pytest.mark.parametrize("made", [one_file, two_files, three_levels])
+def test_person_left_out_moves_no_access_of_histories(tmp_path, monkeypatch, made):
+    plan, phases, _ = omitting(tmp_path, monkeypatch, made)
     planned = {phase.name for phase in plan.phases}
     assert phases | {"zeros"} == planned | {"zeros"}  # asked only where pairs suggest any
 
@@ -54,7 +59,19 @@ def test_windows_of_files_that_weigh_one_in_each_are_caught(tmp_path, monkeypatc
     twice = property(lambda self: 2.0 * halved(self))
     monkeypatch.setattr(PersonRows, "weights", twice)
     with pytest.raises(Caught):
-        omitting(tmp_path, monkeypatch, files=2)
+        omitting(tmp_path, monkeypatch, two_files)
+
+
+def test_members_who_weigh_one_each_are_caught(tmp_path, monkeypatch):
+    """Whoever takes members for people lets a home count as often as it has members."""
+    honest = PersonRows.weights.func
+
+    def weights(self):
+        return honest(self) * np.repeat(np.minimum(self.counts, 2), self.counts)
+
+    monkeypatch.setattr(PersonRows, "weights", property(weights))
+    with pytest.raises(Caught):
+        omitting(tmp_path, monkeypatch, three_levels)
 
 
 def test_windows_that_weigh_one_each_are_caught(tmp_path, monkeypatch):

@@ -1,6 +1,8 @@
 """Two stored tables: what links them is proposed, both become one table, and two files again."""
 
+import sqlite3
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,7 @@ import pandas as pd
 import pytest
 
 from core.models.shaped_output import ShapeFacts
+from core.proposing.propose import infer_schema
 from core.runs.errors import RunStoreError
 from core.runs.records import TableRecord
 from core.runs.storage.store import RunStore
@@ -15,10 +18,14 @@ from core.schema.column import Kind, SchemaError
 from core.schema.rules.rules import parse_rule
 from core.services import export, imports
 from core.services.linking import stored
+from core.services.linking.files import LinkedFile, link_all
 from core.services.linking.stored import Link
-from core.services.linking.unlinking import file_columns, unlink
+from core.services.linking.unlinking import file_columns, foreign_keys, unlink
 from core.services.shaping import DrawnTable
+from core.services.synthesis.options import RefusedError
+from core.writing.sql import SqlTarget
 from core.writing.tables import write_parquet_parts
+from tests.histories import MOST, three_levels
 
 pytestmark = pytest.mark.slow
 PEOPLE = 60
@@ -106,6 +113,61 @@ def test_linked_tables_are_one_and_two_again(store, pair) -> None:
     assert list(stays) == list(child.columns) and len(stays) == child.n - 1
     assert people["id"].is_unique and stays["patient_id"].isin(people["id"]).all()
     assert parts["stays"][1].delimiter == ";"
+
+
+@pytest.fixture
+def levels(store: RunStore) -> TableRecord:
+    """Homes, their members and the members' visits, linked one after the other."""
+    rows, declared, _ = three_levels(40)
+    tables = [
+        imports.import_frame(store, frame, name=name, source="test")
+        for name, (frame, _) in unlink(rows, declared).items()
+    ]
+    link = Link(tables[0].id, tables[1].id, "who", "who")
+    table = stored.link_tables(store, tables[0], tables[1], link, most=MOST)
+    link = stored.link_to_rows(store, table, tables[2])
+    assert link == Link(table.id, tables[2].id, "member", "member")
+    return stored.link_tables(store, table, tables[2], replace(link, order="date"), most=MOST)
+
+
+def test_rows_of_rows_are_linked_and_keep_their_keys(store, levels) -> None:
+    person = levels.schema.person
+    assert person.columns == ("who",) and levels.training_n == 40
+    assert [file.owner for file in person.files] == [None, "member"]
+    assert person.words == (
+        "per person, with one row of homes, at most 4 rows of members and for each of these at "
+        "most 4 rows of visits"
+    )
+    facts = stored.facts_of(levels)
+    assert facts.parent == "members" and facts.keyless == 0
+    before = unlink(*three_levels(40)[:2])
+    for name, (frame, _) in unlink(store.load_frame(levels.id), levels.schema).items():
+        assert sorted(map(str, frame.iloc[:, 0])) == sorted(map(str, before[name][0].iloc[:, 0]))
+    links = foreign_keys(person, levels.columns)
+    assert links["visits"] == ("member", "members", "member")
+    assert links["members"] == ("who", "homes", "who")
+    with pytest.raises(SchemaError, match="has the same value in several rows of members"):
+        stored.link_facts(store, levels, levels, Link(levels.id, levels.id, "age", "age"))
+
+
+def test_keys_of_rows_that_are_not_there_are_refused() -> None:
+    who = pd.DataFrame({"id": range(9)})
+    files = [LinkedFile(who, infer_schema(who), name, "id") for name in ("homes", "members")]
+    for key in ("members.nobody", "visits.id"):
+        last = LinkedFile(who, infer_schema(who), "visits", key)
+        with pytest.raises(RefusedError, match="needs a column 'nobody' in members|'id' in visits"):
+            link_all([*files, last])
+
+
+def test_rows_of_rows_go_to_a_database(store, levels, tmp_path) -> None:
+    frame, schema = store.load_frame(levels.id), levels.schema.as_proposed()
+    tables = export.sql_tables(frame, schema, {}, "homes")
+    SqlTarget(f"sqlite:///{tmp_path / 'out.db'}").write(tables)
+    with sqlite3.connect(tmp_path / "out.db") as known:
+        assert known.execute("pragma foreign_key_check").fetchall() == []
+        assert known.execute("pragma foreign_key_list(visits)").fetchall()[0][2:5] == (
+            "members", "member", "member",
+        )  # fmt: skip
 
 
 def test_what_does_not_link_is_refused(store, pair) -> None:

@@ -274,11 +274,10 @@ def matched(parent: LinkedFile, child: LinkedFile) -> Match:
     keyless = int((~known).sum())
     person, owner = parent.schema.person, parent.name
     if person is not None and parent.schema.linked:
-        own = file_columns(person, [parent.key])[parent.key][0]
-        if own == owner:
+        if parent.key in person.columns:
             known &= ~people.duplicated()
         else:
-            owner, keyless = own, 0
+            owner, keyless = file_columns(person, [parent.key])[parent.key][0], 0
     if people[known].duplicated().any():
         raise SchemaError(
             "'{key}' has the same value in several rows of {parent}. Choose a table with one row "

@@ -75,8 +75,9 @@ def proposed_link(
 
 
 def link_to_rows(store: RunStore, table: TableRecord, new: TableRecord) -> Link | None:
-    """The likeliest link of a new table's rows with rows of people in a linked table, not with
-    people themselves; None where no column's values say so.
+    """The likeliest link of a new table with rows of people in a linked one, not with people.
+
+    None where no column's values say so.
     """
     found = list(_candidates(store, table, new))
     return max(found, key=lambda one: one[0])[1] if found else None

@@ -19,7 +19,7 @@ from core.services.estimates import forecast
 from core.services.linking import stored
 from core.services.linking.unlinking import unlink
 from pages.download import page as download
-from tests.histories import two_files, visits
+from tests.histories import three_levels, two_files, visits
 from tests.pages.conftest import IdleLauncher
 from tests.pages.screen import button, buttons, press, whole, words
 
@@ -49,7 +49,7 @@ def linked(store, pair):
 def test_two_uploads_are_linked_with_one_press(store, pair, show):
     at = whole(show("tables", table=pair[1].id))
     assert "The rows of stays.csv belong to the people in people.csv" in words(at)
-    assert "People without rows of stays, learned as such: 16. Only you see" in words(at)
+    assert "Rows of people without rows of stays, learned as such: 16. Only you see" in words(at)
     most = next(one for one in at.number_input if "Maximum rows" in one.label)
     assert most.value == 10
     assert "are beyond the first 4 of their person" in words(whole(most.set_value(4).run()))
@@ -191,3 +191,27 @@ def test_both_files_come_out_of_download(store, linked, show, monkeypatch):
     assert list(people) == ["id", "sex"] and list(stays) == ["person_id", "day", "kind"]
     assert len(people) == 80 and np.isin(stays["person_id"], people["id"]).all()
     assert columns["file"].tolist() == ["people.csv"] * 2 + ["stays.csv"] * 3
+
+
+def test_rows_of_linked_rows_are_linked(store, show):
+    """Homes and members are one table; whose the visits are, their keys say."""
+    rows, declared, _ = three_levels(40)
+    homes, members, visited = (
+        imports.import_frame(store, frame, name=f"{name}.csv", source="test")
+        for name, (frame, _) in unlink(rows, declared).items()
+    )
+    link = stored.Link(homes.id, members.id, "who", "who")
+    linked = stored.link_tables(store, homes, members, link, most=4)
+    at = whole(show("tables", table=linked.id))
+    order = [one for one in at.selectbox if "In which order" in one.label][-1]
+    at = whole(order.select("date").run())
+    assert "Rows of members without rows of visits" in words(at)
+    whole(press(at, LINK))
+    (table,) = (one for one in store.tables() if one.name == "homes + members + visits")
+    assert [file.owner for file in table.schema.person.files] == [None, "member"]
+    at = whole(show("tables", table=table.id))
+    assert "with their rows of members**, linked by who" in words(at)
+    assert "Rows of visits belong to rows of members, linked by member." in words(at)
+    store.attest(table.id)
+    at = whole(show("plan", table=table.id))
+    assert "for each of these at most 4 rows of visits" in words(at)
