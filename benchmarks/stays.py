@@ -14,6 +14,7 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,17 @@ def figures(tables: Tables) -> dict[str, float]:
     }
 
 
+def print_means(found: Mapping[str, Sequence[Mapping[str, float]]]) -> None:
+    """Each figure of each side: the mean of its runs, and their range."""
+    print("| | " + " | ".join(found) + " |\n" + "|---" * (len(found) + 1) + "|")
+    for name in next(iter(found.values()))[0]:
+        cells = []
+        for runs in found.values():
+            values = [run[name] for run in runs]
+            cells.append(f"{np.mean(values):.2f} ({min(values):.2f}–{max(values):.2f})")
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Make, judge, print. Exit code 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -143,13 +155,7 @@ def main(arguments: list[str] | None = None) -> int:
             made = synthetic(real, "histories", options, "stays", seed)
             for side, tables in (("real", real), ("synthetic", made)):
                 found[side].append(figures(tables))
-    print("| | real | synthetic |\n|---|---|---|")
-    for name in found["real"][0]:
-        cells = []
-        for runs in found.values():
-            values = [run[name] for run in runs]
-            cells.append(f"{np.mean(values):.2f} ({min(values):.2f}–{max(values):.2f})")
-        print(f"| {name} | {' | '.join(cells)} |")
+    print_means(found)
     return 0
 
 

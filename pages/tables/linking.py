@@ -37,8 +37,12 @@ FOLLOW = to_say(
 
 
 def others(table: TableRecord) -> list[TableRecord]:
-    """Tables that this one could be linked with, the newest first."""
-    return [one for one in visible.tables() if one.id != table.id and not one.schema.linked]
+    """Tables that this one could be linked with, the newest first: two linked ones cannot be."""
+    return [
+        one
+        for one in visible.tables()
+        if one.id != table.id and not (table.schema.linked and one.schema.linked)
+    ]
 
 
 def propose(table: TableRecord, bring_in: BringIn) -> None:
@@ -57,16 +61,19 @@ def propose(table: TableRecord, bring_in: BringIn) -> None:
     link: Link | None = st.session_state[key][1]
     if link is None:
         return
-    by_id = {one.id: plain(one.name) for one in (table, *tables)}
-    with st.container(border=True):
-        st.markdown(
-            say(
-                ":material/link: **The rows of {child} belong to the people in {parent}.** Link "
-                "both tables to get synthetic files whose keys match.",
-                child=by_id[link.child],
-                parent=by_id[link.parent],
-            )
+    by_id = {one.id: one for one in (table, *tables)}
+    words = to_say(
+        ":material/link: **The rows of {child} belong to the people in {parent}.** Link both "
+        "tables to get synthetic files whose keys match."
+    )
+    if by_id[link.parent].schema.linked:
+        words = to_say(
+            ":material/link: **The rows of {child} belong to rows of {parent}.** Link both tables "
+            "to get synthetic files whose keys match."
         )
+    names = {"child": by_id[link.child].name, "parent": by_id[link.parent].name}
+    with st.container(border=True):
+        st.markdown(say(words, **{key: plain(name) for key, name in names.items()}))
         choose(table, bring_in, link)
 
 

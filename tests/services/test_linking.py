@@ -126,6 +126,7 @@ def levels(store: RunStore) -> TableRecord:
     link = Link(tables[0].id, tables[1].id, "who", "who")
     table = stored.link_tables(store, tables[0], tables[1], link, most=MOST)
     link = stored.link_to_rows(store, table, tables[2])
+    assert stored.proposed_link(store, tables[2], [table, *tables[:2]]) == link
     assert link == Link(table.id, tables[2].id, "member", "member")
     return stored.link_tables(store, table, tables[2], replace(link, order="date"), most=MOST)
 

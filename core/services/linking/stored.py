@@ -63,14 +63,17 @@ def proposed_link(
 ) -> Link | None:
     """The likeliest link of a table with another one; None where no column's values say so.
 
+    With rows of people in a linked table, too, where its own rows are of these.
+
     Args:
       others: the newest first; few of them are looked at.
     """
     found: list[tuple[tuple[int, float], Link]] = []
-    near = [one for one in others if one.id != table.id and not one.schema.linked]
+    near = [one for one in others if one.id != table.id]
     for other in near[:MOST_TABLES] if not table.schema.linked else ():
-        for parent, child in ((other, table), (table, other)):
-            found += _candidates(store, parent, child)
+        found += _candidates(store, other, table)
+        if not other.schema.linked:
+            found += _candidates(store, table, other)
     return max(found, key=lambda one: one[0])[1] if found else None
 
 

@@ -126,3 +126,17 @@ def test_a_thin_tail_is_no_sudden_end() -> None:
         first, end = ends_of(exact, seed)
         assert exact[:first].sum() + exact[end:].sum() < 0.01 * exact.sum()
     assert supported(exact, 0.0, (3, 120)) == (3, 120), "without noise nothing spills over"
+
+
+def test_ends_are_found_however_few_cells_hold_values() -> None:
+    """Integers on fine cells of a logarithmic scale leave runs of cells that can hold none."""
+    for seed in range(300):
+        random = np.random.default_rng(seed)
+        cells = int(random.integers(16, 257))
+        held = np.zeros(cells)
+        some = random.choice(cells, max(2, int(cells * random.random() ** 3)), replace=False)
+        held[some] = random.random(len(some))
+        counts = 20.0 * NOISE * held + random.normal(0.0, NOISE, cells)
+        first, end = sorted(random.choice(cells + 1, 2, replace=False).tolist())
+        low, high = supported(counts, NOISE, (first, end), None, held)
+        assert 0 <= low < high <= cells

@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 COARSE = 16  # fine cells in a coarse one, which is counted too where there are four or more
 DIFFERENCES = 2  # of neighbouring densities that are taken to be small: none bends of itself
 SMOOTHNESS = np.exp(np.arange(-8.0, 19.0, 1.5))  # weights of these, from none to a straight line
+ROUNDING = 1e-12  # of a weight, which keeps what is just positive so in floating point
 FEWEST = 6  # fine cells that have a shape
 SHARED = 4.0  # standard deviations that a value stands above its neighbourhood, if many share it
 UNCERTAIN = 3.0  # of the noise, by which what a single cell shows beyond the rest is shrunk
@@ -211,7 +212,9 @@ def _likeliest(
     known, penalty = _banded(precision, band), _roughness(cells, band)
     found = []
     for weight in weights:
-        factor = cholesky_banded(known + weight * penalty, lower=True)
+        whole = known + weight * penalty
+        whole[0] += ROUNDING * weight
+        factor = cholesky_banded(whole, lower=True)
         mean = cho_solve_banded((factor, True), information)
         evidence = 0.5 * ((cells - DIFFERENCES) * math.log(weight) + float(information @ mean))
         found.append((evidence - float(np.log(factor[0]).sum()), weight, mean, factor))
@@ -299,6 +302,9 @@ def _sudden_end(
     counts: Floats, precision: Floats, covariance: Floats, held: Floats, end: int, weight: float
 ) -> int:
     """Behind the last of fine cells, of counts in units of their noise, if they end by `end`."""
+    holding = np.cumsum(held[:end] > 0.0)  # counts of fewer cells say nothing of a line
+    if end < FEWEST or holding[-1] < FEWEST:
+        return end
     known = precision[:end, :end] * np.outer(held[:end], held[:end])
     information, smoothness = (precision @ counts)[:end] * held[:end], np.array([weight])
     evidence, _, smooth, _ = _likeliest(known, information, smoothness)
@@ -306,7 +312,7 @@ def _sudden_end(
     shown = np.cumsum(counts[:end][::-1])[::-1]
     variance = np.diag(np.cumsum(np.cumsum(covariance[:end, :end][::-1, ::-1], 0), 1))[::-1]
     possible = np.flatnonzero((beyond < THIN * beyond[0]) & (shown <= np.sqrt(variance)))
-    possible = possible[possible >= FEWEST]
+    possible = possible[holding[possible - 1] >= FEWEST]
     chosen = np.linspace(0, len(possible) - 1, min(ENDS, len(possible))).round().astype(int)
     found = {end: evidence}
     for one in possible[chosen].tolist():
