@@ -43,6 +43,7 @@ from core.models.next_event import (
     Bounded,
     Effects,
     NextEvent,
+    Room,
     given_columns,
     log_chances,
     order_of_drawing,
@@ -55,6 +56,7 @@ Floats = NDArray[np.float64]
 PEOPLE_AT_ONCE = 1024  # whose next events' chances a processor keeps near
 TRIES = 10  # places of a wait in its cell, until one ends before the last date
 ROUNDS, CALIBRATED_ON = 3, 10_000  # of calibration; people drawn in each
+EVER = 1e30  # longer than any time
 REACHED = 0.999  # share of times since a first event that walks may reach
 
 
@@ -72,7 +74,7 @@ class Step(NamedTuple):
 
     cells: dict[str, Tensor]  # int64 [n], by column that is given or drawn
     weight: Tensor  # float32 [n], of a window among its person's
-    room: Tensor  # float32 [n], until the last date
+    room: Room
 
 
 def drawn_histories(
@@ -131,7 +133,7 @@ def _calibrated(model: BaseSampler, windows: Windows) -> Effects:
             break
         cells = {x: torch.cat([step.cells[x] for step in trace]) for x in trace[0].cells}
         weight = torch.cat([step.weight for step in trace])
-        room = torch.cat([step.room for step in trace])
+        room = Room(*(torch.cat(one) for one in zip(*(s.room for s in trace), strict=True)))
         effects = following.scaled(effects, cells, weight, room, CALIBRATED_ON)
     return effects
 
@@ -192,7 +194,9 @@ class _Walk:
         )
         self._longest = np.inf  # from the first event to the last but one
         if windows.order is not None:
-            self._longest = mixture.reach(windows.names(SINCE)[0], REACHED) * windows.unit
+            # One wait is known better than how long ago the first event was.
+            longest = max(mixture.reach(name, REACHED) for name in windows.names(SINCE, GAP))
+            self._longest = longest * windows.unit
         blocks = windows.by_role.items()
         self._now = {source: block for (role, source), block in blocks if role == NOW}
         self._there = {  # by column of a first event, 0 where it may not be missing
@@ -265,7 +269,8 @@ class _Walk:
             took = self._windows.taken(window, self._now) * self._windows.unit
             held[active] += took
             room = self._last - begins[active] - since[active] - took
-            since[active] = took + self._stepped(window, since[active], room, weight)
+            after = torch.from_numpy(counts[active] - step - 2).float()
+            since[active] = took + self._stepped(window, since[active], room, after, weight)
             drawn.append((window, NEXT, active, since[active] - held[active], held[active]))
             for source in self._windows.events:
                 blocks = self._block(NEXT, source), self._block(NOW, source)
@@ -313,14 +318,18 @@ class _Walk:
             seen.states[again], seen.values[again] = some.states, some.values
         return seen
 
-    def _stepped(self, window: Codes, since: Floats, room: Floats, weight: Tensor) -> Floats:
+    def _stepped(
+        self, window: Codes, since: Floats, until: Floats, after: Tensor, weight: Tensor
+    ) -> Floats:
         """Draw the next event of each: the times since the first one, float64 [n].
 
         Args:
-          room: until the last date, float64 [n].
+          until: the last date, float64 [n].
+          after: how many events come after the next one, float32 [n].
         """
         order = self._windows.order
-        most = torch.from_numpy(np.nan_to_num(room / self._windows.unit, nan=np.inf)).float()
+        until = np.minimum(np.nan_to_num(until / self._windows.unit, nan=np.inf), EVER)
+        room = Room(torch.from_numpy(until).float(), after)
         if order is not None:
             self._windows.write(window, SINCE, since / self._windows.unit)
         cells = {x: self._mixture.cells(window, x) for x in self._known}
@@ -328,14 +337,14 @@ class _Walk:
             log = log_chances(self._effects, y, cells)
             waits = self._bounded if self._bounded and y == self._bounded.name else None
             if waits is not None:
-                most = waits.believed(log, most)
-                log = log + waits.log_shares(most)
+                room = waits.believed(log, room)
+                log = log + waits.log_shares(room)
             cells[y] = one_of_each(torch.softmax(log, dim=1), self._random)
             self._mixture.write(window, y, cells[y], self._random)
             if waits is not None:
-                self._within(window, y, cells[y], most.numpy())
+                self._within(window, y, cells[y], room.until.numpy())
         if self._trace is not None:
-            self._trace.append(Step(cells, weight, most))
+            self._trace.append(Step(cells, weight, room))
         if order is None:
             return since
         gap = window.numbers(self._windows.block(GAP))

@@ -6,7 +6,8 @@ chance of a cell y is proportional to exp Σₓ a(x, y) over the cells x of all 
 Columns are drawn one after another, each given those before it too. The effects a are found by
 iterative scaling (Deming and Stephan, Annals of Mathematical Statistics 1940) on windows of walks,
 where what is given lies elsewhere than in the mixture's own windows. A wait ends by the last date
-that there is, which bounds a cell's chance to the part of it that does.
+that there is, and so do those after it: of a wait w in a time t, k more events fit behind it with a
+chance of (1 - w/t)ᵏ if they may lie anywhere, which is all that is taken to be known of them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,17 @@ FITS = 0.1  # chance of a wait to end by the last date below which all waits are
 PLACES = 64  # numbers drawn of each cell, to tell how much of it lies below a bound
 
 
+class Room(NamedTuple):
+    """Until the last date, and how many events come after the next one: float32 [windows] both."""
+
+    until: Tensor
+    after: Tensor
+
+    def take(self, index: Tensor) -> Room:
+        """That of some windows."""
+        return Room(self.until[index], self.after[index])
+
+
 class Bounded(NamedTuple):
     """Waits, and where in their cells they lie: float32 [cells, PLACES], ascending."""
 
@@ -47,28 +59,27 @@ class Bounded(NamedTuple):
         places = mixture.places(names[0], PLACES, torch.Generator().manual_seed(0))
         return cls(names[0], places.nan_to_num(nan=-torch.inf).sort(dim=1).values)
 
-    def log_shares(self, room: Tensor) -> Tensor:
-        """Of each cell, the part that does not exceed a bound, in logs.
+    def log_shares(self, room: Room) -> Tensor:
+        """How likely a wait in each cell leaves room for all, in logs, float32 [windows, cells]."""
+        below = self._below(room.until)
+        mean = (self.places.clamp_min(0.0).cumsum(dim=1) / torch.arange(1, PLACES + 1)).t()
+        along = mean.gather(0, (below - 1).clamp_min(0)) / room.until[:, None].clamp_min(1e-6)
+        rest = (1.0 - along).clamp(1e-6, 1.0).log() * room.after[:, None]
+        return ((below.float() / PLACES).log() + rest).clamp_min(NEVER)
 
-        Args:
-          room: bounds, float32 [windows].
-
-        Returns:
-          Float32 [windows, cells].
-        """
-        wanted = room.expand(len(self.places), -1).contiguous()
-        below = torch.searchsorted(self.places.contiguous(), wanted, right=True).t()
-        return (below.float() / PLACES).log().clamp_min(NEVER)
-
-    def believed(self, log: Tensor, room: Tensor) -> Tensor:
-        """Bounds, but infinite where a wait hardly fits: then those before it were too long.
+    def believed(self, log: Tensor, room: Room) -> Room:
+        """What is left, but for ever where a wait hardly fits: then those before were too long.
 
         Args:
           log: chances of the cells without a bound, in logs, float32 [windows, cells].
-          room: float32 [windows].
         """
-        fits = (torch.softmax(log, dim=1) * self.log_shares(room).exp()).sum(dim=1)
-        return torch.where(fits >= FITS, room, torch.inf)
+        fits = (torch.softmax(log, dim=1) * self._below(room.until)).sum(dim=1) / PLACES
+        return Room(torch.where(fits >= FITS, room.until, torch.inf), room.after)
+
+    def _below(self, until: Tensor) -> Tensor:
+        """How many places of each cell do not exceed a bound, int64 [windows, cells]."""
+        wanted = until.expand(len(self.places), -1).contiguous()
+        return torch.searchsorted(self.places.contiguous(), wanted, right=True).t()
 
 
 @dataclass(frozen=True)
@@ -115,19 +126,18 @@ class NextEvent:
         return {("", y): self._alone(y).log().clamp_min(NEVER) for y in self.drawn}
 
     def scaled(
-        self, effects: Effects, given: Cells, weight: Tensor, room: Tensor, people: int
+        self, effects: Effects, given: Cells, weight: Tensor, room: Room, people: int
     ) -> Effects:
         """Effects with which the windows of so many people have the pairs that they should have.
 
         Args:
           given: of all columns, drawn ones too.
           weight: of a window among its person's, float32 [windows].
-          room: at most so long is the wait, float32 [windows].
         """
         if (n := len(weight)) > MOST_WINDOWS:
             some = torch.linspace(0, n - 1, MOST_WINDOWS).long()
             given, weight = {x: c[some] for x, c in given.items()}, weight[some] * n / MOST_WINDOWS
-            room = room[some]
+            room = room.take(some)
         weight, found = weight / people, dict(effects)
         for at, y in enumerate(self.drawn):
             before = [self.twins[y]] if y in self.twins else []

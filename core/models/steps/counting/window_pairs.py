@@ -31,7 +31,7 @@ def column_weights(roles: Mapping[str, Role], blocks: Sequence[Block]) -> tuple[
 
     What lies before the next event has been drawn by then, so it is counted to find cells alone.
     """
-    drawn = OF_PERSON | DRAWN
+    drawn = OF_PERSON | DRAWN | {OWNER}  # by whose cells events are told apart
     return tuple(
         1.0 if not roles or roles[block.column.name][0] in drawn else GIVEN for block in blocks
     )
@@ -85,7 +85,8 @@ def _importance(one: Role, other: Role, lists: int) -> float:
     kinds, listed = {PERSON if kind == OWNER else kind for kind in (one[0], other[0])}, lists > 0
     twice = LISTED if listed else 1.0
     if kinds <= OF_PERSON:
-        begins = FIRST in kinds and (listed or PERSON in kinds)
+        owned = OWNER in (one[0], other[0])
+        begins = owned or (FIRST in kinds and (listed or PERSON in kinds))
         return twice * (TOGETHER if begins else 1.0)
     if one[2] != other[2] and PERSON not in kinds:
         return 0.0  # windows of two files stand beside each other in no order
