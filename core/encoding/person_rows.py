@@ -9,8 +9,10 @@ the order of the file.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +26,7 @@ from core.schema.person import Person
 
 Indices = NDArray[np.int64]
 _WHO = "who-comes-first-"  # public key of SipHash, 16 characters
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # public: so that places of equal cells count
 
 
 @dataclass(frozen=True)
@@ -89,13 +92,15 @@ def number_people(keys: pd.DataFrame) -> tuple[Indices, NDArray[np.uint64]]:
 
     People are numbered by ascending hash, ties by the key itself.
     """
-    labels = pd.DataFrame(
-        {str(i): to_labels(keys.iloc[:, i]).to_numpy(dtype=object) for i in range(keys.shape[1])}
-    ).astype("str")
-    labels[labels.isna().any(axis=1).to_numpy()] = None
-    names = [str(name) for name in labels]
-    number = labels.groupby(names, dropna=False, sort=False).ngroup().to_numpy()
-    people = labels.drop_duplicates()  # in the order of `number`
+    coded = [_coded(keys.iloc[:, i]) for i in range(keys.shape[1])]  # labels of rows take memory
+    codes = pd.DataFrame(np.stack([code for code, _ in coded], axis=1))
+    codes[(codes < 0).any(axis=1).to_numpy()] = -1
+    number = codes.groupby(list(codes), sort=False).ngroup().to_numpy()
+    distinct = codes.drop_duplicates()  # in the order of `number`
+    people = pd.DataFrame(
+        {str(i): labels.reindex(distinct[i]).array for i, (_, labels) in enumerate(coded)}
+    )
+    names = [str(name) for name in people]
     hashes = pd.util.hash_pandas_object(people, index=False, hash_key=_WHO, categorize=False)
     ranked = people.assign(hash=hashes.to_numpy()).reset_index(drop=True)
     order = ranked.sort_values(["hash", *names]).index.to_numpy()
@@ -104,19 +109,36 @@ def number_people(keys: pd.DataFrame) -> tuple[Indices, NDArray[np.uint64]]:
     return rank[number], hashes.to_numpy()[order]
 
 
-def kept_rows(number: Indices, content: pd.DataFrame, most: int) -> tuple[Indices, PersonRows]:
+def _coded(cells: pd.Series[Any]) -> tuple[Indices, pd.Series[Any]]:
+    """Which label each cell has, -1 where it is missing, and the labels."""
+    index, values = pd.factorize(cells)
+    own, labels = pd.factorize(to_labels(pd.Series(values)))
+    return np.where(index < 0, -1, np.append(own, -1)[index]), pd.Series(labels, dtype="str")
+
+
+def cell_hashes(columns: Iterable[pd.Series[Any]]) -> NDArray[np.uint64]:
+    """One number for what is in each row, public, of one column after the other: uint64 [rows]."""
+    total: NDArray[np.uint64] = np.zeros(1, dtype=np.uint64)
+    for cells in columns:
+        index, labels = _coded(cells)
+        own = pd.util.hash_array(labels.to_numpy(dtype=object), categorize=False)
+        total = total * _MIX + np.append(own, np.uint64(0))[index]  # the last is of missing cells
+    return total
+
+
+def kept_rows(
+    number: Indices, content: NDArray[np.uint64], most: int
+) -> tuple[Indices, PersonRows]:
     """At most m rows of each person, chosen and ordered by what is in them.
 
     Args:
       number: int64 [r], whose each row is, every number from 0 to n - 1 at least once.
-      content: what is in the same r rows; equal ones are one as good as the other.
+      content: uint64 [r], of what is in each row; equal ones are one as good as the other.
 
     Returns:
       Positions of the rows that stay, sorted by person, and where each person's lie then.
     """
-    hashes = pd.util.hash_pandas_object(content, index=False)
-    ties = [pd.factorize(content[name], sort=True)[0] for name in reversed(list(content))]
-    order = np.lexsort((*ties, hashes.to_numpy(), number))
+    order = np.lexsort((content, number))
     counts = np.bincount(number)
     starts = np.cumsum(counts) - counts
     rank = np.arange(len(order)) - np.repeat(starts, counts)  # of a row among its person's
@@ -138,7 +160,8 @@ def encoded_records(
         return seen, PersonRows(offsets, hashes)
     codes = codec.encode(layout.to_model(frame, np.bincount(number)[number]))
     content = pd.DataFrame(np.hstack([codes.states, codes.values]))
-    index, people = kept_rows(number, content, person.rows)
+    own = pd.util.hash_pandas_object(content, index=False).to_numpy()
+    index, people = kept_rows(number, own.astype(np.uint64), person.rows)
     return codes.take(index), replace(people, hashes=hashes)
 
 

@@ -192,23 +192,24 @@ class Windows:
         """Rows → windows, a person's side by side, and where each person's begin, int64 [n + 1]."""
         who = np.repeat(np.arange(len(history.counts), dtype=np.int32), history.windows)
         offsets = np.concatenate([[0], np.cumsum(history.windows)]).astype(np.int64)
-        step = np.arange(len(who)) - offsets[who]
-        count = history.counts[who]
+        step = np.arange(len(who), dtype=np.int32) - offsets.astype(np.int32)[who]
+        count = history.counts.astype(np.int32)[who]  # of many windows, each takes much memory
         seen, two = self.blank(len(who)), count > 1
         self.write(seen, NUMBER, count)
         self.write(seen, PLACE, step + 1, two)
         self.write(seen, LEFT, count - step - 2, two)
-        event = history.events if len(history.events) else np.zeros(1, dtype=np.int64)
-        start = np.minimum(history.starts[who], len(event) - 1)
+        event = (history.events if len(history.events) else np.zeros(1)).astype(np.int32)
+        start = np.minimum(history.starts.astype(np.int32)[who], np.int32(len(event) - 1))
         first = np.where(count > 0, event[start], NONE)
         del count
         now, after = (
             np.where(two, event[np.where(two, start + step + i, 0)], NONE) for i in (0, 1)
         )
-        del start, step  # of many windows, each takes much memory
-        rows = {FIRST: first, NOW: now, NEXT: after, PERSON: history.of_person[who]}
+        del start, step
+        persons = history.of_person.astype(np.int32)
+        rows = {FIRST: first, NOW: now, NEXT: after, PERSON: persons[who]}
         if history.owners is not None:
-            rows[OWNER] = history.owners[who]
+            rows[OWNER] = history.owners.astype(np.int32)[who]
         for (role, source), block in self.by_role.items():
             if role in rows:
                 moved(codes, self.source.block(source), seen, block, rows[role])

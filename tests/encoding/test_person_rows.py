@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.encoding.holdout import people_trained_on, split_rows
-from core.encoding.person_rows import PersonRows, kept_rows, number_people, votes
+from core.encoding.person_rows import PersonRows, cell_hashes, kept_rows, number_people, votes
 from core.schema.person import Person
 
 KEYS = st.lists(st.sampled_from([*"abcdefgh", None]), min_size=1, max_size=40)
@@ -30,7 +30,7 @@ def table(keys, seed=0):
 def records(frame, most, rule=kept_rows):
     """Each person's kept rows in their order, with weights, by key."""
     number, _ = number_people(frame[["who"]])
-    index, people = rule(number, frame[["x", "y"]], most)
+    index, people = rule(number, cell_hashes(frame[name] for name in ("x", "y")), most)
     who = frame["who"].fillna("nobody").to_numpy()[index]
     return {
         who[start]: [

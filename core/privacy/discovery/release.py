@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from core.encoding.person_rows import PersonRows, kept_rows, number_people
+from core.encoding.person_rows import PersonRows, cell_hashes, kept_rows, number_people
 from core.privacy.discovery import grids
 from core.privacy.discovery.list_release import FoundLists, noisy_counts, release_lists
 from core.privacy.discovery.lists import ListCounts, made_up
@@ -35,7 +35,6 @@ from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.proposing.rare import OTHER
 from core.schema.column import Kind, SchemaColumn, SchemaError
-from core.schema.labels import to_labels
 from core.schema.person import Person
 from core.schema.rules.rules import AtMost, Combinations, Determines
 from core.schema.schema import Domain, Schema
@@ -106,8 +105,9 @@ def release_domain(
     Raises:
       UnplannedReleaseError: the plan is for something else, or was carried out before.
     """
-    rows, people = _put_together(rows, wanted, plan.unit)
-    raw, keys = read_raw(rows, wanted)
+    own, people = _put_together(rows, wanted, plan.unit)
+    raw, keys = read_raw(own, wanted)
+    del own  # of many rows, it takes much memory
     table = PrivateTable(
         raw, Domain(columns=()), plan, people=people, meter=meter, noise_source=noise_source
     )
@@ -128,9 +128,10 @@ def _put_together(
     if unit is None or not unit.grouped:
         return rows, None
     number, _ = number_people(rows[list(unit.columns)])
-    cells = {str(i): to_labels(rows[name]).astype("str") for i, name in enumerate(wanted.names)}
-    index, people = kept_rows(number, pd.DataFrame(cells), unit.rows)
-    return rows.iloc[index], people if unit.rows > 1 else None
+    seen = rows[list(wanted.names)]
+    content = np.broadcast_to(cell_hashes(seen[name] for name in seen), len(seen))
+    index, people = kept_rows(number, content, unit.rows)
+    return seen.iloc[index], people if unit.rows > 1 else None
 
 
 def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> FoundRanges:
