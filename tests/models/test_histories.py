@@ -17,6 +17,7 @@ from core.models import histories, in_parts
 from core.models.histories import numbers_of
 from core.models.in_parts import sampled
 from core.models.layout_rows import laid_out
+from core.models.next_event import PLACES, Bounded, Room
 from core.models.planning import plan_fit
 from core.models.registry import load_fitted, synthesizer
 from core.models.saved_model import LAYOUT, SavedModel
@@ -120,6 +121,48 @@ def test_many_people_keep_keys_of_their_own(
     assert (events["key"] == events["who"]).all()
     assert (events.groupby("who").size() <= MOST).all()
     assert 0.1 < 1.0 - events["who"].nunique() / 100 < 0.35
+
+
+def test_a_wait_leaves_room_for_all_that_come_after() -> None:
+    """Cells of ten days: a wait beyond the last date cannot be, and before many it is short."""
+    places = torch.arange(4)[:, None] * 10.0 + torch.linspace(0.0, 10.0, PLACES)
+    room = Room(torch.tensor([1e30, 25.0, 25.0]), torch.tensor([5.0, 0.0, 3.0]))
+    free, last, before = Bounded("wait", places).log_shares(room).exp().tolist()
+    assert free == pytest.approx([1.0] * 4)
+    assert last == pytest.approx([1.0, 1.0, 0.5, 0.0], abs=0.02)
+    assert before == pytest.approx([0.8**3, 0.4**3, 0.5 * 0.1**3, 0.0], abs=0.01)
+
+
+def wait_of_early_people(model: SavedModel) -> float:
+    """The median wait of people whose first event lies in the first quarter of the time."""
+    events = model.sample(PEOPLE, 3).groupby("who")["day"].agg(["min", "max"])
+    assert events["max"].max() <= 200
+    early = events[events["min"] < 50]
+    return float((early["max"] - early["min"]).median())
+
+
+def test_waits_end_where_dates_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two events anywhere in 200 days, whoever begins early waits longer than others: 88 days.
+
+    That dates end, and no count of a pair, tells so; of all people the median is 58.
+    """
+    random = np.random.default_rng(0)
+    who = np.repeat(np.arange(PEOPLE), 2)
+    rows = pd.DataFrame(
+        {
+            "who": who,
+            "sex": np.where(who % 2, "m", "f"),
+            "key": who,
+            "day": random.integers(0, 201, len(who)),
+            "kind": random.choice(KINDS, len(who)),
+        }
+    )
+    declared = schema(2)
+    model = trained(rows, declared, tmp_path)
+    assert wait_of_early_people(model) > 74
+    monkeypatch.setattr(Bounded, "log_shares", lambda *_: torch.zeros(()))
+    blind = laid_out(model.without(LAYOUT), Layout(declared.domain()))
+    assert wait_of_early_people(blind) < 74
 
 
 def test_labels_of_many_numbers_give_some_of_each() -> None:
