@@ -111,7 +111,8 @@ class Person(BaseModel):
     @property
     def named(self) -> tuple[str, ...]:
         """Every column with a role."""
-        more = [self.counter, *(name for one in self.files for name in (one.order, one.event))]
+        more = [self.counter]
+        more += [name for one in self.files for name in (one.order, one.event, one.owner)]
         return (*self.columns, *self.constant, *(name for name in more if name is not None))
 
     @property

@@ -138,7 +138,9 @@ def open_domain(schema: Schema) -> OpenDomain:
     whole = needed_as_they_are(schema)
     person = schema.person  # whether somebody has an event is learned with the number of events
     counted = (
-        {person.counter, *(f.event for f in person.files if person.walked)} if person else set()
+        {person.counter, *(n for f in person.files if person.walked for n in (f.event, f.owner))}
+        if person
+        else set()
     )
     return OpenDomain(
         numeric=tuple(column for column in open_columns if column.kind.numeric),
