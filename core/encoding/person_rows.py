@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from core.encoding.codec import Codec, Codes
 from core.encoding.layout.layout import Layout
 from core.encoding.window_rows import windows_of
+from core.encoding.windows import MIX
 from core.schema.labels import to_labels
 from core.schema.person import Person
 
 Indices = NDArray[np.int64]
 _WHO = "who-comes-first-"  # public key of SipHash, 16 characters
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # public: so that places of equal cells count
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def cell_hashes(columns: Iterable[pd.Series[Any]]) -> NDArray[np.uint64]:
     for cells in columns:
         index, labels = _coded(cells)
         own = pd.util.hash_array(labels.to_numpy(dtype=object), categorize=False)
-        total = total * _MIX + np.append(own, np.uint64(0))[index]  # the last is of missing cells
+        total = total * MIX + np.append(own, np.uint64(0))[index]  # the last is of missing cells
     return total
 
 

@@ -40,7 +40,7 @@ GAP, SINCE, PLACE, LEFT = "gap", "since", "place", "left"
 RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
 _ENDS = (*range(1, 11), 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
 _EACH = 20  # up to so many events each number has a label of its own
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # public, of the order among equal events
+MIX = np.uint64(0x9E3779B97F4A7C15)  # public and odd, for hashes of equal cells and events
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def in_order(
     cells |= {f"value {i}": values for i, values in enumerate(content.values.T)}
     hashes = pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy()
     twin = pd.DataFrame({"p": person, "h": hashes}).groupby(["p", "h"], sort=False).cumcount()
-    ties = pd.util.hash_array(hashes + twin.to_numpy().astype(np.uint64) * _MIX)
+    ties = pd.util.hash_array(hashes + twin.to_numpy().astype(np.uint64) * MIX)
     sorts = np.zeros(len(person)) if order is None else np.nan_to_num(order, nan=np.inf)
     rows = np.lexsort((ties, sorts, ~there, person))
     counts = np.bincount(person[there], minlength=int(person.max()) + 1)

@@ -136,11 +136,12 @@ class Person(BaseModel):
     @property
     def most_windows(self) -> int:
         """At most so many rows stand for one person: of rows that rows have, the product."""
-        return max(self._most(file) for file in self.files)
+        return max(self.most_of(file) for file in self.files)
 
-    def _most(self, file: MoreEvents) -> int:
+    def most_of(self, file: MoreEvents) -> int:
+        """At most so many rows of a file are one person's."""
         owner = self.owner_of(file)
-        return self.rows if owner is None else self.rows * self._most(self.files[owner])
+        return self.rows if owner is None else self.rows * self.most_of(self.files[owner])
 
     @property
     def child_names(self) -> tuple[str, ...]:
@@ -171,14 +172,13 @@ class Person(BaseModel):
         if self.rows == 1 and not self.grouped:
             return Message("per row")
         if self.history is not None and self.event is not None:
-            own, owned = self._names_by_owner
+            names = self._file_names
             words = to_say("per person, with one row of {parent} and at most {n} rows of {child}")
-            if owned:
+            if names["owned"]:
                 words = to_say(
                     "per person, with one row of {parent}, at most {n} rows of {child} and for "
                     "each of these at most {n} rows of {owned}"
                 )
-            names = {"parent": self.history.parent, "child": own, "owned": owned}
             return Message(words, n=self.rows, **names)
         return plural(self.rows, "per person, at most {n} row", "per person, at most {n} rows")
 
@@ -188,21 +188,23 @@ class Person(BaseModel):
         columns = ", ".join(self.columns)
         if self.history is None or self.event is None:
             return Message("rows that agree in {columns}", columns=columns)
-        own, owned = self._names_by_owner
+        names = self._file_names
         words = to_say("a row of {parent} and all rows of {child} with its {columns}")
-        if owned:
+        if names["owned"]:
             words = to_say(
                 "a row of {parent}, all rows of {child} with its {columns}, and all rows of "
                 "{owned} that belong to these"
             )
-        names = {"parent": self.history.parent, "child": own, "owned": owned}
         return Message(words, columns=columns, **names)
 
     @property
-    def _names_by_owner(self) -> tuple[str, str]:
-        """Files whose rows belong to the person, and those whose rows belong to such rows."""
-        own = [file.child for file in self.files if file.owner is None]
-        return ", ".join(own), ", ".join(name for name in self.child_names if name not in own)
+    def _file_names(self) -> dict[str, str]:
+        """Linked files: of people, of their rows, and of rows that belong to such rows."""
+        return {
+            "parent": "" if self.history is None else self.history.parent,
+            "child": ", ".join(file.child for file in self.files if file.owner is None),
+            "owned": ", ".join(file.child for file in self.files if file.owner is not None),
+        }
 
 
 class Unit(BaseModel):

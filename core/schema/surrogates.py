@@ -77,7 +77,7 @@ def check_room(columns: Iterable[Column], rows: int, person: Person | None = Non
     people, events = set[str](), 1
     if person is not None and person.walked:
         people = {*person.columns, *person.constant}
-        events = len(person.files) * person.most_windows
+        events = sum(map(person.most_of, person.files))
     for column in columns:
         rows_of_it = rows if column.name in people else rows * events
         if column.kind is Kind.IDENTIFIER and room(column) < rows_of_it:
