@@ -222,6 +222,9 @@ class _Walk:
             and the first one, are drawn given it.
         """
         parts, start, windows = [], 0, self._windows
+        if not len(persons):  # nobody has a row that these belong to
+            none = np.zeros(0, dtype=np.int64)
+            return Histories(self._rows(persons, NEXT, none.astype(float)), none, none, none)
         for size in chunks(len(persons), PEOPLE_AT_ONCE):
             some = persons.slice(start, start + size)
             if owners is not None:

@@ -213,6 +213,12 @@ def test_homes_without_members_that_count_again_are_caught(
     assert without_visits(*honest) - without_visits(*drawn) > 0.03
 
 
+def test_a_home_without_members_is_drawn(homes: SavedModel) -> None:
+    """One home at a time: every fifth has no member, so nobody's visits are drawn."""
+    sizes = [len(files_of(homes, homes.sample(1, seed))[1]) for seed in range(30)]
+    assert 0 in sizes and max(sizes) > 0
+
+
 def test_visits_drawn_of_anybody_are_caught(
     homes: SavedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
