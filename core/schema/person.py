@@ -176,8 +176,8 @@ class Person(BaseModel):
             words = to_say("per person, with one row of {parent} and at most {n} rows of {child}")
             if names["owned"]:
                 words = to_say(
-                    "per person, with one row of {parent}, at most {n} rows of {child} and for "
-                    "each of these at most {n} rows of {owned}"
+                    "per person, with one row of {parent}, at most {n} rows of {child}, and at "
+                    "most {n} rows of {owned} for each row that they belong to"
                 )
             return Message(words, n=self.rows, **names)
         return plural(self.rows, "per person, at most {n} row", "per person, at most {n} rows")

@@ -136,8 +136,8 @@ def test_rows_of_rows_are_linked_and_keep_their_keys(store, levels) -> None:
     assert person.columns == ("who",) and levels.training_n == 40
     assert [file.owner for file in person.files] == [None, "member"]
     assert person.words == (
-        "per person, with one row of homes, at most 4 rows of members and for each of these at "
-        "most 4 rows of visits"
+        "per person, with one row of homes, at most 4 rows of members, and at most 4 rows of "
+        "visits for each row that they belong to"
     )
     facts = stored.facts_of(levels)
     assert facts.parent == "members" and facts.keyless == 0

@@ -214,4 +214,4 @@ def test_rows_of_linked_rows_are_linked(store, show):
     assert "Rows of visits belong to rows of members, linked by member." in words(at)
     store.attest(table.id)
     at = whole(show("plan", table=table.id))
-    assert "for each of these at most 4 rows of visits" in words(at)
+    assert "and at most 4 rows of visits for each row that they belong to" in words(at)
