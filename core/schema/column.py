@@ -271,6 +271,7 @@ class Learned(BaseModel):
       placeholders: how many made-up labels stand for those that were too rare; 0 for `other` alone.
       nearest: whether a number that is not in the list becomes the nearest that is.
       heaps: steps with the share of numbers that are multiples of each and of no coarser one.
+      after: the date that a date is never before, and mostly soon after; "" for none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -286,6 +287,7 @@ class Learned(BaseModel):
     placeholders: int = 0
     nearest: bool = False
     heaps: tuple[tuple[float, float], ...] = ()
+    after: Text = ""
 
     @property
     def words(self) -> Message:

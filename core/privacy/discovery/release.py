@@ -27,19 +27,19 @@ from core.privacy.discovery.ranges import (
     without_values,
 )
 from core.privacy.discovery.raw_rows import read_raw
-from core.privacy.discovery.waits import orders_found
+from core.privacy.discovery.waits import with_orders, with_waits
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.domain_release import CellCounts
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.meter import Meter
 from core.privacy.plan import Plan
 from core.proposing.rare import OTHER
-from core.schema.column import Kind, SchemaColumn, SchemaError
+from core.schema.column import Kind, SchemaColumn
 from core.schema.person import Person
-from core.schema.rules.rules import AtMost, Combinations, Determines
+from core.schema.rules.rules import Combinations, Determines
 from core.schema.schema import Domain, Schema
 
-FoundRanges: TypeAlias = tuple[tuple[SchemaColumn, ...], dict[str, ListCounts], tuple[AtMost, ...]]
+FoundRanges: TypeAlias = tuple[tuple[SchemaColumn, ...], dict[str, ListCounts]]
 _ANYWHERE = grids.PublicGrid((0.0, 1.0))  # of a number where none needs a second look
 
 
@@ -49,12 +49,12 @@ class Released:
 
     Attributes:
       columns: with their domains, numeric ones first.
-      rules: with their mappings or combinations; and orders of dates that were found.
+      rules: with their mappings or combinations.
       counts: of the states of listed columns and of ranges of numbers, by name.
     """
 
     columns: tuple[SchemaColumn, ...]
-    rules: tuple[Determines | Combinations | AtMost, ...]
+    rules: tuple[Determines | Combinations, ...]
     counts: Mapping[str, ListCounts]
 
     def schema(self, schema: Schema) -> Schema:
@@ -77,19 +77,7 @@ class Released:
             schema = schema.replace(made_up(column, min(1.0, max(0.0, share))))
         settled = {rule.text: rule for rule in self.rules}
         rules = tuple(settled.get(rule.text, rule) for rule in schema.rules)
-        schema = schema.model_copy(update={"rules": rules})
-        for order in (rule for rule in self.rules if isinstance(rule, AtMost)):
-            tried = schema.model_copy(update={"rules": (*schema.rules, order)})
-            schema = tried if _has_room(tried, order) else schema
-        return schema
-
-
-def _has_room(schema: Schema, order: AtMost) -> bool:
-    """Whether an order that was found agrees with what else holds; the steward declared that."""
-    try:
-        return order in schema.domain().rules
-    except SchemaError:
-        return False
+        return with_orders(schema.model_copy(update={"rules": rules}))
 
 
 def release_domain(
@@ -112,12 +100,12 @@ def release_domain(
         raw, Domain(columns=()), plan, people=people, meter=meter, noise_source=noise_source
     )
     levels = Levels.of(plan, wanted)
-    nothing: FoundRanges = ((), {}, ())
-    numeric, ranges, orders = _numeric(table, wanted, levels) if wanted.numeric else nothing
+    nothing: FoundRanges = ((), {})
+    numeric, ranges = _numeric(table, wanted, levels) if wanted.numeric else nothing
     lists = release_lists(table, wanted, keys, levels) if keys else FoundLists((), (), {})
     return Released(
         columns=(*numeric, *lists.columns),
-        rules=(*lists.rules, *orders),
+        rules=lists.rules,
         counts={**ranges, **lists.counts},
     )
 
@@ -168,7 +156,7 @@ def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> FoundRa
         if column.kind is not Kind.DATETIME
     }
     waits = parts[len(parts) - len(wanted.waits) :]
-    return found, ranges, orders_found(wanted.waits, waits, found, levels.std[BOUNDS] / SINGLY)
+    return with_waits(wanted.waits, waits, found, levels.std[BOUNDS] / SINGLY), ranges
 
 
 def _counts_of_ranges(

@@ -11,19 +11,20 @@ from collections.abc import Sequence
 
 from core.privacy.discovery.grids import WAITS
 from core.privacy.discovery.ranges import FEW_RECORDS, MANY, NARROW, Counts
-from core.schema.column import SchemaColumn
+from core.schema.column import Provenance, SchemaColumn, SchemaError
 from core.schema.rules.rules import AtMost
+from core.schema.schema import Schema
 
 LATE = 0.1  # of the waits may be longer than what counts as soon
 
 
-def orders_found(
+def with_waits(
     waits: Sequence[tuple[str, str]],
     counts: Sequence[Counts],
     columns: Sequence[SchemaColumn],
     std: float,
-) -> tuple[AtMost, ...]:
-    """Which date is never before which other one, and mostly soon after: each after one at most.
+) -> tuple[SchemaColumn, ...]:
+    """The columns; dates say which other one they are never before, and mostly soon after.
 
     Args:
       counts: of each two dates, by `wait_grid`, noisy.
@@ -37,7 +38,34 @@ def orders_found(
         soon = _soon(cells, std)
         if soon is not None and soon * NARROW <= (dated.high or 0.0) - (dated.low or 0.0):
             found[high] = min((soon, low), found.get(high, (math.inf, low)), key=lambda one: one[0])
-    return tuple(AtMost(low=low, high=high, learned=True) for high, (_, low) in found.items())
+    for high, (_, low) in found.items():
+        dated = by_name[high]
+        if dated.learned is not None:
+            learned = dated.learned.model_copy(update={"after": low})
+            by_name[high] = dated.model_copy(update={"learned": learned})
+    return tuple(by_name.values())
+
+
+def with_orders(schema: Schema) -> Schema:
+    """The schema with the orders of dates that its columns were learned with, where there is room.
+
+    Those of an earlier run, too. The steward declared what else holds, so it comes first.
+    """
+    for column in schema.columns:
+        if column.learned is None or not column.learned.after:
+            continue
+        if column.provenance is Provenance.LEARNED and column.modelled:
+            order = AtMost(low=column.learned.after, high=column.name, learned=True)
+            tried = schema.model_copy(update={"rules": (*schema.rules, order)})
+            schema = tried if _has_room(tried, order) else schema
+    return schema
+
+
+def _has_room(schema: Schema, order: AtMost) -> bool:
+    try:
+        return order in schema.domain().rules
+    except SchemaError:
+        return False
 
 
 def _soon(cells: Counts, std: float) -> float | None:

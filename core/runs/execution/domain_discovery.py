@@ -15,6 +15,7 @@ from core.privacy.accounting.accountant import guarantee
 from core.privacy.discovery.lists import ListCounts
 from core.privacy.discovery.open_domain import open_domain, reopened, without_proposals
 from core.privacy.discovery.planning import PHASES
+from core.privacy.discovery.waits import with_orders
 from core.privacy.meter import Meter, UnplannedReleaseError
 from core.privacy.plan import Plan
 from core.runs.errors import RunStoreError
@@ -56,13 +57,13 @@ def discover(job: Job, rows: TrainingRows, meter: Meter, on_event: OnEvent) -> L
       RunStoreError: what was paid for was lost when the worker process ended.
     """
     if not job.plan.budget.private:
-        return LearnedDomain(domain=job.schema.as_proposed(), counts={})
+        return LearnedDomain(domain=with_orders(job.schema.as_proposed()), counts={})
     kept = load_json(job.artefacts, LEARNED_DOMAIN, LearnedDomain) if job.resume else None
     if kept is not None:
         return kept
     wanted = open_domain(reopened(job.schema))  # which a run that begins holds open already
     if not wanted.names:
-        return LearnedDomain(domain=job.schema, counts={})
+        return LearnedDomain(domain=with_orders(job.schema), counts={})
     from core.privacy.discovery.release import release_domain  # torch comes after `limit_threads`
 
     title = Message("Learning bounds and lists")

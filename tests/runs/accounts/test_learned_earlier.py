@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from core.privacy.discovery.open_domain import as_learned, open_domain
@@ -21,6 +23,7 @@ from core.runs.records import RunRecord, TableRecord
 from core.runs.storage.store import RunStore
 from core.schema.column import DomainColumn, DomainSource, Kind, Provenance
 from core.schema.person import Person
+from core.schema.rules.rules import AtMost
 from core.schema.schema import Schema
 from core.services import imports, runs, tables
 from core.services.public_domains import learn_anew, learned_before, use_learned
@@ -120,6 +123,27 @@ def test_a_made_up_column_alone_costs_what_the_run_learned(table, run, store) ->
     other = schema["visit_id"].model_copy(update={"absent": 0.9})
     with pytest.raises(RunStoreError, match="no run about these people learned it"):
         learned_earlier(store, table.account_id, schema.replace(other))
+
+
+def test_a_later_run_keeps_orders_that_an_earlier_one_found(store: RunStore) -> None:
+    begin = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(4000) * 7919 % 1000, unit="D")
+    end = begin + pd.to_timedelta(np.arange(4000) % 20, unit="D")
+    frame = pd.DataFrame({"admitted": begin, "discharged": end})
+    stays = imports.import_frame(store, frame, name="stays", source="test")
+    first = work(store, queued(store, stays, toy_plan(stays, epsilon=8.0)).id)
+    assert first.state is State.DONE, first.error
+    order = AtMost(low="admitted", high="discharged", learned=True)
+    assert first.schema.rules == (order,)
+
+    taken = tables.confirm_schema(store, stays.id, with_learned(stays.schema, known(first)))
+    assert open_domain(taken.schema).names == () and taken.schema.rules == ()
+    second = work(store, queued(store, taken, toy_plan(taken)).id)
+    assert second.state is State.DONE, second.error
+    assert second.schema.rules == (order,)
+    forged = taken.schema["discharged"].learned.model_copy(update={"after": ""})
+    changed = taken.schema["discharged"].model_copy(update={"learned": forged})
+    with pytest.raises(RunStoreError, match="'discharged' is marked"):
+        learned_earlier(store, stays.account_id, taken.schema.replace(changed))
 
 
 def test_a_cheaper_mark_is_no_runs(store, table, run) -> None:
