@@ -265,7 +265,11 @@ def _whole(report: Report, drawn: dict[str, Any], language: Language) -> str:
         for one, figure in figures
         if figure is not None
     )
-    shown = {language.render(title): one for title, one in history_columns(report).items()}
+    shown = {
+        " · ".join(filter(None, (language.render(title), history["file"]))): one
+        for at, history in enumerate(report["histories"])
+        for title, one in history_columns({**report, "history": (at, 0)}).items()
+    }
     title = language.say("Histories")
     return whole + _columns({"columns": shown}, drawn, (), language, ("histories", title))
 

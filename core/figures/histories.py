@@ -21,17 +21,29 @@ TITLES = {
 }
 
 
+def choices(report: Dumped) -> list[tuple[int, int]]:
+    """Whose events can be shown: a file, and a column of it, if it has one."""
+    each = enumerate(report.get("histories") or ())
+    return [(at, i) for at, one in each for i in range(max(1, len(one["states"])))]
+
+
+def chosen_file(report: Dumped) -> Any:
+    """The file whose events are shown: the first one, or the one that a page chose."""
+    found = report.get("histories") or [None]
+    return found[report.get("history", (0, 0))[0]]
+
+
 def chosen_state(report: Dumped) -> Any:
-    """The column whose events are shown: the first one, or the one that a page chose."""
-    found = report.get("histories")
+    """The column whose events are shown."""
+    found = chosen_file(report)
     if not found or not found["states"]:
         return None
-    return found["states"][found.get("chosen", 0)]
+    return found["states"][report.get("history", (0, 0))[1]]
 
 
 def history_columns(report: Dumped) -> dict[str, Any]:
     """Pictures of numbers of histories, by their titles."""
-    found = report.get("histories")
+    found = chosen_file(report)
     if not found:
         return {}
     state = chosen_state(report)
@@ -100,7 +112,7 @@ def survival_figure(report: Dumped) -> Figure | None:
 
 def describe_survival(report: Dumped) -> Message:
     """The figure in a sentence."""
-    days = report["histories"]["days"]
+    days = chosen_file(report)["days"]
     return Message(
         "Share of people who have not had an event of {column} so long after their first event "
         "({unit}), by Kaplan and Meier: whoever's history ends earlier counts until then.",
@@ -111,7 +123,7 @@ def describe_survival(report: Dumped) -> Message:
 
 def timeline_figure(report: Dumped) -> Figure | None:
     """Ten synthetic people, a line each, a mark for each event."""
-    found = report.get("histories")
+    found = chosen_file(report)
     if not found or not found["people"]:
         return None
     labels = found["states"][0]["labels"] if found["states"] else [""]
@@ -141,7 +153,7 @@ def describe_timeline(report: Dumped) -> Message:
     """The figure in a sentence."""
     return Message(
         "The first {n} synthetic people with several events: a line a person, a mark an event.",
-        n=len(report["histories"]["people"]),
+        n=len(chosen_file(report)["people"]),
     )
 
 

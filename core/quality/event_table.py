@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from core.quality.aligned_tables import AlignedTable
 from core.schema.column import Kind
 from core.schema.labels import category_indices
-from core.schema.person import Person
+from core.schema.person import MoreEvents, Person
 
 DAY = 86_400.0
 
@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class EventTable:
-    """Events of people, a person after the other.
+    """Events of people, or of members of theirs whose they are, one after the other.
 
     Attributes:
       people: how many there are, those without events among them.
@@ -35,7 +35,7 @@ class EventTable:
       time: float64 [e], ascending within a person; dates in days, missing ones last.
       events: their rows, with what holds for their person.
       persons: a row of each person.
-      constant, order: columns that hold for a person, and the one that sorts.
+      constant, own, order: columns that hold for a person, those of events, and which one sorts.
       days: whether that one holds dates.
     """
 
@@ -45,27 +45,43 @@ class EventTable:
     events: AlignedTable
     persons: AlignedTable
     constant: tuple[str, ...]
+    own: tuple[str, ...]
     order: str
     days: bool
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, table: AlignedTable, person: Person) -> Self:
-        """The events in a table's rows, which are read as `table`; the person has an order."""
-        number = frame.groupby(list(person.columns), sort=False, dropna=False).ngroup()
-        who = np.asarray(number, dtype=np.int64)
-        column = table.features[person.order or ""].column
+    def of(cls, frame: pd.DataFrame, table: AlignedTable, person: Person, at: int = 0) -> Self:
+        """The events of one file in a table's rows, which are read as `table`; it has an order."""
+        file, owner = person.files[at], person.owner_of(person.files[at])
+        who, firsts = _whose(frame, person, file)
+        column = table.features[file.order or ""].column
         time, days = table.values[column.name].astype(np.float64), column.kind is Kind.DATETIME
         if days:
             time = time / DAY
         elif not column.kind.numeric:
             time = category_indices(frame[column.name], column).astype(np.float64)
+        there = who >= 0
+        if file.event is not None:
+            there &= frame[file.event].notna().to_numpy()
         rows = np.lexsort((time, who))
-        if person.event is not None:
-            rows = rows[frame[person.event].notna().to_numpy()[rows]]
-        persons = table.take(np.unique(who, return_index=True)[1])
-        constant = tuple(name for name in person.constant if name in table.values)
-        events = table.take(rows)
-        return cls(persons.n, who[rows], time[rows], events, persons, constant, column.name, days)
+        rows = rows[there[rows]]
+        persons, events = table.take(firsts), table.take(rows)
+        of_owner = () if owner is None else person.files[owner].own_names
+        constant = tuple(n for n in (*person.constant, *of_owner) if n in table.values)
+        own = (name for name in file.own_names or table.values if name in table.values)
+        if owner is not None:
+            events = _with(events, persons, who[rows], constant)
+        return cls(
+            people=persons.n,
+            who=who[rows],
+            time=time[rows],
+            events=events,
+            persons=persons,
+            constant=constant,
+            own=tuple(name for name in own if name not in constant),
+            order=column.name,
+            days=days,
+        )
 
     def of_people(self, chosen: NDArray[np.bool_]) -> Self:
         """The events of some people, bool [people]."""
@@ -83,9 +99,7 @@ class EventTable:
         """The same events, each dealt to a person at random."""
         who = rng.integers(self.people, size=len(self.who))
         order = np.lexsort((self.time, who))
-        events = self.events.take(order)
-        of_person = {name: self.persons.values[name][who[order]] for name in self.constant}
-        dealt = AlignedTable(events.features, events.n, events.values | of_person)
+        dealt = _with(self.events.take(order), self.persons, who[order], self.constant)
         return replace(self, who=who[order], time=self.time[order], events=dealt)
 
     @cached_property
@@ -124,6 +138,25 @@ class EventTable:
         seen = np.zeros(len(until), dtype=bool)
         seen[person[first]] = True
         return kaplan_meier(until, seen, times)
+
+
+def _whose(frame: pd.DataFrame, person: Person, file: MoreEvents) -> tuple[Ints, Ints]:
+    """Whose each row of a file is, int64 [rows], -1 for others'; and the row that each has."""
+    if file.owner is None:
+        number = frame.groupby(list(person.columns), sort=False, dropna=False).ngroup()
+        who = np.asarray(number, dtype=np.int64)
+        return who, np.unique(who, return_index=True)[1]
+    firsts = np.flatnonzero(frame[file.owner].notna().to_numpy())
+    keys = pd.Index(frame[file.owner].iloc[firsts])
+    return np.asarray(keys.get_indexer(frame[file.event]), dtype=np.int64), firsts
+
+
+def _with(
+    events: AlignedTable, persons: AlignedTable, who: Ints, constant: tuple[str, ...]
+) -> AlignedTable:
+    """The events with what holds for their people."""
+    of_person = {name: persons.values[name][who] for name in constant}
+    return AlignedTable(events.features, events.n, events.values | of_person)
 
 
 def transition_counts(who: Ints, states: Ints, labels: int) -> Floats:

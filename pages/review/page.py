@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.figures.histories import history_columns
+from core.figures.histories import choices, history_columns
 from core.figures.report_figure import ReportFigure, report_figures
 from core.quality.report.types import View
 from core.runs.events import State
@@ -262,11 +262,17 @@ def _predictions(talk: RunComments, report: dict[str, Any]) -> None:
 
 
 def _histories(talk: RunComments, report: dict[str, Any]) -> None:
-    """How events of people follow on one another; of several columns one is chosen."""
-    states = [state["column"] for state in report["histories"]["states"]]
-    if len(states) > 1:
-        chosen = st.selectbox(say("Events of"), range(len(states)), format_func=states.__getitem__)
-        report = report | {"histories": report["histories"] | {"chosen": chosen}}
+    """How events of people follow on one another; of several columns or files one is chosen."""
+
+    def name(choice: tuple[int, int]) -> str:
+        one = report["histories"][choice[0]]
+        column = plain(one["states"][choice[1]]["column"]) if one["states"] else ""
+        return " · ".join(filter(None, (plain(one["file"]), column)))
+
+    found = choices(report)
+    if len(found) > 1:
+        chosen = st.selectbox(say("Events of"), found, format_func=name)
+        report = report | {"history": chosen}
     report_scores.histories(report)
     pictures = {said(title): one for title, one in history_columns(report).items()}
     for tile, title in shared.tiles(list(pictures), border=True):

@@ -184,6 +184,8 @@ def histories(report: dict[str, Any]) -> None:
         if s.get("dealt") is not None
     ]
     shared.number_table(rows, list(rows[0])[1:] if rows else (), ".3f")
+    if len(files := [plain(one["file"]) for one in report["histories"]]) > 1:
+        st.caption(say("Each distance is the average over {files}.", files=", ".join(files)))
 
 
 def column(report: dict[str, Any], name: str, *, key: str) -> None:

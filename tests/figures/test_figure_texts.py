@@ -48,11 +48,13 @@ REPORT = {
         {"columns": NAMES[1:], "score": 90.0, "target": False},
     ],
     "associations": {"columns": NAMES[1:3]} | HELD,
-    "histories": HISTORIES
-    | {
-        "states": [STATE | {"labels": ["real", "Q"]}],
-        "people": [[[0.0, "real"], [2.5, "Q"]]],
-    },
+    "histories": [
+        HISTORIES
+        | {
+            "states": [STATE | {"labels": ["real", "Q"]}],
+            "people": [[[0.0, "real"], [2.5, "Q"]]],
+        }
+    ],
 }  # fmt: skip
 PROFILE = {"kind": "integer", "edges": None, "labels": None, "counts": [5.0, 3.0], "other": 0,
            "missing": 0.2}  # fmt: skip

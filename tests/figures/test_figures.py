@@ -53,6 +53,7 @@ STATE = {
     "runs": HISTOGRAM,
 }
 HISTORIES = {
+    "file": "",
     "days": True,
     "pictures": {"events": BARS, "gaps": HISTOGRAM, "first": HISTOGRAM},
     "states": [STATE],
@@ -105,7 +106,7 @@ def report():
             "real": [[1, 0.5], [0.5, 1]],
             "synthetic": [[1, 0.2], [0.2, 1]],
         },
-        "histories": HISTORIES,
+        "histories": [HISTORIES],
     }
 
 
@@ -202,7 +203,7 @@ def test_what_is_not_measured_yet_is_no_figure(report):
         "significant_sets": [],
         "dimension_probability": [],
         "dimension_prediction": [],
-        "histories": None,
+        "histories": [],
     }
     for declared in report_figures():
         if declared.id != "associations":

@@ -149,6 +149,7 @@ def _histories() -> types.Histories:
         runs=picture,
     )  # fmt: skip
     return types.Histories(
+        file="",
         days=True,
         pictures=dict.fromkeys(("events", "gaps", "first"), picture),
         states=[state, state.model_copy(update={"column": "dose"})],
@@ -176,7 +177,7 @@ def _parts() -> dict[str, Any]:
             types.UtilityRow(model="trees", metric="AUC", real=0.8, synthetic=0.7, baseline=0.5)
         ],
         "groupings": [grouping("ward"), grouping("age"), grouping("ward", "age", unseen=3)],
-        "histories": _histories(),
+        "histories": [_histories()],
     }
 
 

@@ -59,12 +59,14 @@ def test_histories_have_a_tab_and_a_choice_of_column(store, show, start):
     report = small_report(filled=True)
     ends = {"key": "history_gaps", "title": "Histories: time between events", "dealt": 0.4}
     report["scores"].append(report["scores"][0] | ends)
+    report["histories"] = [one | {"file": name} for name in "ab" for one in report["histories"]]
     run = start()
-    finish(store, run, report=report, outside=report | {"view": "outside", "histories": None})
+    finish(store, run, report=report, outside=report | {"view": "outside", "histories": []})
     at = in_tab(show("review", run=run.id, view="inside"), "Histories")
     (chosen,) = [box for box in at.selectbox if box.label == "Events of"]
+    assert chosen.options == ["a · ward", "a · dose", "b · ward", "b · dose"]
     assert "what comes after each event of ward" in words(at).lower()
-    at = whole(chosen.select(1).run())
+    at = whole(chosen.select((1, 1)).run())
     assert "what comes after each event of dose" in words(at).lower()
     (ends,) = [one.value for one in at.dataframe if "Events dealt" in one.value.to_string()][:1]
     assert 0.4 in ends.to_numpy()

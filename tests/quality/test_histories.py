@@ -9,18 +9,19 @@ import pandas as pd
 import pytest
 import torch
 
+from core.encoding.codec import Codec
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
 from core.export.page_html import page
-from core.figures.histories import history_columns
+from core.figures.histories import choices, history_columns
 from core.figures.report_figure import report_figures
 from core.privacy.mechanisms.histograms import Histograms
 from core.quality.event_table import kaplan_meier, transition_counts, transition_distance
-from core.quality.metrics.histories import METRICS, opened
+from core.quality.metrics.histories import METRICS, in_order, opened
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
 from core.quality.report.types import ReleasedHistograms
-from tests.histories import KINDS, schema, visits
+from tests.histories import KINDS, schema, three_levels, two_files, visits
 
 pytestmark = pytest.mark.slow
 PEOPLE = 1_500
@@ -92,26 +93,84 @@ def test_times_to_an_event_are_censored_at_the_last_one():
     assert table.counts.tolist() == [2, 2, 1] and table.gaps.tolist() == [20.0, 5.0]
 
 
+def test_each_file_in_order_has_histories_of_its_own():
+    linked = two_files(300)
+    found = build_report(linked.rows, linked.rows, linked.schema)
+    assert [one.file for one in found.histories] == ["visits", "tests"]
+    assert [[s.column for s in one.states] for one in found.histories] == [["kind"], ["test"]]
+    assert all(score.value == pytest.approx(0.0) for score in scores(found).values())
+    dumped = found.model_dump(mode="json")
+    drawn = [one for one in report_figures() if one.tab == "histories"]
+    assert choices(dumped) == [(0, 0), (1, 0)]
+    for figure in drawn:
+        first, second = (figure.drawn(dumped | {"history": one}) for one in choices(dumped))
+        assert first and second and first != second
+
+
+def test_rows_of_rows_have_histories_too():
+    """Of members: those without a visit, and what holds for the member and the home."""
+    linked = three_levels(200)
+    assert in_order(linked.schema) == (1,)
+    (table,) = opened(linked.schema, linked.rows, at=1)
+    rows = linked.rows
+    members = rows[rows["member"].notna()]
+    assert table.people == len(members) and table.own == ("date", "reason")
+    assert set(table.constant) == {"sex", "age", "kind"}
+    counts = members["member"].map(rows["visits.member"].value_counts()).fillna(0)
+    assert table.counts.tolist() == counts.tolist()
+    kinds = table.events.features["kind"].labels
+    reasons = table.events.features["reason"].labels
+    pairs = {
+        (kinds[int(a)], reasons[int(b)])
+        for a, b in zip(table.events.values["kind"], table.events.values["reason"], strict=True)
+    }
+    assert pairs == set(zip("abcd", "wxyz", strict=True))
+    report = build_report(linked.rows, linked.rows, linked.schema)
+    assert [one.file for one in report.histories] == ["visits"]
+    found = scores(report)
+    assert found["history_parents"].dealt > 5 * found["history_parents"].ceiling
+    html = page(report.model_dump(), "homes")
+    assert "first event · visits" in html
+
+
 def test_outside_shows_synthetic_histories_alone(reports):
     report = outside_report(visits(200, 3), schema())
-    found = report.histories
+    (found,) = report.histories
     assert all(not one.real and one.tvd is None for one in found.pictures.values())
     assert all(not (one.real or one.real_not_yet or one.runs.real) for one in found.states)
     dumped = report.model_dump(mode="json")
     drawn = [one for one in report_figures() if one.tab == "histories"]
     assert len(drawn) == 3 and all(one.drawn(dumped) and one.describe(dumped) for one in drawn)
     inside = reports["same law"].model_dump(mode="json")
-    assert "real" in json.dumps(drawn[0].drawn(inside)) and len(inside["histories"]["people"]) == 10
+    assert (
+        "real" in json.dumps(drawn[0].drawn(inside)) and len(inside["histories"][0]["people"]) == 10
+    )
+
+
+def released_of(real, schema):
+    """Exact histograms, as if they had been released."""
+    layout = Layout(schema.domain())
+    codes, people = encoded_records(real, layout, schema.person)
+    counted = Histograms.of(Codec(layout.domain), [c.name for c in layout.domain.columns])
+    exact = counted.statistic(codes.to("cpu"), torch.from_numpy(people.weights))
+    return ReleasedHistograms(n=people.n, noise_std=1.0, counts=counted.split(exact.tolist()))
+
+
+def test_outside_shows_released_numbers_of_each_file():
+    linked = two_files(300)
+    released = released_of(linked.rows, linked.schema)
+    found = outside_report(linked.rows, linked.schema, released=released).histories
+    assert [one.file for one in found] == ["visits", "tests"]
+    for one in found:
+        assert {key: picture.tvd for key, picture in one.pictures.items()} == {
+            "events": 0.0, "gaps": 0.0, "first": 0.0,
+        }  # fmt: skip
 
 
 def test_outside_shows_released_numbers_of_real_histories():
     real, made = visits(400, 4), visits(400, 5)
-    layout = Layout(schema().domain())
-    codes, people = encoded_records(real, layout, schema().person)
-    counted = Histograms.of(layout.windows.codec, [c.name for c in layout.domain.columns])
-    exact = counted.statistic(codes.to("cpu"), torch.from_numpy(people.weights))
-    released = ReleasedHistograms(n=400, noise_std=1.0, counts=counted.split(exact.tolist()))
-    pictures = outside_report(made, schema(), released=released).histories.pictures
+    (found,) = outside_report(made, schema(), released=released_of(real, schema())).histories
+    pictures = found.pictures
     shares = dict(zip(pictures["events"].labels, pictures["events"].real, strict=True))
     assert shares["0"] == pytest.approx(0.2) and pictures["events"].tvd < 0.2
     assert sum(pictures["gaps"].real) + pictures["gaps"].missing_real == pytest.approx(
@@ -127,4 +186,4 @@ def test_exported_report_shows_histories(reports):
     assert {f"{title}" for title in history_columns(report)} == {
         "events per person", "time between events", "first event", "equal events in a row",
     }  # fmt: skip
-    assert set(report["histories"]["states"][0]["labels"]) == set(KINDS)
+    assert set(report["histories"][0]["states"][0]["labels"]) == set(KINDS)

@@ -83,10 +83,12 @@ class States(NamedTuple):
     codes: list[Ints]
 
 
-def has_order(schema: Schema) -> bool:
-    """Whether rows are events of people in an order."""
+def in_order(schema: Schema) -> tuple[int, ...]:
+    """Which files hold events of people in an order; 0 is a table that is one file."""
     person = schema.person
-    return person is not None and person.grouped and person.order is not None and person.rows > 1
+    if person is None or not person.grouped or person.rows < 2:
+        return ()
+    return tuple(at for at, file in enumerate(person.files) if file.order is not None)
 
 
 @family(
@@ -94,17 +96,34 @@ def has_order(schema: Schema) -> bool:
     text="Comparing histories",
     order=47,
     cost=2.0,
-    applies=lambda tables: has_order(tables.schema),
+    applies=lambda tables: bool(in_order(tables.schema)),
 )
 def histories(tables: Comparison, _: Step) -> Measured:
-    """How histories of both tables differ, and the pictures of it."""
-    real, synthetic = opened(tables.schema, *tables.frames)
-    if not len(real.followed) or not len(synthetic.who):
-        return Measured()
-    rng = tables.rng(8)
+    """How histories of both tables differ, and the pictures of it; of several files, the mean."""
+    apart, shown, rng = dict[str, list[Floats]](), list[Histories](), tables.rng(8)
+    for at in in_order(tables.schema):
+        real, synthetic = opened(tables.schema, *tables.frames, at=at)
+        if len(real.followed) and len(synthetic.who):
+            found, states = _compared(real, synthetic, tables.schema, rng)
+            for key, one in found.items():
+                if not np.isnan(one[0]):
+                    apart.setdefault(key, []).append(one)
+            file = file_name(tables.schema, at)
+            shown.append(pictures(real, synthetic, states, file))
+    scores = []
+    for key, each in apart.items():
+        far, floor, dealt = np.mean(each, axis=0)
+        scores.append(METRICS[key].score(far, ceiling=floor, dealt=dealt))
+    return Measured(scores, {"histories": shown})
+
+
+def _compared(
+    real: EventTable, synthetic: EventTable, schema: Schema, rng: np.random.Generator
+) -> tuple[dict[str, Floats], list[States]]:
+    """Distances by score, see `_apart`, and the states of both tables' events."""
     half = rng.permutation(real.people) < real.people // 2
     sides = [real, synthetic, real.of_people(half), real.of_people(~half), real.dealt(rng)]
-    states, times = states_of(sides, tables.schema), _times(real)
+    states, times = states_of(sides, schema), _times(real)
     apart = {
         name: _apart(tvd, _histograms(feature, list(map(read, sides))))
         for name, (feature, read) in _numbers(real).items()
@@ -118,21 +137,22 @@ def histories(tables: Comparison, _: Step) -> Measured:
     )
     for key in ("parents", "next"):
         apart[key] = _apart(_mean_gap, [_related(side, after=key == "next") for side in sides])
-    scores = [
-        METRICS[key].score(far, ceiling=floor, dealt=dealt)
-        for key, (far, floor, dealt) in apart.items()
-        if not np.isnan(far)
-    ]
-    return Measured(scores, {"histories": pictures(real, synthetic, states)})
+    return apart, states
 
 
-def opened(schema: Schema, *frames: pd.DataFrame) -> list[EventTable]:
-    """The events of tables, of whole people and at most half a million rows of each."""
+def file_name(schema: Schema, at: int) -> str:
+    """Of one file of events; "" where there is no other."""
+    files = () if schema.person is None else schema.person.files
+    return files[at].child if len(files) > 1 else ""
+
+
+def opened(schema: Schema, *frames: pd.DataFrame, at: int = 0) -> list[EventTable]:
+    """The events of one file of tables, of whole people, at most half a million rows of each."""
     person = schema.person
     assert person is not None, "histories are of people"
     whole = [_whole_people(frame, person) for frame in frames]
     aligned = Features.fit(schema, *whole)[1]
-    return [EventTable.of(*pair, person) for pair in zip(whole, aligned, strict=True)]
+    return [EventTable.of(*pair, person, at) for pair in zip(whole, aligned, strict=True)]
 
 
 def _whole_people(frame: pd.DataFrame, person: Person) -> pd.DataFrame:
@@ -146,7 +166,7 @@ def states_of(sides: Sequence[EventTable], schema: Schema) -> list[States]:
     """Columns of events as states: the target first, then lists, then numbers by fifths."""
     found, events = [], [side.events for side in sides]
     for feature in events[0].features.items:
-        if feature.name in (sides[0].order, *sides[0].constant):
+        if feature.name == sides[0].order or feature.name not in sides[0].own:
             continue
         coded = Coded.of(feature, events, own=MOST_LABELS, parts=FIFTHS)
         counts = np.bincount(np.concatenate(coded.codes), minlength=len(coded.names))
@@ -194,7 +214,7 @@ def _runs(sides: Sequence[EventTable], states: Sequence[States]) -> list[list[In
 def _related(table: EventTable, *, after: bool) -> Floats:
     """How strongly events are related to what holds for the person, or to the event after."""
     now, then = table.events, table.events
-    names = [name for name in now.features.names if name not in table.constant]
+    names = table.own
     if after:
         now, then = now.take(table.followed), then.take(table.followed + 1)
     left = [operand(now.features[one], now) for one in (names if after else table.constant)]
@@ -242,8 +262,10 @@ def _times(real: EventTable) -> Floats:
     return np.linspace(0.0, float(np.nanquantile(spans, 0.95)) or 1.0, TIMES)
 
 
-def pictures(real: EventTable, synthetic: EventTable, states: Sequence[States]) -> Histories:
-    """What is shown of two tables' histories."""
+def pictures(
+    real: EventTable, synthetic: EventTable, states: Sequence[States], file: str
+) -> Histories:
+    """What is shown of two tables' histories in one file."""
     times, both, found = _times(real), (real, synthetic), []
     for one, lengths in zip(states, _runs(both, states), strict=True):
         pairs = list(zip(both, one.codes, strict=False))
@@ -268,4 +290,4 @@ def pictures(real: EventTable, synthetic: EventTable, states: Sequence[States]) 
         since = synthetic.time[rows] - synthetic.time[rows[0]]
         people.append(list(zip(since.tolist(), labels, strict=True)))
     shown = {key: _picture(of, *map(read, both)) for key, (of, read) in _numbers(real).items()}
-    return Histories(days=real.days, pictures=shown, states=found, people=people)
+    return Histories(file=file, days=real.days, pictures=shown, states=found, people=people)

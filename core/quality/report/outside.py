@@ -24,7 +24,7 @@ from core.privacy.mechanisms.histograms import Bins, Histograms
 from core.quality.aligned_tables import AlignedTable, Features, sample_rows
 from core.quality.metrics.association import associations
 from core.quality.metrics.columns import TVD_1WAY
-from core.quality.metrics.histories import has_order, opened, pictures, states_of
+from core.quality.metrics.histories import file_name, in_order, opened, pictures, states_of
 from core.quality.metrics.marginals import tvd
 from core.quality.metrics.principal_axes import POINTS, axes_of, drivers
 from core.quality.report.types import (
@@ -123,14 +123,19 @@ def _note(released: ReleasedHistograms | None) -> str:
 
 def _histories(
     synthetic: pd.DataFrame, schema: Schema, released: ReleasedHistograms | None
-) -> Histories | None:
+) -> list[Histories]:
     """Synthetic histories, and what was released of real ones beside them."""
-    if schema.person is None or not has_order(schema):
-        return None
-    (table,) = opened(schema, synthetic)
+    every = [_history(synthetic, schema, at, released) for at in in_order(schema)]
+    return [one for one in every if one is not None]
+
+
+def _history(
+    synthetic: pd.DataFrame, schema: Schema, at: int, released: ReleasedHistograms | None
+) -> Histories | None:
+    (table,) = opened(schema, synthetic, at=at)
     if not len(table.followed):
         return None
-    found = pictures(table, table, states_of([table, table], schema))
+    found = pictures(table, table, states_of([table, table], schema), file_name(schema, at))
     unseen: dict[str, Any] = {"real": [], "missing_real": None, "tvd": None}
     shown = {key: one.model_copy(update=unseen) for key, one in found.pictures.items()}
     states = [
@@ -140,15 +145,16 @@ def _histories(
         for one in found.states
     ]
     layout = Layout(schema.domain())
-    if released is not None and layout.windows is not None:
+    if released is not None and layout.files:
         codes, people = encoded_records(synthetic, layout, schema.person)
         each = np.ones(len(codes)) if people is None else people.weights.astype(np.float64)
         counted = _pictures(codes, each, layout.domain, released)
+        windows = layout.files[at]
         roles = {"events": (NUMBER, ""), "gaps": (GAP, ""), "first": (FIRST, table.order)}
         shown |= {
-            key: counted[layout.windows.by_role[role].column.name]
+            key: counted[windows.by_role[role].column.name]
             for key, role in roles.items()
-            if role in layout.windows.by_role
+            if role in windows.by_role
         }
     return found.model_copy(update={"pictures": shown, "states": states})
 

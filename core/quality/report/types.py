@@ -333,12 +333,14 @@ class Histories(_Value):
     """How events of people follow on one another; nothing of real ones is in it outside.
 
     Attributes:
+      file: whose events they are; "" where there is one.
       days: whether times are dates.
       pictures: "events" of a person, "gaps" between them, "first" event.
       states: by column, the most telling first.
       people: of ten synthetic people, times since the first event and labels of the first column.
     """
 
+    file: Text
     days: bool
     pictures: dict[str, ColumnPicture]
     states: list[StateHistory]
@@ -384,5 +386,5 @@ class Report(_Value):
     intervals: dict[str, Any] = Field(default_factory=dict)  # outside, how far figures may be off
     yardsticks: list[Yardstick] = Field(default_factory=list)
     groupings: list[Grouping] = Field(default_factory=list)
-    histories: Histories | None = None
+    histories: list[Histories] = Field(default_factory=list)  # of each file with an order
     notes: list[Text] = Field(default_factory=list)
