@@ -299,11 +299,7 @@ class Learned(BaseModel):
 
 
 class Reference(BaseModel):
-    """What a domain that is public knowledge can be looked up in; public.
-
-    Attributes:
-      domain: digest of the column's domain as it stands there.
-    """
+    """What a public domain can be looked up in; `domain`: digest of the domain as it stands there."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
