@@ -299,7 +299,7 @@ class Learned(BaseModel):
 
 
 class Reference(BaseModel):
-    """What a public domain can be looked up in; `domain`: digest of the domain as it stands there."""
+    """What a public domain can be looked up in; `domain`: the digest of what stands there."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
