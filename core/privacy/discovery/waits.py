@@ -16,6 +16,7 @@ from core.schema.rules.rules import AtMost
 from core.schema.schema import Schema
 
 LATE = 0.1  # of the waits may be longer than what counts as soon
+CHANCE = 2.0  # standard deviations of noise that none before may look like: one in 44 tables
 
 
 def with_waits(
@@ -72,7 +73,7 @@ def _soon(cells: Counts, std: float) -> float | None:
     """Within how many seconds nearly all waits end; None where some are negative, or too few."""
     before, after = float(cells[0]), cells[1:-1]
     there = before + float(after.sum())
-    if there <= MANY * std * math.sqrt(len(cells) - 1) or before > FEW_RECORDS * there + std:
+    if there <= MANY * std * math.sqrt(len(cells) - 1) or before > FEW_RECORDS * there + CHANCE * std:
         return None
     for i, seconds in enumerate(WAITS):
         if after[: i + 1].sum() >= (1.0 - LATE) * there:
