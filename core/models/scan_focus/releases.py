@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -11,7 +10,7 @@ import numpy as np
 import torch
 
 from core.models.scan_focus.matching import MixtureMatcher, SetTarget, Targets
-from core.models.steps.counting.counts import PairTarget, Query, SetCounts
+from core.models.steps.counting.counts import Query, SetCounts
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.design import FOCUS, SET_SNR_THRESHOLD
 from core.models.steps.counting.releases import Releases
@@ -41,15 +40,15 @@ class Focus:
         if sets:
             targets = replace(self.targets, sets=_counted_sets(known, sets))
         else:
-            second = known.pairs(phase)
-            pairs = zip(self.targets.counted, second, strict=True)
-            targets = targets_of(known, tuple(_mean(one, again) for one, again in pairs))
+            known.count_pairs(phase)
+            targets = targets_of(known)
         known.tell_significant()
         return replace(self, targets=targets)
 
 
-def targets_of(known: Releases, counted: tuple[PairTarget, ...]) -> Targets:
+def targets_of(known: Releases) -> Targets:
     """Columns, scan and pairs."""
+    counted = known.counted
     columns, columns_noise = known.column_targets()
     return Targets(
         n=known.table.n,
@@ -131,10 +130,3 @@ def _set_query(known: Releases, columns: Sequence[int]) -> Query:
     if condition is None:
         return Query(tuple(columns), tuple(groups), 1.0)
     return Query((condition, *columns), (torch.arange(known.design.classes), *groups), 1.0)
-
-
-def _mean(one: PairTarget, other: PairTarget) -> PairTarget:
-    """Two releases of one pair, each weighed by its precision."""
-    a, b = (1.0 / max(target.noise, 1e-12) ** 2 for target in (one, other))
-    shares = (one.shares * a + other.shares * b) / (a + b)
-    return PairTarget(one.columns, shares, 1.0 / math.sqrt(a + b), one.alike)

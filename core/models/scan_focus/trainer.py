@@ -32,7 +32,7 @@ FIRST = 0.25  # of the steps: where noise hides most, they show all and more wou
 
 def train_preliminary(known: Releases, settings: ScanFocusSettings, context: FitContext) -> Focus:
     """What was counted, and a preliminary model of it where larger sets were scanned."""
-    targets = targets_of(known, known.counted)
+    targets = targets_of(known)
     if not known.design.larger:
         return Focus(known, targets)
     phase = PhaseStarted(name="preliminary", title="Preliminary model (reads no private data)")

@@ -73,7 +73,10 @@ def _soon(cells: Counts, std: float) -> float | None:
     """Within how many seconds nearly all waits end; None where some are negative, or too few."""
     before, after = float(cells[0]), cells[1:-1]
     there = before + float(after.sum())
-    if there <= MANY * std * math.sqrt(len(cells) - 1) or before > FEW_RECORDS * there + CHANCE * std:
+    if (
+        there <= MANY * std * math.sqrt(len(cells) - 1)
+        or before > FEW_RECORDS * there + CHANCE * std
+    ):
         return None
     for i, seconds in enumerate(WAITS):
         if after[: i + 1].sum() >= (1.0 - LATE) * there:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from core.encoding.codec import Codec
 from core.models.steps.calibration.calibration import counts_of
 from core.models.steps.counting.counts import PairTarget
-from core.models.steps.counting.denoising import denoised
+from core.models.steps.counting.denoising import beyond_independence, denoised
 from core.models.steps.counting.design import FOCUS, PAIRS, Design
 from core.models.steps.counting.pair_queries import (
     COLUMN_WEIGHT,
@@ -22,6 +23,7 @@ from core.models.steps.counting.pair_queries import (
     least_error_weights,
     pair_importance,
     select_pairs,
+    weights_again,
 )
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scan import Scanned
@@ -152,6 +154,49 @@ def test_more_cells_and_more_to_see_get_more_weight() -> None:
     assert some.pairs[0] == FLAGS.pairs[5] and some.weights[0] > 1.5 * some.weights[1]
 
 
+def test_what_is_left_to_learn_is_counted_again() -> None:
+    """A pair that shows nothing gets no more, and all noise together is what was planned."""
+    first = asked(STRONG, None)
+    whole = 1.0 / NOISE**2
+    noise = [float(1.0 / math.sqrt(w * whole)) for w in first.weights]
+    counted = [
+        PairTarget((a, b), torch.zeros((1, 2, 2)), one)
+        for (a, b), one in zip(first.pairs, noise, strict=True)
+    ]
+    energy = np.array([1.0, 1.0, 1e-12, 1e-12, 1e-3, 1e-3])
+    again = weights_again(first, counted, energy, NOISE)
+    assert again.sum() == pytest.approx(1.0) and (again[2:4] < 1e-5).all()
+    assert again[0] == pytest.approx(again[1]) and again[0] > again[4] > 0.15
+    assert weights_again(first, counted, np.ones(6), NOISE) == pytest.approx(first.weights)
+    # of pairs of which one was hardly counted, this one
+    few = [replace(one, noise=one.noise * (10.0 if i else 1.0)) for i, one in enumerate(counted)]
+    again = weights_again(first, few, np.ones(6), NOISE)
+    assert again[0] < 0.05 and again[1:] == pytest.approx(again[1])
+
+
+def test_two_counts_of_a_pair_are_weighed_by_their_precision() -> None:
+    one = PairTarget((0, 1), torch.full((1, 2, 2), 0.2), 0.1)
+    mean = one.mean(replace(one, shares=torch.full((1, 2, 2), 0.5), noise=0.2))
+    assert mean.shares.numpy() == pytest.approx(0.26)
+    assert mean.noise == pytest.approx(1.0 / math.sqrt(125.0))
+
+
+def test_distance_to_independence_leaves_out_the_noise() -> None:
+    random, shares = np.random.default_rng(1), [np.full(8, 1 / 8)] * 2
+    alike, apart, noise = np.full((8, 8), 1 / 64), np.eye(8) / 8, 0.01
+    for truth in (alike, apart):
+        seen = [
+            PairTarget((0, 1), torch.tensor(truth + noise * random.normal(size=(1, 8, 8))), noise)
+            for _ in range(200)
+        ]
+        energy = np.array([beyond_independence([one], shares, {})[0] for one in seen])
+        above = math.sqrt(2.0 * 64) * noise**2
+        assert (energy >= above * (1.0 - 1e-9)).all()
+        assert energy.mean() - above == pytest.approx(
+            np.square(truth - alike).sum(), abs=0.6 * above
+        )
+
+
 def test_weights_make_the_expected_error_least() -> None:
     """No other weights, near or far, leave less error than the formula's."""
     random = np.random.default_rng(5)
@@ -218,18 +263,23 @@ def releases(domain: Domain, state: dict[str, torch.Tensor], noise: float = 0.03
     known.shares = [np.full(2, 0.5)] * columns
     known.column_counts = [np.full(2, 50.0)] * columns
     known.column_noise = [np.full(2, 1.0)] * columns
-    known.within, known.sums, known.compared = {}, (), ()
+    known.within, known.sums, known.compared, known._released = {}, (), (), []
     sets = [torch.zeros((known.design.classes, 4, len(one))).double() for one in known.design.sets]
     known.scanned = Scanned(sets, noise)
     known.noise_multiplier = lambda phase: 1.0  # type: ignore[method-assign]
     return known
 
 
+def counted(known: Releases, phase: str) -> tuple[PairTarget, ...]:
+    known.count_pairs(phase)
+    return known.counted
+
+
 def test_classes_that_are_counted_together_carry_less_noise() -> None:
     together = releases(with_class(4), {PAIRS: torch.ones(6 * 4 + 4 * 4)})
     together.checkpoint.state["joins_classes"] = True
     apart = releases(with_class(4), {PAIRS: torch.ones(6 * 8 + 4 * 4), "joins_classes": False})
-    (one, *_), (other, *_) = together.pairs(PAIRS), apart.pairs(PAIRS)
+    (one, *_), (other, *_) = (counted(known, PAIRS) for known in (together, apart))
     assert one.shares.shape == (1, 2, 2)
     assert one.noise == pytest.approx(other.noise)  # of a cell; a sum over classes has more
     assert set(together.within) == {0, 1, 2, 3}
@@ -244,7 +294,7 @@ def test_noise_of_pairs_and_scan_decides_how_pairs_count() -> None:
         known.release = lambda phase, asked: torch.ones(  # type: ignore[method-assign]
             sum(math.prod(query.shape) for query in asked.queries)
         )
-        assert all(len(pair.shares) == classes for pair in known.pairs(PAIRS))
+        assert all(len(pair.shares) == classes for pair in counted(known, PAIRS))
         assert known.checkpoint.state["joins_classes"] == (classes == 1)
 
 
@@ -277,7 +327,7 @@ def test_a_pair_counted_together_keeps_odds_and_class_effects() -> None:
 def test_models_with_counts_match_such_pairs_class_by_class() -> None:
     known = releases(with_class(4), {PAIRS: torch.ones(6 * 4 + 4 * 4)})
     known.checkpoint.state["joins_classes"] = True
-    known.counted = known.pairs(PAIRS)
+    counted(known, PAIRS)
     counts = counts_of(known)
     assert sorted(table.columns for table in counts.pairs) == [(4, *pair) for pair in FLAGS.pairs]
     assert all(table.shares.shape == (8,) for table in counts.pairs)
@@ -287,11 +337,11 @@ def test_joint_pair_reports_no_class_effect() -> None:
     """It is matched as it was counted, by the mixture and by rows that are weighed."""
     known = releases(with_class(4), {PAIRS: torch.ones(4 + 5 * 8 + 4 * 4)})
     known.checkpoint.state["joins_classes"] = True
-    known._differing = lambda size, expected: STRONG  # type: ignore[method-assign]
+    known.differing = lambda size, expected: STRONG  # type: ignore[method-assign]
     known._noise_dominated = lambda pair, weight: pair == (0, 1)  # type: ignore[method-assign]
-    known.counted = counted = known.pairs(PAIRS)
-    (one,) = [pair for pair in counted if pair.columns == (0, 1)]
-    clean = next(p for p in denoised(counted, known.scales, known.shares, {}) if not p.alike)
+    every = counted(known, PAIRS)
+    (one,) = [pair for pair in every if pair.columns == (0, 1)]
+    clean = next(p for p in denoised(every, known.scales, known.shares, {}) if not p.alike)
     assert not one.alike and clean.shares.shape == one.shares.shape == (1, 2, 2)
     assert clean.noise == one.noise and clean.columns == (0, 1)
     tables = {table.columns: table.shares.shape for table in counts_of(known).pairs}
@@ -303,11 +353,11 @@ def test_what_is_counted_once_more_is_what_was_counted_first() -> None:
     """Though the columns' shares, which say what is rare, were counted again meanwhile."""
     release = torch.ones(4 + 5 * 8 + 4 * 4)
     known = releases(with_class(4), {PAIRS: release, FOCUS: release, "joins_classes": True})
-    known._differing = lambda size, expected: STRONG  # type: ignore[method-assign]
+    known.differing = lambda size, expected: STRONG  # type: ignore[method-assign]
     known._noise_dominated = lambda pair, weight: (  # type: ignore[method-assign]
         pair == (0, 1) and not known.within
     )
-    first, second = known.pairs(PAIRS), known.pairs(FOCUS)
+    first, second = counted(known, PAIRS), counted(known, FOCUS)
     assert known.within and [len(one.shares) for one in first].count(1) == 1
     for one, other in zip(first, second, strict=True):
         assert one.columns == other.columns and one.shares.shape == other.shares.shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -35,6 +35,12 @@ class PairTarget:
     shares: Tensor
     noise: float
     alike: bool = True
+
+    def mean(self, other: PairTarget) -> PairTarget:
+        """Two releases of one pair, each weighed by its precision."""
+        a, b = (1.0 / max(target.noise, 1e-12) ** 2 for target in (self, other))
+        shares = (self.shares * a + other.shares * b) / (a + b)
+        return replace(self, shares=shares, noise=1.0 / math.sqrt(a + b))
 
 
 @dataclass(frozen=True)

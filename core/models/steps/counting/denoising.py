@@ -65,14 +65,7 @@ def denoised(
     products, shrunk, alike = [], [], []
     for pair in pairs:
         first, second = pair.columns
-        joint = pair.shares.double().numpy()
-        sides = margins[first], margins[second]
-        product = independent(*sides)
-        if len(joint) < len(product):
-            product = product.sum(axis=0, keepdims=True)
-            sides = sides[0].sum(axis=0, keepdims=True), sides[1].sum(axis=0, keepdims=True)
-        if none and not none.keys().isdisjoint(pair.columns):
-            product = _apart(joint[0], none.get(first), none.get(second))[None]
+        joint, product, sides = _compared(pair, margins, none)
         gap = _shrunk(joint - product, waves[first], waves[second], pair.noise)
         products.append(product)
         shrunk.append(product + gap)
@@ -87,6 +80,41 @@ def denoised(
             noise *= math.sqrt(1.0 / len(matched))  # of their sum, as it was counted
         targets.append(replace(pair, shares=torch.from_numpy(matched).float(), noise=noise))
     return tuple(targets)
+
+
+def beyond_independence(
+    pairs: Sequence[PairTarget],
+    shares: Sequence[Floats],
+    within: Mapping[int, tuple[Floats, float]],
+    none: Mapping[int, int] | None = None,
+) -> Floats:
+    """Float64 [pairs], squared distance to independence within each class; what noise adds is off.
+
+    A standard deviation of the noise's own energy above the estimate, so never zero. See `denoised`
+    for the arguments.
+    """
+    margins, energy = _margins(pairs, shares, within), []
+    for pair in pairs:
+        joint, product, _ = _compared(pair, margins, none)
+        noise = max(pair.noise, LEAST_SHARE) ** 2
+        above = float(np.square(joint - product).sum()) - joint.size * noise
+        energy.append(max(0.0, above) + math.sqrt(2.0 * joint.size) * noise)
+    return np.array(energy)
+
+
+def _compared(
+    pair: PairTarget, margins: Mapping[int, Floats], none: Mapping[int, int] | None
+) -> tuple[Floats, Floats, tuple[Floats, Floats]]:
+    """A pair's shares, what independent columns would show, and the shares of either column."""
+    first, second = pair.columns
+    joint, sides = pair.shares.double().numpy(), (margins[first], margins[second])
+    product = independent(*sides)
+    if len(joint) < len(product):
+        product = product.sum(axis=0, keepdims=True)
+        sides = sides[0].sum(axis=0, keepdims=True), sides[1].sum(axis=0, keepdims=True)
+    if none and not none.keys().isdisjoint(pair.columns):
+        product = _apart(joint[0], none.get(first), none.get(second))[None]
+    return joint, product, sides
 
 
 def _apart(joint: Floats, first: int | None, second: int | None) -> Floats:

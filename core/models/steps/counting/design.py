@@ -16,11 +16,12 @@ from core.models.steps.counting.window_pairs import matters
 from core.privacy.plan import Plan
 from core.schema.column import Kind
 
-SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, ZEROS, FOCUS = (
-    "scales", "columns", "scan", "relations", "pairs", "zeros", "focus",
+SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, PAIRS_AGAIN, ZEROS, FOCUS = (
+    "scales", "columns", "scan", "relations", "pairs", "pairs_again", "zeros", "focus",
 )  # fmt: skip
 SHARES = {
-    SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.44, ZEROS: 0.03, FOCUS: 0.16,
+    SCALES: 0.10, COLUMNS: 0.17, SCAN: 0.08, RELATIONS: 0.02, PAIRS: 0.22, PAIRS_AGAIN: 0.22,
+    ZEROS: 0.03, FOCUS: 0.16,
 }  # fmt: skip
 # where numbers take more values than a column has cells: positions within a cell are known from
 # histograms alone, cells again from pairs
@@ -28,7 +29,7 @@ LONG = {SCALES: 0.16, COLUMNS: 0.11}
 # records a unit of noise: with fewer, noise hides the counts; with more, the usual share is enough
 LONG_SNR_FROM, LONG_SNR_TO = 2_100.0, 13_000.0
 # of tables with more pairs than are all counted: what the scan misses is not counted at all
-SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.25, FOCUS: 0.08}
+SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.125, PAIRS_AGAIN: 0.125, FOCUS: 0.08}
 ALL_PAIRS = 400  # so many are all counted; of more, the significant ones
 TOGETHER = 2  # columns, besides the target, that calibrated models count together
 CELLS = 32  # that a column gets at most
@@ -161,10 +162,12 @@ class Design:
         if shares is SHARES and self.long and LONG_SNR_FROM * scale <= n <= LONG_SNR_TO * scale:
             shares = SHARES | LONG
         if not focus:
-            shares = shares | {PAIRS: shares[PAIRS] + shares[ZEROS] + shares[FOCUS]}
+            half = (shares[ZEROS] + shares[FOCUS]) / 2.0
+            shares = shares | {name: shares[name] + half for name in (PAIRS, PAIRS_AGAIN)}
         names = [SCALES, COLUMNS]
         if self.sizes > 1:
-            names += [SCAN, *([RELATIONS] if self.sums or self.compared else []), PAIRS]
+            names += [SCAN, *([RELATIONS] if self.sums or self.compared else [])]
+            names += [PAIRS, PAIRS_AGAIN]
             names += [ZEROS, FOCUS] if focus else []
         whole = sum(shares[name] for name in names)
         left = 1.0 - min(len(self.learned), self.columns - 1) / self.columns

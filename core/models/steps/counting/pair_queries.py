@@ -1,8 +1,9 @@
 """Which pairs of columns are counted, with what weight, and which class by class.
 
-All of it follows from the scan, which was released. A pair that does not go together differently in
-the classes is counted once and not in each: a sum over classes would carry the noise of all. Then
-each column is counted class by class as well, which is what such a pair has to do with the class.
+Which pairs, and which class by class, follows from the scan, which was released. A pair that does
+not go together differently in the classes is counted once and not in each: a sum over classes would
+carry the noise of all. Then each column is counted class by class as well, which is what such a
+pair has to do with the class. What the first counts show says how later ones are weighed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Codec
+from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import MOST_CLASSES, Design
 from core.models.steps.counting.scales import ColumnScale
 from core.schema.column import Kind
@@ -22,18 +24,20 @@ from core.schema.column import Kind
 Floats = NDArray[np.float64]
 PAIR_SNR_THRESHOLD = 3.0  # standard deviations above what noise alone shows, of a significant pair
 FEWEST_PAIRS, PAIRS_A_COLUMN = 1, 6
+LEAST_NOISE = 1e-9  # of a share, where there is no noise
+LEAST_AGAIN = 1e-6  # of all weight, for any pair: whatever is found, as much is released again
 COLUMN_WEIGHT = 0.5  # share of all weight that columns get where no pair is significant
 COLUMN_WEIGHT_POWER = 6  # of the share of pairs that are not, by which columns get of that weight
 MIN_ALIKE_PAIRS_SHARE = 0.8  # of pairs that are alike in all classes, for any to be counted so
 MAX_NOISE_DOMINATED_SHARE = 0.2  # of pairs of rare labels; of more, each class is counted
 COLUMN_WEIGHT_JOINED = 0.35  # of columns where no pair is counted class by class
 NOISE_CELLS_SHARE = 0.9  # share of a pair's cells with fewer records than noise, class by class
-TRUST = 0.5  # share of weight by the scan's energies, which rare labels hardly show in
+TRUST = 0.5  # share of weight by energies: what noise hides in one pair, many show together
 
 
 @dataclass(frozen=True)
 class PairsSeen:
-    """What is known of each pair before any is counted; float64 [pairs].
+    """What the scan says of each pair before any is counted; float64 [pairs].
 
     Attributes:
       score: how far beyond independence, in standard deviations of what noise alone shows.
@@ -56,7 +60,8 @@ class PairQueries:
 
     Attributes:
       pairs: block indices, clearest first.
-      weights: float64 [pairs], squared weight of each.
+      weights: float64 [pairs], squared weight of each when they are first counted.
+      importance: float64 [pairs], of their errors among all.
       by_class: bool [pairs], whether each class is counted apart.
       alike: bool [pairs], whether classes that are counted together are taken to be alike.
       columns: squared weight of all columns together, each counted class by class; may be 0.
@@ -64,6 +69,7 @@ class PairQueries:
 
     pairs: tuple[tuple[int, ...], ...]
     weights: Floats
+    importance: Floats
     by_class: NDArray[np.bool_]
     alike: NDArray[np.bool_]
     columns: float
@@ -94,9 +100,8 @@ def select_pairs(
         order = few if len(few) else order[:FEWEST_PAIRS]
     pairs = tuple(design.pairs[i] for i in order)
     cells = np.array([sizes[a] * sizes[b] for a, b in pairs], dtype=np.float64)
-    errors = seen.importance[order], cells * noise**2
-    weights = TRUST * least_error_weights(*errors, seen.energy[order])
-    weights += (1.0 - TRUST) * least_error_weights(*errors, np.full(len(order), np.inf))
+    importance = seen.importance[order]
+    weights = _trusted(importance, cells * noise**2, seen.energy[order])
     alike, hidden = np.zeros(len(order), dtype=bool), np.zeros(len(order), dtype=bool)
     if noise_dominated is not None and seen.differs is not None:
         alike = _alike(seen.differs[order])
@@ -109,7 +114,33 @@ def select_pairs(
     untied = {column for pair in pairs for column in pair} - tied  # to the class, by any pair
     joined = float((~apart if untied else alike).mean())
     columns = max(COLUMN_WEIGHT * insignificant**COLUMN_WEIGHT_POWER, COLUMN_WEIGHT_JOINED * joined)
-    return PairQueries(pairs, weights * (1.0 - columns), apart, alike, columns)
+    return PairQueries(pairs, weights * (1.0 - columns), importance, apart, alike, columns)
+
+
+def weights_again(
+    asked: PairQueries, counted: Sequence[PairTarget], energy: Floats, noise: float
+) -> Floats:
+    """Squared weights of the next counts of pairs, which make up for what the first ones lack.
+
+    Args:
+      counted: the same pairs, as far as they were released.
+      energy: float64 [pairs], what they lose if they are not counted, positive.
+      noise: standard deviation of a share that all of the next weight would be spent on.
+    """
+    left = 1.0 - asked.columns
+    precision = np.array([max(pair.noise, LEAST_NOISE) ** -2 for pair in counted])
+    whole = float(precision.sum()) + left / noise**2
+    cells = np.array([pair.shares.numel() for pair in counted], dtype=np.float64)
+    weights = _trusted(asked.importance, cells / whole, energy)
+    more = np.maximum(LEAST_AGAIN, weights - precision / whole)
+    return np.asarray(more * (left / float(more.sum())))
+
+
+def _trusted(importance: Floats, variance: Floats, energy: Floats) -> Floats:
+    """Half by energies, half as if every pair had much to show; see `least_error_weights`."""
+    known = least_error_weights(importance, variance, energy)
+    unknown = least_error_weights(importance, variance, np.full(len(energy), np.inf))
+    return TRUST * known + (1.0 - TRUST) * unknown
 
 
 def grouping_column(

@@ -7,15 +7,12 @@ that goes on asks exactly what was paid for.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
-from itertools import chain, islice
+from itertools import chain
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from torch import Tensor
 
 from core.encoding.codec import Codec
@@ -24,10 +21,12 @@ from core.models.step import FitContext
 from core.models.steps.counting import pair_queries
 from core.models.steps.counting.alike_events import told_by_both
 from core.models.steps.counting.counts import PairTarget, RelationCounts, SetCounts, uniform_query
+from core.models.steps.counting.denoising import beyond_independence
 from core.models.steps.counting.design import (
     ALL_PAIRS,
     COLUMNS,
     PAIRS,
+    PAIRS_AGAIN,
     RELATIONS,
     SCALES,
     SCAN,
@@ -45,7 +44,8 @@ from core.models.steps.counting.scales import (
     ranges_within,
     scales_of,
 )
-from core.models.steps.counting.scan import Scan, Scanned, draw_signs, normal_score
+from core.models.steps.counting.scan import Scan, Scanned, draw_signs
+from core.models.steps.counting.significance import Significance
 from core.models.steps.counting.window_pairs import column_weights, window_importance
 from core.models.steps.counting.zeros.finding import found_zeros
 from core.models.steps.counting.zeros.orders import out_of_order
@@ -59,9 +59,7 @@ from core.privacy.plan import Plan
 Floats = NDArray[np.float64]
 LEAST_MULTIPLIER, LEAST_ENERGY = 1e-3, 1e-9  # where there is no noise
 JOINS = "joins_classes"  # name in a checkpoint
-MOST_REPORTED = 300  # sets that are shown to people
 LOW_NOISE_RECORDS_PER_UNIT = 10_000.0  # of the pairs' noise; with more, classes are counted apart
-FALSE_POSITIVE_RATE = 0.01  # of tables of independent columns, those in which a set is reported
 
 
 class Releases:
@@ -93,6 +91,7 @@ class Releases:
         self.sums: tuple[SumCandidate, ...] = ()
         self.compared: tuple[Comparison, ...] = ()
         self.counted: tuple[PairTarget, ...] = ()
+        self._released: list[PairTarget] = []
         self.zeros: tuple[StructuralZero, ...] = ()
 
     def measure(self, phase: str) -> Releases:
@@ -103,6 +102,7 @@ class Releases:
             SCAN: self._scan_sets,
             RELATIONS: self._count_relations,
             PAIRS: self._count_pairs,
+            PAIRS_AGAIN: self._count_pairs_again,
             ZEROS: self._count_zeros,
         }
         steps[phase]()
@@ -122,7 +122,7 @@ class Releases:
             released = mechanism.split(self.release(SCALES, mechanism))
             counts |= dict(zip(counted, released, strict=True))
         pairs = math.sqrt(min(len(self.design.pairs), ALL_PAIRS))
-        most = most_cells(self.table.n, pairs and self.noise_multiplier(PAIRS) * pairs)
+        most = most_cells(self.table.n, pairs and self.pair_noise * pairs)
         each = [counts[i] for i in sorted(counts)]
         ranged = {} if self.codec.domain.roles else self._list_counts  # windows hold others
         ranges = [ranges_within(grid, ranged.get(grid.block.column.name)) for grid in grids]
@@ -163,10 +163,13 @@ class Releases:
         self.sums = sums_kept(added, self.design.sums, noise, self.table.n)
         known = self.design.compared, self.scales, self.shares, self.table.n
         kept = comparisons_kept(compared, *known, noise)
-        self.compared = tuple(c for c in kept if not {c.low, c.high} & self._tagged)
+        self.compared = tuple(c for c in kept if not {c.low, c.high} & self.tagged)
 
     def _count_pairs(self) -> None:
-        self.counted = self.pairs(PAIRS)
+        self.count_pairs(PAIRS)
+
+    def _count_pairs_again(self) -> None:
+        self.count_pairs(PAIRS_AGAIN)
         self.tell_significant()
 
     def _count_zeros(self) -> None:
@@ -176,11 +179,12 @@ class Releases:
         follow |= {one.high for one in self.compared if one.equal == 1.0}
         noise = self.noise_multiplier(ZEROS)  # of places that every record adds to with length one
         ask, counts = partial(self.release, ZEROS), (self.column_noise, self.table.n)
-        found = found_zeros(*known, *counts, follow | self._tagged, noise, ask)
+        found = found_zeros(*known, *counts, follow | self.tagged, noise, ask)
         self.zeros = (*found, *out_of_order(self.compared, self.scales))
 
     @cached_property
-    def _tagged(self) -> frozenset[int]:
+    def tagged(self) -> frozenset[int]:
+        """Blocks of columns whose distribution is hidden."""
         groups = self.plan.protection.groups if self.plan.protection else {}
         names = set(chain(*groups.values()))
         return frozenset(b.index for b in self.codec.blocks if b.column.name in names)
@@ -197,83 +201,36 @@ class Releases:
 
     @property
     def significant_sets(self) -> tuple[Interaction, ...]:
-        """Sets of columns that go together beyond noise and chance, clearest first; free to show.
+        """See `Significance.sets`; none without noise, where nothing can be told from the scan."""
+        if self._significance is None or not self.plan.budget.private:
+            return ()
+        return self._significance.sets
 
-        Chance is what independent columns would show without noise. A set with a tagged column is
-        left out, and nothing is said of a tagged target: the scan is of real columns.
-        """
-        if self.scanned is None or not self.plan.budget.private:
-            return ()  # without noise nothing can be told from it
-        larger = self.checkpoint.state.get("focus_scores", [])  # those that were counted
-        clear = ((tuple(columns), self._normal_score(z)) for columns, z in larger)
-        shown = [*self._significant_pairs, *self._shown(clear)]
-        return tuple(sorted(shown, key=lambda one: -one.score)[:MOST_REPORTED])
+    @property
+    def records(self) -> int:
+        """Of the table."""
+        return self.table.n
+
+    @property
+    def larger_sets(self) -> list[tuple[list[int], float]]:
+        """See `significance.Known`."""
+        return list(self.checkpoint.state.get("focus_scores", []))
 
     @cached_property
-    def _significant_pairs(self) -> tuple[Interaction, ...]:
+    def _significance(self) -> Significance | None:
+        return None if self.scanned is None else Significance(self, self.scanned)
+
+    def differing(self, size: int, expected: Tensor) -> Floats:
+        """How far the scan of each set of `size` columns differs between classes."""
         assert self.scanned is not None
-        known, spread = self._signs_counted()
-        chance = self._class_shares() / self.table.n
-        scores = self.scanned.beyond_independence(*self._pairs_by_class, known, spread, chance)
-        pairs, clearest = self.design.pairs, np.argsort(-scores, kind="stable")
-        shown = self._shown((pairs[i], float(scores[i])) for i in clearest)
-        return tuple(islice(shown, MOST_REPORTED))
+        return self.scanned.differing(size, expected, self.class_shares(), self.scan_variances())
 
-    def _shown(self, scores: Iterable[tuple[tuple[int, ...], float]]) -> Iterator[Interaction]:
-        """Of scores in falling order, those beyond noise and chance, without a tagged column."""
-        name_of = [block.column.name for block in self.codec.blocks]
-        hidden_target = self.design.condition in self._tagged
-        for columns, score in scores:
-            if score <= self._report_threshold:
-                return
-            if not self._tagged & set(columns):
-                names = tuple(name_of[c] for c in columns)
-                target = not hidden_target and self._differs(columns)
-                yield Interaction(columns=names, score=score, target=target)
-
-    def _signs_counted(self) -> tuple[Tensor, Tensor]:
-        """Mean of each pair member's signs by the columns' own counts, and its variance."""
-        each = [
-            (torch.from_numpy(self.column_counts[c]) @ self.signs[c], self.column_noise[c])
-            for c in self.design.features
-        ]
-        known = torch.stack([total / self.table.n for total, _ in each], dim=1)
-        return known, torch.tensor([float(np.square(one / self.table.n).sum()) for _, one in each])
-
-    def _variances(self) -> Floats:
+    def scan_variances(self) -> Floats:
         """Of one number of the scan within each class: the noise's and chance's; [classes]."""
         assert self.scanned is not None
-        return np.asarray(self.scanned.noise**2 + self._class_shares() / self.table.n)
+        return np.asarray(self.scanned.noise**2 + self.class_shares() / self.table.n)
 
-    def _normal_score(self, z: float) -> float:
-        """What `Scanned.energy` gives of a set → how far beyond noise and chance together."""
-        assert self.scanned is not None
-        noise, signs = self.scanned.noise**2, self.design.signs
-        each = signs * self.design.classes
-        squares = np.array([noise * (each + z * math.sqrt(2.0 * each))])
-        return float(normal_score(squares, np.tile(self._variances(), signs)[:, None])[0])
-
-    def _differs(self, columns: tuple[int, ...]) -> bool:
-        index = bisect_left(self.design.sets[len(columns) - 1], columns)  # sets are in order
-        return bool(self._scan_by_class[len(columns) - 1][index] > self._report_threshold)
-
-    @cached_property
-    def _scan_by_class(self) -> list[Floats]:
-        """How far each set's scan differs between classes, by size of set."""
-        assert self.scanned is not None
-        sums = enumerate(self.scanned.sums, start=1)
-        return [self._differing(size, torch.zeros_like(one)) for size, one in sums]
-
-    def _differing(self, size: int, expected: Tensor) -> Floats:
-        assert self.scanned is not None
-        return self.scanned.differing(size, expected, self._class_shares(), self._variances())
-
-    @cached_property
-    def _report_threshold(self) -> float:
-        """Beyond how many standard deviations a set is told, by how many were looked at."""
-        return float(-ndtri(FALSE_POSITIVE_RATE / self.design.scanned))
-
-    def _class_shares(self) -> Floats:
+    def class_shares(self) -> Floats:
         """Released shares of the classes, positive, summing to one; [1] without a class."""
         condition = self.design.condition
         shares = np.ones(1) if condition is None else np.maximum(self.shares[condition], 1e-3)
@@ -297,14 +254,14 @@ class Releases:
     def _independent_pairs(self) -> Tensor:
         """The scan of pairs as columns that are independent within each class would show it."""
         assert self.scanned is not None
-        return self.scanned.independent(*self._pairs_by_class)
+        return self.scanned.independent(*self.pairs_by_class)
 
     @property
-    def _pairs_by_class(self) -> tuple[Tensor, Tensor]:
+    def pairs_by_class(self) -> tuple[Tensor, Tensor]:
         """Shares of the classes, and where either column of each pair is among single ones."""
         index = {column: i for i, column in enumerate(self.design.features)}
         members = torch.tensor([[index[a], index[b]] for a, b in self.design.pairs])
-        return torch.from_numpy(self._class_shares()), members
+        return torch.from_numpy(self.class_shares()), members
 
     def pair_energy(self) -> tuple[Floats, Floats]:
         """What columns that are independent within each class do not explain of each pair."""
@@ -316,14 +273,14 @@ class Releases:
         assert self.scanned is not None
         state, design = self.checkpoint.state, self.design
         if JOINS not in state:
-            clear = self.table.n > LOW_NOISE_RECORDS_PER_UNIT * self.noise_multiplier(PAIRS)
+            clear = self.table.n > LOW_NOISE_RECORDS_PER_UNIT * self.pair_noise
             state[JOINS] = design.classes > 1 and not clear and self.scanned.clear
         above, score = self.pair_energy()
         of_noise = self.scanned.noise**2 * math.sqrt(2.0 * design.classes / design.signs)
         seen = pair_queries.PairsSeen(
             score=score,
             energy=np.maximum(above, 0.0) / design.signs + max(of_noise, LEAST_ENERGY),
-            differs=self._differing(2, self._independent_pairs) if state[JOINS] else None,
+            differs=self.differing(2, self._independent_pairs) if state[JOINS] else None,
             importance=self._importance,
             clear=self.scanned.clear,
         )
@@ -331,14 +288,19 @@ class Releases:
             design,
             [scale.size for scale in self.scales],
             seen,
-            noise=max(self.noise_multiplier(PAIRS), LEAST_MULTIPLIER) / self.table.n,
+            noise=self.pair_noise / self.table.n,
             noise_dominated=self._noise_dominated if state[JOINS] else None,
         )
 
     def _noise_dominated(self, pair: tuple[int, ...], weight: float) -> bool:
-        noise = max(self.noise_multiplier(PAIRS), LEAST_MULTIPLIER) / math.sqrt(weight)
-        records = self.table.n / self.design.classes / noise
+        records = self.table.n / self.design.classes / self.pair_noise * math.sqrt(weight)
         return pair_queries.noise_dominates(self.scales, self.shares, pair, records)
+
+    @property
+    def pair_noise(self) -> float:
+        """Noise multiplier of both counts of pairs together, positive."""
+        each = [max(self.noise_multiplier(p), LEAST_MULTIPLIER) for p in (PAIRS, PAIRS_AGAIN)]
+        return math.hypot(*(1.0 / one for one in each)) ** -1
 
     @property
     def none(self) -> dict[int, int]:
@@ -360,20 +322,19 @@ class Releases:
         if self.design.condition is not None or not self.design.pairs:
             return self.design.condition
         sizes = [scale.size for scale in self.scales]
-        noise = self.noise_multiplier(PAIRS)
-        return pair_queries.grouping_column(
-            self.design, self.codec, self.column_counts, sizes, noise
-        )
+        known = self.design, self.codec, self.column_counts, sizes
+        return pair_queries.grouping_column(*known, self.pair_noise)
 
-    def pairs(self, phase: str) -> tuple[PairTarget, ...]:
-        """Counts of the chosen pairs in that phase of the plan, as they were released."""
+    def count_pairs(self, phase: str) -> None:
+        """Count the chosen pairs in that phase of the plan, besides what was counted of them."""
         asked, condition = self._pair_queries, self.design.condition
         front = () if condition is None else (condition,)
         single = self.design.features if asked.columns > 0.0 else ()
         each = math.sqrt(asked.columns / max(1, len(single)))
+        weights = self._weights_again(phase) if self._released else asked.weights
         queries = tuple(
             uniform_query(self.scales, (*front, *pair) if apart else pair, math.sqrt(float(weight)))
-            for pair, weight, apart in zip(asked.pairs, asked.weights, asked.by_class, strict=True)
+            for pair, weight, apart in zip(asked.pairs, weights, asked.by_class, strict=True)
         ) + tuple(uniform_query(self.scales, (*front, column), each) for column in single)
         mechanism = SetCounts(self.scales, queries)
         counts = mechanism.split(self.release(phase, mechanism))
@@ -385,7 +346,22 @@ class Releases:
         for pair, count, one, alike in zip(asked.pairs, counts, noise, asked.alike, strict=False):
             shares = (count / n).float().reshape(-1, *count.shape[-2:])
             targets.append(PairTarget((pair[0], pair[1]), shares, one / n, bool(alike)))
-        return told_by_both(targets, self.codec, self.scales, self.shares, n)
+        if self._released:
+            both = zip(self._released, targets, strict=True)
+            targets = [one.mean(again) for one, again in both]
+        self._released = targets
+        self.counted = told_by_both(targets, self.codec, self.scales, self.shares, n)
+
+    def _weights_again(self, phase: str) -> Floats:
+        """Squared weights of pairs that were counted before, by what is left to learn of each.
+
+        Of windows the same again: much of what their pairs show follows from how they are made.
+        """
+        if self.codec.domain.roles:
+            return self._pair_queries.weights
+        left = beyond_independence(self.counted, self.shares, self.within, self.none)
+        noise = max(self.noise_multiplier(phase), LEAST_MULTIPLIER) / self.table.n
+        return pair_queries.weights_again(self._pair_queries, self._released, left, noise)
 
     def _counted_again(self, column: int, count: Floats, noise: float) -> None:
         """Take further counts of a column's cells within each class, [classes, cells], in."""

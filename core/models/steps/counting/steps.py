@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from core.encoding.codec import Codec
 from core.models.card import Chart, Stage
 from core.models.step import FitContext, State
-from core.models.steps.counting.design import COLUMNS, PAIRS, RELATIONS, SCALES, SCAN, ZEROS, Design
+from core.models.steps.counting.design import (
+    COLUMNS,
+    PAIRS,
+    PAIRS_AGAIN,
+    RELATIONS,
+    SCALES,
+    SCAN,
+    ZEROS,
+    Design,
+)
 from core.privacy.accounting.scale_search import noise_for_share
 from core.privacy.plan import Phase
 from core.schema.schema import Domain
@@ -75,6 +84,13 @@ SELECTED_PAIRS = Counted(
     "for each of these values.",
     "noisy counts of pairs",
 )
+SAME_PAIRS = Counted(
+    PAIRS_AGAIN,
+    "Second counts of pairs of columns",
+    "The same pairs once more. Those whose first counts leave the most to learn get the least "
+    "noise.",
+    "more exact counts of pairs",
+)
 EMPTY_CELLS = Counted(
     ZEROS,
     "Cells without records",
@@ -82,7 +98,9 @@ EMPTY_CELLS = Counted(
     "values below or above one together with a label.",
     "values that never go together",
 )
-COUNTING_STAGES = tuple(one.stage for one in (BINS, CELLS, SETS, RELATED, SELECTED_PAIRS))
+COUNTING_STAGES = tuple(
+    one.stage for one in (BINS, CELLS, SETS, RELATED, SELECTED_PAIRS, SAME_PAIRS)
+)
 
 
 @dataclass(frozen=True)
@@ -136,6 +154,7 @@ def counting_steps(
     design = Design.of(Codec(domain), together)
     counted = [BINS, CELLS]
     if design.pairs:
-        counted += [SETS, *([RELATED] if design.sums or design.compared else []), SELECTED_PAIRS]
+        counted += [SETS, *([RELATED] if design.sums or design.compared else [])]
+        counted += [SELECTED_PAIRS, SAME_PAIRS]
         counted += [] if last is None else [EMPTY_CELLS, last]
     return tuple(Count(one, design, file, share, last is not None) for one in counted)
