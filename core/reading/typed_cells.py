@@ -34,6 +34,7 @@ from core.schema.number_text import (
     exact_as,
     number_values,
     numbers_as,
+    of_flags,
     plain_numbers,
     values_as,
 )
@@ -164,7 +165,7 @@ def _from_text(text: pa.Array, column: Column, *, written: bool) -> Series:
         text = _as_listed(text, column)
     own = np.array(pc.is_in(text, value_set=pa.array(_own(column), _TEXT)))
     if column.kind in _NUMBERS:
-        plain = plain_numbers(text, form)
+        plain = plain_numbers(text, form, flags=of_flags(dtype))
         if not _holds_numbers(dtype):
             small = pa.array(~np.isnan(number_values(plain)))
             values = text_series(pc.if_else(small, plain, pa.scalar(None, _TEXT)))
@@ -181,7 +182,7 @@ def _from_text(text: pa.Array, column: Column, *, written: bool) -> Series:
         if column.kind is Kind.DATETIME:
             return _with_text(values, text, own)
     elif _holds_numbers(dtype):
-        values = exact_as(plain_numbers(text, form), dtype)
+        values = exact_as(plain_numbers(text, form, flags=True), dtype)
     else:
         return text_series(text)
     stays = values.isna().to_numpy() & np.asarray(pc.is_valid(text))

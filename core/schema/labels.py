@@ -21,7 +21,7 @@ from core.schema.column import Column, Kind, is_whole, nullable_dtype
 from core.schema.date_text import date_text, parse_dates
 from core.schema.form import Form
 from core.schema.magnitudes import LARGEST
-from core.schema.number_text import number_values, plain_numbers, values_as
+from core.schema.number_text import number_values, of_flags, plain_numbers, values_as
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 Series: TypeAlias = "pd.Series[Any]"
@@ -154,7 +154,7 @@ def _as_numbers(series: Series, column: Column) -> Numbers:
     if isinstance(series.dtype, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(
         series.dtype
     ):
-        return _label_numbers(series)[0]
+        return _label_numbers(series, flags=of_flags(column.dtype))[0]
     out = series.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(np.abs(out) <= LARGEST, out, np.nan)
 
@@ -175,14 +175,16 @@ def code_indices(series: Series, column: Column) -> npt.NDArray[np.int64]:
     return found
 
 
-def _label_numbers(series: Series) -> tuple[Numbers, npt.NDArray[np.intp], npt.NDArray[np.object_]]:
+def _label_numbers(
+    series: Series, *, flags: bool = False
+) -> tuple[Numbers, npt.NDArray[np.intp], npt.NDArray[np.object_]]:
     """Labels as numbers, NaN for none or one beyond ±1e150; their indices, -1 absent; labels."""
     codes, distinct = pd.factorize(to_labels(series))
     cells = pa.array(distinct, pa.large_string())
     if isinstance(cells, pa.ChunkedArray):  # as where there is none
         cells = cells.combine_chunks()
     text = pc.utf8_trim_whitespace(cells)
-    numbers = number_values(plain_numbers(text, Form()))
+    numbers = number_values(plain_numbers(text, Form(), flags=flags))
     return np.append(numbers, np.nan)[codes], codes, np.asarray(distinct, dtype=object)
 
 

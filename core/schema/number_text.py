@@ -31,12 +31,15 @@ _WORDS = pa.array(["false", "true"], pa.large_string())
 _VALUES = pa.array(["0", "1"], pa.large_string())
 
 
-def plain_numbers(text: pa.Array, form: Form) -> pa.Array:
+def plain_numbers(text: pa.Array, form: Form, *, flags: bool = False) -> pa.Array:
     """Trimmed text as numbers without unit and groups and with a decimal point; null for none.
 
     A unit may be left out, with its space or without, and a sign may stand on either side of it.
     Digits are grouped by three or not at all; where a comma is the decimal mark and no other is
-    declared, points group them. True and False are 1 and 0.
+    declared, points group them.
+
+    Args:
+      flags: whether True and False are 1 and 0, as in columns of flags; else they are no numbers.
     """
     number = pc.match_substring_regex(text, _pattern(form))
     plain = pc.if_else(number, text, pa.scalar(None, text.type))
@@ -46,9 +49,16 @@ def plain_numbers(text: pa.Array, form: Form) -> pa.Array:
         plain = pc.replace_substring(plain, mark, "") if mark else plain
     if form.decimal == ",":
         plain = pc.replace_substring(plain, ",", ".")
+    if not flags:
+        return plain
     others = pc.fill_null(pc.invert(number), False)
     words = pc.index_in(pc.utf8_lower(text.filter(others)), value_set=_WORDS)
     return pc.replace_with_mask(plain, others, _VALUES.take(words))
+
+
+def of_flags(dtype: str) -> bool:
+    """Whether a dtype is that of True and False."""
+    return dtype.lower() in FLAGS
 
 
 def number_values(plain: pa.Array) -> Floats:
@@ -71,7 +81,7 @@ def exact_as(plain: pa.Array, dtype: str) -> Series:
     if is_whole(dtype):
         whole, exact = _whole(plain, floats, dtype)
         return _with_gaps(whole, ~exact, dtype)
-    if dtype.lower() in FLAGS:
+    if of_flags(dtype):
         floats = np.where((floats == 0.0) | (floats == 1.0), floats, np.nan)
     return values_as(pd.Series(floats), dtype)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
@@ -24,7 +25,7 @@ from core.reading.tally import Tally
 from core.reading.typed_cells import typed_rows
 from core.schema.column import Column, Kind, Provenance, SchemaColumn, SchemaError
 from core.schema.form import MOST_CODES, FileForm, Form
-from core.schema.labels import to_numbers
+from core.schema.labels import code_indices, to_numbers
 from core.schema.rules.rules import parse_rule
 from core.schema.schema import Domain, Schema
 from core.schema.surrogates import shape_of
@@ -122,6 +123,21 @@ def test_no_more_spellings_become_codes_than_a_form_holds(tmp_path: Path) -> Non
     form, cells = raw.schema["a"].form, typed_rows(pq.read_table(raw.path), raw.schema.columns)
     assert (form.absent, len(form.codes)) == ("?", MOST_CODES)
     assert int(cells["a"].isna().sum()) == 20 + 10 * (len(words) - MOST_CODES)
+
+
+def test_words_for_flags_are_no_numbers_beside_numbers() -> None:
+    """A code FALSE takes no zero with it, and in a learned column, without codes, it is missing."""
+    cells = pd.Series(["0", "FALSE", "TRUE", "3"], name="age", dtype="str")
+    column = CODED.model_copy(update={"form": Form(codes=("FALSE",)), "dtype": "Int64"})
+    assert code_indices(cells, column).tolist() == [-1, 0, -1, -1]
+    for one in (column, column.model_copy(update={"form": None})):
+        assert np.isnan(to_numbers(cells, one)).tolist() == [False, True, True, False]
+        read = typed_rows(pa.table({"age": cells.to_list()}), [one])["age"]
+        assert to_numbers(read, one)[[0, 3]].tolist() == [0.0, 3.0]
+        assert read.isna().tolist()[2]
+    flags = Column(name="age", kind=Kind.BOOLEAN, dtype="bool", categories=("False", "True"))
+    rows = pa.table({"age": cells[:3].to_list()})
+    assert typed_rows(rows, [flags])["age"].tolist() == [False, False, True]
 
 
 def test_codes_are_states_of_their_own_and_come_back() -> None:
