@@ -168,6 +168,8 @@ def test_what_is_left_to_learn_is_counted_again() -> None:
     assert again.sum() == pytest.approx(1.0) and (again[2:4] < 1e-5).all()
     assert again[0] == pytest.approx(again[1]) and again[0] > again[4] > 0.15
     assert weights_again(first, counted, np.ones(6), NOISE) == pytest.approx(first.weights)
+    luck = np.array([3.0, 1.0, 0.1, 0.1, 1.0, 0.8]) * math.sqrt(8.0) * NOISE**2 * 6.0
+    assert weights_again(first, counted, luck, NOISE) == pytest.approx(first.weights)
     # of pairs of which one was hardly counted, this one
     few = [replace(one, noise=one.noise * (10.0 if i else 1.0)) for i, one in enumerate(counted)]
     again = weights_again(first, few, np.ones(6), NOISE)

@@ -32,7 +32,9 @@ MIN_ALIKE_PAIRS_SHARE = 0.8  # of pairs that are alike in all classes, for any t
 MAX_NOISE_DOMINATED_SHARE = 0.2  # of pairs of rare labels; of more, each class is counted
 COLUMN_WEIGHT_JOINED = 0.35  # of columns where no pair is counted class by class
 NOISE_CELLS_SHARE = 0.9  # share of a pair's cells with fewer records than noise, class by class
-TRUST = 0.5  # share of weight by energies: what noise hides in one pair, many show together
+TRUST = (
+    0.5  # most of weight that goes by energies: what noise hides in one pair, many show together
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def select_pairs(
     pairs = tuple(design.pairs[i] for i in order)
     cells = np.array([sizes[a] * sizes[b] for a, b in pairs], dtype=np.float64)
     importance = seen.importance[order]
-    weights = _trusted(importance, cells * noise**2, seen.energy[order])
+    weights = _trusted(importance, cells * noise**2, seen.energy[order], TRUST)
     alike, hidden = np.zeros(len(order), dtype=bool), np.zeros(len(order), dtype=bool)
     if noise_dominated is not None and seen.differs is not None:
         alike = _alike(seen.differs[order])
@@ -122,25 +124,29 @@ def weights_again(
 ) -> Floats:
     """Squared weights of the next counts of pairs, which make up for what the first ones lack.
 
+    Energies are trusted less where pairs show less beyond noise than noise: they are mostly luck.
+
     Args:
       counted: the same pairs, as far as they were released.
-      energy: float64 [pairs], what they lose if they are not counted, positive.
+      energy: float64 [pairs], what they lose if they are not counted, see `beyond_independence`.
       noise: standard deviation of a share that all of the next weight would be spent on.
     """
     left = 1.0 - asked.columns
     precision = np.array([max(pair.noise, LEAST_NOISE) ** -2 for pair in counted])
     whole = float(precision.sum()) + left / noise**2
     cells = np.array([pair.shares.numel() for pair in counted], dtype=np.float64)
-    weights = _trusted(asked.importance, cells / whole, energy)
+    of_noise = cells / precision
+    shown = float((energy - of_noise * np.sqrt(2.0 / cells)).sum() / of_noise.sum())
+    weights = _trusted(asked.importance, cells / whole, energy, TRUST * min(1.0, max(0.0, shown)))
     more = np.maximum(LEAST_AGAIN, weights - precision / whole)
     return np.asarray(more * (left / float(more.sum())))
 
 
-def _trusted(importance: Floats, variance: Floats, energy: Floats) -> Floats:
-    """Half by energies, half as if every pair had much to show; see `least_error_weights`."""
+def _trusted(importance: Floats, variance: Floats, energy: Floats, trust: float) -> Floats:
+    """So much by energies, the rest as if every pair had much to show; `least_error_weights`."""
     known = least_error_weights(importance, variance, energy)
     unknown = least_error_weights(importance, variance, np.full(len(energy), np.inf))
-    return TRUST * known + (1.0 - TRUST) * unknown
+    return trust * known + (1.0 - trust) * unknown
 
 
 def grouping_column(
