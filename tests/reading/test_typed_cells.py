@@ -152,7 +152,7 @@ SAYS = (
     (Kind.NUMBER, "float64", Form(decimal=","), ["1.234", "1,5e2", "1.23"], [1234, 150, np.nan]),
     (Kind.NUMBER, "float64", DOLLAR, ["-$5", "$-5", "$ 1,234.5", "1,23"], [-5, -5, 1234.5, np.nan]),
     (Kind.INTEGER, "int64", None, ["9007199254740993", "2.6", "True", "0x1F"],
-     [9007199254740993, 3, 1, None]),
+     [9007199254740993, 3, None, None]),
     (Kind.INTEGER, "uint8", None, ["300", "-1", "9" * 40], [255, 0, 255]),
     (Kind.INTEGER, "int64", DOLLAR, ["-99.0", "$-99"], [-99, -99]),
     (Kind.INTEGER, "uint8", DOLLAR, ["-99", "N/A", "n/a", "7"], ["-99", "N/A", None, "7"]),
