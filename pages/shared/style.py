@@ -24,7 +24,7 @@ _MARK = """<svg xmlns="http://www.w3.org/2000/svg" width="150" height="32" viewB
 _CSS = """<style>
 .block-container {padding-top: 4.5rem; padding-bottom: 3rem;}
 [data-testid="stMetricValue"], [data-testid="stMetricValue"] *
- {font-size: 1.7rem; white-space: normal; overflow-wrap: anywhere; line-height: 1.25;}
+ {font-size: 1.7rem; white-space: normal !important; line-height: 1.25;}
 h1 {font-size: 2.1rem !important; padding-bottom: 0.2rem !important;}
 h3 {font-size: 1.3rem !important;}
 [data-testid="stLayoutWrapper"]:has(> .st-key-action_bar) {position: sticky; bottom: 0; z-index: 9;
