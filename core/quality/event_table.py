@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class EventTable:
-    """Events of people, or of members of theirs whose they are, one after the other.
+    """Events of people, or of those members of theirs to whom they belong, person by person.
 
     Attributes:
       people: how many there are, those without events among them.
@@ -146,7 +146,8 @@ def _whose(frame: pd.DataFrame, person: Person, file: MoreEvents) -> tuple[Ints,
         number = frame.groupby(list(person.columns), sort=False, dropna=False).ngroup()
         who = np.asarray(number, dtype=np.int64)
         return who, np.unique(who, return_index=True)[1]
-    firsts = np.flatnonzero(frame[file.owner].notna().to_numpy())
+    known = frame[file.owner].notna() & ~frame[file.owner].duplicated()
+    firsts = np.flatnonzero(known.to_numpy())
     keys = pd.Index(frame[file.owner].iloc[firsts])
     return np.asarray(keys.get_indexer(frame[file.event]), dtype=np.int64), firsts
 

@@ -84,7 +84,7 @@ def test_times_to_an_event_are_censored_at_the_last_one():
             "kind": ["a", "b", "a", "a", "b"],
         }
     )
-    (table,) = opened(schema(), rows)
+    ((_, (table,)),) = opened(schema(), rows)
     states = table.events.values["kind"].astype(int)
     label = table.events.features["kind"].labels.index("b")
     times = np.array([0.0, 5.0, 20.0])  # somebody at once, somebody censored at 5, somebody at 20
@@ -111,8 +111,9 @@ def test_rows_of_rows_have_histories_too():
     """Of members: those without a visit, and what holds for the member and the home."""
     linked = three_levels(200)
     assert in_order(linked.schema) == (1,)
-    (table,) = opened(linked.schema, linked.rows, at=1)
     rows = linked.rows
+    ((at, (table,)),) = opened(linked.schema, rows)
+    assert at == 1
     members = rows[rows["member"].notna()]
     assert table.people == len(members) and table.own == ("date", "reason")
     assert set(table.constant) == {"sex", "age", "kind"}
@@ -125,6 +126,9 @@ def test_rows_of_rows_have_histories_too():
         for a, b in zip(table.events.values["kind"], table.events.values["reason"], strict=True)
     }
     assert pairs == set(zip("abcd", "wxyz", strict=True))
+    twice = rows.assign(member=rows["member"].where(rows["member"] != "M1", "M0"))
+    ((_, (merged,)),) = opened(linked.schema, twice)  # a table from elsewhere, with a key twice
+    assert merged.people == table.people - 1
     report = build_report(linked.rows, linked.rows, linked.schema)
     assert [one.file for one in report.histories] == ["visits"]
     found = scores(report)

@@ -6,7 +6,7 @@ real people differ by, and `dealt`: the real events dealt to people at random.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,8 +101,7 @@ def in_order(schema: Schema) -> tuple[int, ...]:
 def histories(tables: Comparison, _: Step) -> Measured:
     """How histories of both tables differ, and the pictures of it; of several files, the mean."""
     apart, shown, rng = dict[str, list[Floats]](), list[Histories](), tables.rng(8)
-    for at in in_order(tables.schema):
-        real, synthetic = opened(tables.schema, *tables.frames, at=at)
+    for at, (real, synthetic) in opened(tables.schema, *tables.frames):
         if len(real.followed) and len(synthetic.who):
             found, states = _compared(real, synthetic, tables.schema, rng)
             for key, one in found.items():
@@ -146,13 +145,18 @@ def file_name(schema: Schema, at: int) -> str:
     return files[at].child if len(files) > 1 else ""
 
 
-def opened(schema: Schema, *frames: pd.DataFrame, at: int = 0) -> list[EventTable]:
-    """The events of one file of tables, of whole people, at most half a million rows of each."""
-    person = schema.person
-    assert person is not None, "histories are of people"
+def opened(schema: Schema, *frames: pd.DataFrame) -> Iterator[tuple[int, list[EventTable]]]:
+    """Each file in order, and its events in the tables.
+
+    Of whole people, at most half a million rows of each table.
+    """
+    person, files = schema.person, in_order(schema)
+    if person is None or not files:
+        return
     whole = [_whole_people(frame, person) for frame in frames]
     aligned = Features.fit(schema, *whole)[1]
-    return [EventTable.of(*pair, person, at) for pair in zip(whole, aligned, strict=True)]
+    for at in files:
+        yield at, [EventTable.of(*pair, person, at) for pair in zip(whole, aligned, strict=True)]
 
 
 def _whole_people(frame: pd.DataFrame, person: Person) -> pd.DataFrame:

@@ -22,9 +22,10 @@ from core.encoding.windows import FIRST, GAP, NUMBER
 from core.message import Message, ReportedError
 from core.privacy.mechanisms.histograms import Bins, Histograms
 from core.quality.aligned_tables import AlignedTable, Features, sample_rows
+from core.quality.event_table import EventTable
 from core.quality.metrics.association import associations
 from core.quality.metrics.columns import TVD_1WAY
-from core.quality.metrics.histories import file_name, in_order, opened, pictures, states_of
+from core.quality.metrics.histories import file_name, opened, pictures, states_of
 from core.quality.metrics.marginals import tvd
 from core.quality.metrics.principal_axes import POINTS, axes_of, drivers
 from core.quality.report.types import (
@@ -125,16 +126,32 @@ def _histories(
     synthetic: pd.DataFrame, schema: Schema, released: ReleasedHistograms | None
 ) -> list[Histories]:
     """Synthetic histories, and what was released of real ones beside them."""
-    every = [_history(synthetic, schema, at, released) for at in in_order(schema)]
-    return [one for one in every if one is not None]
+    each = [(at, table) for at, (table,) in opened(schema, synthetic) if len(table.followed)]
+    if not each:
+        return []
+    layout, counted = Layout(schema.domain()), dict[str, ColumnPicture]()
+    if released is not None and layout.files:
+        codes, people = encoded_records(synthetic, layout, schema.person)
+        weights = np.ones(len(codes)) if people is None else people.weights.astype(np.float64)
+        counted = _pictures(codes, weights, layout.domain, released)
+    found = []
+    for at, table in each:
+        history = _synthetic_history(table, schema, at)
+        if counted:
+            windows = layout.files[at]
+            roles = {"events": (NUMBER, ""), "gaps": (GAP, ""), "first": (FIRST, table.order)}
+            shown = history.pictures | {
+                key: counted[windows.by_role[role].column.name]
+                for key, role in roles.items()
+                if role in windows.by_role
+            }
+            history = history.model_copy(update={"pictures": shown})
+        found.append(history)
+    return found
 
 
-def _history(
-    synthetic: pd.DataFrame, schema: Schema, at: int, released: ReleasedHistograms | None
-) -> Histories | None:
-    (table,) = opened(schema, synthetic, at=at)
-    if not len(table.followed):
-        return None
+def _synthetic_history(table: EventTable, schema: Schema, at: int) -> Histories:
+    """Pictures of synthetic histories alone."""
     found = pictures(table, table, states_of([table, table], schema), file_name(schema, at))
     unseen: dict[str, Any] = {"real": [], "missing_real": None, "tvd": None}
     shown = {key: one.model_copy(update=unseen) for key, one in found.pictures.items()}
@@ -144,18 +161,6 @@ def _history(
         )
         for one in found.states
     ]
-    layout = Layout(schema.domain())
-    if released is not None and layout.files:
-        codes, people = encoded_records(synthetic, layout, schema.person)
-        each = np.ones(len(codes)) if people is None else people.weights.astype(np.float64)
-        counted = _pictures(codes, each, layout.domain, released)
-        windows = layout.files[at]
-        roles = {"events": (NUMBER, ""), "gaps": (GAP, ""), "first": (FIRST, table.order)}
-        shown |= {
-            key: counted[windows.by_role[role].column.name]
-            for key, role in roles.items()
-            if role in windows.by_role
-        }
     return found.model_copy(update={"pictures": shown, "states": states})
 
 

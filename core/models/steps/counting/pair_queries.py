@@ -32,9 +32,7 @@ MIN_ALIKE_PAIRS_SHARE = 0.8  # of pairs that are alike in all classes, for any t
 MAX_NOISE_DOMINATED_SHARE = 0.2  # of pairs of rare labels; of more, each class is counted
 COLUMN_WEIGHT_JOINED = 0.35  # of columns where no pair is counted class by class
 NOISE_CELLS_SHARE = 0.9  # share of a pair's cells with fewer records than noise, class by class
-TRUST = (
-    0.5  # most of weight that goes by energies: what noise hides in one pair, many show together
-)
+TRUST = 0.5  # most weight by energies: what noise hides in one pair, many show together
 
 
 @dataclass(frozen=True)
