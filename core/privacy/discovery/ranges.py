@@ -190,8 +190,8 @@ def _without_empty_years(
     """The ends of a date's range without years that surely hold next to nothing.
 
     Their count, with `SURE` standard deviations of its noise, is less than `EMPTY` of what as many
-    of the other years hold; and all years left out do not surely hold more than `FEW_RECORDS`. The
-    counts of the others come along, none where no year is left out.
+    of the other years hold; and all years left out do not surely hold more than `FEW_RECORDS`, nor
+    does one of them. The counts of the others come along, none where no year is left out.
     """
     grid = year_grid()
     edges = np.array(grid.edges)
@@ -199,6 +199,7 @@ def _without_empty_years(
         return low, high, np.zeros(0)
     first, end = start, stop = np.searchsorted(edges, (low, high)).tolist()
     years = counts[1 : grid.bins + 1]
+    few = max(HEAPED * std, FEW_RECORDS * float(years[start:stop].sum()))  # in one year
     left_out, before = np.zeros(0), -1
     while before != end - first:
         before = end - first
@@ -209,7 +210,8 @@ def _without_empty_years(
             others = (own.sum() - held) / (len(own) - cut)
             empty = held + SURE * std * np.sqrt(cut) <= EMPTY * cut * others
             lost = left_out.sum() + held - SURE * std * np.sqrt(len(left_out) + cut)
-            empty &= lost <= FEW_RECORDS * years.sum()
+            empty &= lost <= FEW_RECORDS * years[start:stop].sum()
+            empty &= np.maximum.accumulate(own)[:-1] <= few
             gone = int(cut[empty][-1]) if empty.any() else 0
             first, end = (first + gone, end) if step > 0 else (first, end - gone)
             left_out = np.append(years[start:first], years[end:stop])

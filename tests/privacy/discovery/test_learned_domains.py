@@ -88,6 +88,15 @@ def test_years_are_left_out_only_where_they_surely_hold_nothing(epsilon):
     assert ((seconds < column.low) | (seconds > column.high)).mean() < 0.02
 
 
+def test_no_year_of_many_records_is_left_out():
+    """A fifth of the records lie in the first year of a decade that is empty otherwise."""
+    days = dates("2016-01-01", 1827)
+    frame = pd.DataFrame({f"x{i}": days for i in range(6)})
+    for seed in range(15):
+        for column in by_name(learn(frame, schema_for(frame), 0.3, seed)).values():
+            assert column.high >= pd.Timestamp("2020-12-31").timestamp()
+
+
 def test_records_in_years_left_out_are_told():
     held = {1995: 850, 1996: 2320, 1997: 870, 1998: 400, 1999: 230, 2000: 140, 2001: 100, 2003: 90}
     days = np.repeat([f"{year}-06-01" for year in held], [*held.values()])
