@@ -1,5 +1,7 @@
 """Heaping: people write amounts in round numbers, so rows that are drawn are rounded as theirs are.
 
+Dates are moved to the days and hours that those of their column keep to.
+
 A run that learns a column's bounds also learns how many of its numbers are multiples of 5, 10, 50
 and so on (`core.privacy.discovery.grids`). Models draw positions on a line and know none of it.
 Here each number moves to a round one next to it, as often as was learned. It stays within one part
@@ -12,35 +14,98 @@ Journal of Applied Statistics 2001 (shares of heaps against those of a smooth di
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from core.encoding.codec import Block, Codec, Line
-from core.schema.labels import from_numbers, snap, to_numbers
+from core.encoding.calendar_moves import FIELDS, calendar_kept, nearest_kept
+from core.encoding.codec import Block, Codec, Codes, Line
+from core.schema.calendar import Calendar
+from core.schema.column import DomainColumn, Kind
+from core.schema.labels import snap
+
+if TYPE_CHECKING:
+    from torch import Generator
 
 WITHIN, MOST_WITHIN = 1.0 / 256.0, 1.0 / 64.0  # of the line, that a number is rounded in
 Floats = NDArray[np.float64]
 
 
-def heaped(frame: pd.DataFrame, codec: Codec, seed: int) -> pd.DataFrame:
-    """Drawn rows with their numbers rounded as often as was learned of each column."""
-    chance = np.random.default_rng(seed).random(len(frame))  # one a row: equal numbers stay equal
+def heaped(
+    codec: Codec,
+    codes: Codes,
+    random: Generator,
+    who: NDArray[np.intp] | None = None,
+    constant: Collection[str] = (),
+) -> Codes:
+    """Drawn records with their numbers rounded, and dates moved, as was learned of each column.
+
+    Args:
+      codes: NumPy codes of n records; not changed.
+      who: whose each record is, 0, 1, …, intp [n]; where people have several, which share what is
+        `constant`.
+    """
+    import torch  # pages import this module, and compute nothing
+
+    # the same for all columns of a record: what is equal stays equal
+    size = (len(codes), len(FIELDS))
+    chance = own = torch.rand(size, generator=random, dtype=torch.float64).numpy()
+    if who is not None:
+        own = chance[np.unique(who, return_index=True)[1]][who]
+    states, values = codes.states.copy(), codes.values.copy()
     for block in codec.blocks:
-        learned = getattr(block.column, "learned", None)
-        if block.number is None or learned is None or not learned.heaps:
+        learned = block.column.learned
+        if block.number is None or learned is None:
             continue
-        name, column = block.column.name, block.column
-        numbers = to_numbers(frame[name], column)
-        rows = np.flatnonzero(~np.isnan(numbers) & ~np.isin(numbers, column.spikes))
-        if not len(rows):
+        rows = np.flatnonzero(states[:, block.index] == 0)
+        drawn = block.line.value(values[rows, block.number])
+        known = own[rows] if block.column.name in constant else chance[rows]
+        if block.column.kind is Kind.DATETIME:
+            kept = dates_kept(drawn, block.column, learned.calendar, known)
+        elif learned.heaps and len(rows):
+            kept = _rounded(drawn, block, learned.heaps, known[:, 0])
+        else:
             continue
-        rounded = _rounded(numbers[rows], block, learned.heaps, chance[rows])
-        moved = rounded != numbers[rows]
-        cells = frame[name].to_numpy(copy=True)
-        cells[rows[moved]] = from_numbers(rounded[moved], column).to_numpy()
-        frame[name] = pd.Series(cells, index=frame.index).astype(frame[name].dtype)
-    return frame
+        moved = rows[kept != drawn]
+        states[moved, block.index], values[moved, block.number] = block.snapped(kept[kept != drawn])
+    return Codes(states, values)
+
+
+def dates_kept(drawn: Floats, column: DomainColumn, calendar: Calendar, chance: Floats) -> Floats:
+    """Dates on the days and hours of a calendar, where these are within the column's bounds.
+
+    Args:
+      drawn: seconds, none missing, float64 [n].
+      chance: see `calendar_kept`, float64 [n, 4].
+    """
+    line, kept = Line.of(column), calendar_kept(drawn, calendar, chance)
+    return np.where((kept < line.low) | (kept > line.high), drawn, line.snap(kept))
+
+
+def dates_until(limits: Floats, column: DomainColumn, other: DomainColumn) -> Floats:
+    """The last date in a column's calendar that is not after another column's, float64 [n].
+
+    NaN where it is out of bounds, or where neither column is of dates with a calendar.
+
+    Args:
+      limits: the other's dates, in seconds, float64 [n].
+    """
+    known = [one.learned.calendar if one.learned else Calendar() for one in (column, other)]
+    if known == [Calendar()] * 2:
+        return np.full(len(limits), np.nan)
+    line, found = Line.of(column), nearest_kept(limits, known[0], -1)
+    found = np.floor((found - line.low) / line.step) * line.step + line.low
+    return np.where(found < line.low, np.nan, found)
+
+
+def dates_from(limits: Floats, column: DomainColumn) -> Floats:
+    """The first date in a column's calendar that is not before another, see `dates_until`."""
+    calendar = column.learned.calendar if column.learned else Calendar()
+    line, found = Line.of(column), nearest_kept(limits, calendar, 1)
+    found = np.ceil((found - line.low) / line.step) * line.step + line.low
+    return np.where(found > line.high, np.nan, found)
 
 
 def _rounded(

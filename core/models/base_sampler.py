@@ -28,9 +28,11 @@ class BaseSampler(ABC):
 
     Attributes:
       conditionals: draws of some columns given others, `MixtureConditionals`; None without.
+      placing: what keeps relations between numbers, `Placing`; None without.
     """
 
     conditionals: Any = None
+    placing: Any = None
 
     def __init__(self, codec: Codec):
         self.codec = codec
@@ -43,7 +45,9 @@ class BaseSampler(ABC):
 
     def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
         """See `Fitted.sample`."""
-        return sampled_by(lambda random: self.draw(rows, random), self.codec, rows, seed)
+        return sampled_by(
+            lambda random: self.draw(rows, random), self.codec, rows, seed, self.placing
+        )
 
     def population(self) -> BaseSampler:
         """See `Fitted.population`."""
@@ -88,9 +92,10 @@ class FittedGenerator(BaseSampler):
         rows_at_once: int = ROWS_AT_ONCE,
         constants: Mapping[str, Any] | None = None,
         conditionals: Any = None,
+        placing: Any = None,
     ):
         super().__init__(codec)
-        self.conditionals = conditionals
+        self.conditionals, self.placing = conditionals, placing
         self.settings = settings
         self.weights = weights
         self.history = history or {}
@@ -134,15 +139,24 @@ def read_generator(
 
 
 def sampled_by(
-    draw: Callable[[torch.Generator], Codes], codec: Codec, rows: int, seed: int | None
+    draw: Callable[[torch.Generator], Codes],
+    codec: Codec,
+    rows: int,
+    seed: int | None,
+    placing: Any,
 ) -> pd.DataFrame:
-    """The records that `draw` makes of a generator seeded with `seed`; see `Fitted.sample`."""
+    """The records that `draw` makes of a generator seeded with `seed`; see `Fitted.sample`.
+
+    Args:
+      placing: see `BaseSampler`.
+    """
     if rows < 1:
         raise ValueError(f"At least one row must be asked for, got {rows}.")
     seed = secrets.randbits(63) if seed is None else seed
     random = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        return heaped(codec.decode_codes(draw(random)), codec, seed)
+        codes = heaped(codec, draw(random), random)
+        return codec.decode_codes(codes if placing is None else placing.settled(codec, codes))
 
 
 def chunks(rows: int, size: int = ROWS_AT_ONCE) -> Iterator[int]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
+from core.encoding.heaping import heaped
 from core.encoding.layout.layout import Layout
 from core.models.events import FitEvent, OnEvent, Preview, Signal
 from core.models.saved_model import LAYOUT, Fitted, Sampler, SavedModel
@@ -68,7 +69,8 @@ class LayoutRows:
         random = torch.Generator().manual_seed(secrets.randbits(63) if seed is None else seed)
         with torch.no_grad():
             drawn = drawn_histories(_base(before), self.layout.files, self.effects, people, random)
-        rows = self.layout.files[0].source.decode_codes(drawn.codes)
+        codec, constant = self.layout.files[0].source, self.layout.constant
+        rows = codec.decode_codes(heaped(codec, drawn.codes, random, drawn.who, constant))
         return self.layout.from_events(rows, drawn.who, drawn.file, drawn.owner, seed)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:

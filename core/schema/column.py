@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from core.message import Message, ReportedError, Text, joined, to_say
+from core.schema.calendar import Calendar
 from core.schema.form import Form
 from core.schema.magnitudes import magnitude_fault
 
@@ -272,6 +273,7 @@ class Learned(BaseModel):
       nearest: whether a number that is not in the list becomes the nearest that is.
       heaps: steps with the share of numbers that are multiples of each and of no coarser one.
       after: the date that a date is never before, and mostly soon after; "" for none.
+      calendar: how often dates lie on which days and hours, where that is not even.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -288,6 +290,7 @@ class Learned(BaseModel):
     nearest: bool = False
     heaps: tuple[tuple[float, float], ...] = ()
     after: Text = ""
+    calendar: Calendar = Calendar()
 
     @property
     def words(self) -> Message:

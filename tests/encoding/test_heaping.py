@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from core.encoding.codec import Codec
+from core.encoding.codec import Codec, Line
 from core.encoding.heaping import MOST_WITHIN, WITHIN, heaped
-from core.schema.column import Column, DomainSource, Kind, Learned, SchemaColumn
+from core.schema.column import DomainColumn, DomainSource, Kind, Learned, SchemaColumn
 from core.schema.schema import Domain
 from tests.privacy.learned_tables import by_name, learn, schema_for
 
@@ -35,6 +36,13 @@ def column_of(heaps: tuple[tuple[float, float], ...], **more: object) -> SchemaC
     return column.model_copy(update={"learned": learned})
 
 
+def rounded(frame: pd.DataFrame, *columns: SchemaColumn, seed: int) -> pd.DataFrame:
+    """A model's rows as numbers are rounded."""
+    codec = Codec(Domain(columns=columns))
+    random = torch.Generator().manual_seed(seed)
+    return codec.decode_codes(heaped(codec, codec.encode(frame), random))
+
+
 def blurred(seed: int = 1) -> pd.DataFrame:
     """As models draw: heaps show in the histogram, spread over one part in 256 of the line."""
     noise = np.random.default_rng(seed).integers(-4, 5, N) * 100
@@ -56,14 +64,13 @@ def test_a_run_learns_how_round_numbers_are() -> None:
 def test_drawn_numbers_are_as_round_as_real_ones() -> None:
     frame = pd.DataFrame({"wage": wages()})
     heaps = by_name(learn(frame, schema_for(frame), 1.0))["wage"].learned.heaps
-    codec = Codec(Domain(columns=(column_of(heaps),)))
-    before = blurred()
-    after = heaped(before.copy(), codec, seed=3)["wage"]
+    before, column = blurred(), column_of(heaps)
+    after = rounded(before, column, seed=3)["wage"]
     assert multiples(before["wage"], 1000) < 0.25
     for step in (500, 1000, 5000, 10_000):
         assert multiples(after, step) == pytest.approx(multiples(frame["wage"], step), abs=0.06)
     assert after.dtype == np.int64
-    line = codec.block("wage").line
+    line = Line.of(column)
     moved = np.abs(
         line.position(after.to_numpy(float)) - line.position(before["wage"].to_numpy(float))
     )
@@ -77,32 +84,30 @@ def test_ages_with_decimals_are_whole_as_often_as_real_ones() -> None:
     ages = {"low": 0.0, "high": 100.0, "step": 0.1, "dtype": "float64", "kind": Kind.NUMBER}
     column = column_of(heaps, **ages)
     drawn = pd.DataFrame({"wage": np.random.default_rng(4).uniform(2.0, 98.0, N).round(1)})
-    after = heaped(drawn.copy(), Codec(Domain(columns=(column,))), seed=3)["wage"]
+    after = rounded(drawn, column, seed=3)["wage"]
     assert multiples(after, 1.0) == pytest.approx(0.88, abs=0.04)
     assert np.abs(after - drawn["wage"]).max() <= 100.0 * MOST_WITHIN / 2 + 0.1
 
 
 def test_numbers_of_no_column_that_learned_nothing_move() -> None:
-    plain = Column(name="wage", kind=Kind.INTEGER, low=0.0, high=200_000.0, dtype="int64")
+    plain = DomainColumn(name="wage", kind=Kind.INTEGER, low=0.0, high=200_000.0, dtype="int64")
     before = blurred()
-    pd.testing.assert_frame_equal(
-        heaped(before.copy(), Codec(Domain(columns=(plain,))), seed=3), before
-    )
+    pd.testing.assert_frame_equal(rounded(before, plain, seed=3), before)
 
 
 def test_missing_cells_spikes_and_bounds_stay() -> None:
     heaps = ((100.0, 0.1), (500.0, 0.0), (1000.0, 0.0), (5000.0, 0.0), (10_000.0, 0.9))
     column = column_of(heaps, dtype="Int64", missing=True, spikes=(99_900.0,), high=99_900.0)
     cells = pd.Series([None, 99_900, 100, 99_800, 50_100] * 50, dtype="Int64", name="wage")
-    after = heaped(cells.to_frame(), Codec(Domain(columns=(column,))), seed=0)["wage"]
+    after = rounded(cells.to_frame(), column, seed=0)["wage"]
     assert after.isna().sum() == 50 and (after == 99_900).sum() >= 50
     assert after.dtype == "Int64" and after.max() <= 99_900 and after.min() >= 100
     assert ((after == 50_000).sum() > 25) and ((after == 0).sum() == 0)
 
 
 def test_rounding_follows_from_the_seed() -> None:
-    codec = Codec(Domain(columns=(column_of(((100.0, 0.5), (1000.0, 0.5))),)))
-    first, same, other = (heaped(blurred(), codec, seed)["wage"] for seed in (1, 1, 2))
+    column = column_of(((100.0, 0.5), (1000.0, 0.5)))
+    first, same, other = (rounded(blurred(), column, seed=i)["wage"] for i in (1, 1, 2))
     assert first.equals(same) and not first.equals(other)
 
 
@@ -110,6 +115,20 @@ def test_equal_numbers_of_a_row_stay_equal() -> None:
     column = column_of(((100.0, 0.3), (1000.0, 0.5), (10_000.0, 0.2)))
     twin = column.model_copy(update={"name": "paid"})
     frame = blurred().assign(paid=lambda rows: rows["wage"])
-    after = heaped(frame.copy(), Codec(Domain(columns=(column, twin))), seed=2)
+    after = rounded(frame, column, twin, seed=2)
     assert after["wage"].equals(after["paid"].rename("wage"))
     assert (after["wage"] != frame["wage"]).mean() > 0.2
+
+
+def test_people_keep_one_constant_however_many_events_they_have() -> None:
+    heaps = ((100.0, 0.3), (1000.0, 0.5), (10_000.0, 0.2))
+    column, own = column_of(heaps), column_of(heaps).model_copy(update={"name": "paid"})
+    who = np.repeat(np.arange(N // 4), 4)
+    frame = pd.DataFrame({"wage": blurred()["wage"].to_numpy()[who], "paid": blurred()["wage"]})
+    codec = Codec(Domain(columns=(column, own)))
+    random = torch.Generator().manual_seed(0)
+    codes = heaped(codec, codec.encode(frame), random, who, {"wage"})
+    after = codec.decode_codes(codes)
+    assert (after["wage"].groupby(who).nunique() == 1).all()
+    for name in ("wage", "paid"):
+        assert multiples(after[name], 1000) > multiples(frame[name], 1000) + 0.2

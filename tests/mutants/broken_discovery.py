@@ -22,7 +22,7 @@ class CellsStateOne(CellCounts):
 
 
 class CellsForgetGridsBeside(CellCounts):
-    """Broken: forgets that years and steps are counted beside the cells."""
+    """Broken: forgets that years, steps, waits and the calendar are counted beside the cells."""
 
     @property
     def sensitivity(self) -> float:

@@ -85,6 +85,7 @@ def fitted_of(
         rows_at_once=ROWS_AT_ONCE,
         constants=constants,
         conditionals=MixtureConditionals(codec, placing, weights, sizes),
+        placing=placing,
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.proposing.code_patterns import SENTINELS
+from core.schema.calendar import CELLS
 from core.schema.column import Column, Kind
 from core.schema.labels import snap
 from core.schema.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
@@ -54,6 +56,21 @@ class PublicGrid:
     def size(self) -> int:
         """How many cells there are."""
         return len(self.edges) + 1 + len(self.atoms) + 1
+
+
+@dataclass(frozen=True)
+class CalendarGrid:
+    """Cells of one field of a date's calendar, see `core.schema.calendar`; then missing."""
+
+    field: str
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return CELLS[self.field] + 1
+
+
+Grid: TypeAlias = "PublicGrid | CalendarGrid"
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from core.schema.calendar import DAY
 from core.schema.column import (
     BOOLEAN_PAIRS,
     DomainSource,
@@ -30,7 +31,6 @@ from core.schema.rules.rules import (
 )
 from core.schema.schema import Schema
 
-DAY = 86_400.0
 MOST_DATES = 4  # of which each is compared with each
 MOST_SINGLE = 50  # columns of numbers, of which common values are looked for
 STAND_IN_VALUES = 1000.0  # of a range that is made up to plan with
@@ -59,6 +59,20 @@ class OpenDomain:
     def dated(self) -> tuple[SchemaColumn, ...]:
         """The dates among the numeric columns, which are counted by year, too."""
         return tuple(column for column in self.numeric if column.kind is Kind.DATETIME)
+
+    @property
+    def calendars(self) -> tuple[tuple[SchemaColumn, str], ...]:
+        """The dates, once with each field of the calendar that they are counted by."""
+        return tuple(
+            (column, field)
+            for column in self.dated
+            for field in ("month", "day", "weekday", *(("hour",) if column.step < DAY else ()))
+        )
+
+    @property
+    def clocks(self) -> tuple[tuple[SchemaColumn, str], ...]:
+        """The dates that are written with a time, which is counted by how round it is."""
+        return tuple((column, "clock") for column in self.dated if column.step < DAY)
 
     @property
     def stepped(self) -> tuple[SchemaColumn, ...]:

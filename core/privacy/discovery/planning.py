@@ -9,6 +9,7 @@ from core.message import Message
 from core.privacy.accounting.scale_search import noise_for_share
 from core.privacy.discovery.grids import (
     FINE_BINS,
+    CalendarGrid,
     grid_of,
     step_grid,
     value_grid,
@@ -29,7 +30,7 @@ FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them
 # The few numbers that need a second look share one column's
 _WEIGHTS = {BOUNDS: 0.5, LISTS: 1.0, FINE: 0.25, LISTS_AGAIN: 0.5}
 BESIDE = 0.7  # what counts by year and by step, which need not be as exact, are multiplied by
-SINGLY = 0.35  # … and counts of waits, and of single values, of which frequent ones are looked for
+SINGLY = 0.35  # … and counts of waits, of the calendar and of single, frequent values
 MISSING_DOUBT = 0.01  # chance that missing cells are seen anywhere where there are none
 NEIGHBOUR_DOUBT = 0.01  # chance that bounds reach one cell too far at either end
 
@@ -61,6 +62,7 @@ class Levels:
         cells = [grid_of(column).size for column in wanted.numeric]
         cells += [year_grid().size] * len(wanted.dated) + [step_grid().size] * len(wanted.stepped)
         cells += [wait_grid().size] * len(wanted.waits)
+        cells += [CalendarGrid(field).size for _, field in (*wanted.clocks, *wanted.calendars)]
         cells_each = {BOUNDS: max([*cells, value_grid().size]), LISTS: keys, FINE: FINE_BINS + 3}
         std = {
             name: _std(multiplier.get(name, 0.0), norm, math.ceil(norm) * cells_each[name], plan.n)
@@ -158,11 +160,11 @@ def _squared_sensitivities(wanted: OpenDomain) -> dict[str, float]:
     """Of each phase's release: every column counts as one, and levels of codes do.
 
     Counts by year and by step are scaled down, so they count as `BESIDE` squared; those of single
-    values and of waits, as `SINGLY` squared.
+    values, of waits and of the calendar, as `SINGLY` squared.
     """
     columns = _columns(wanted)
-    beside = len(wanted.dated) + len(wanted.stepped)
-    singly = len(wanted.single) + len(wanted.waits)
+    beside = len(wanted.dated) + len(wanted.stepped) + len(wanted.clocks)
+    singly = len(wanted.single) + len(wanted.waits) + len(wanted.calendars)
     return {
         BOUNDS: columns[BOUNDS] + BESIDE**2 * beside + SINGLY**2 * singly,
         LISTS: columns[LISTS] + len(wanted.beginnings),
@@ -206,8 +208,8 @@ _TITLES = {
 }
 _WHAT = {
     BOUNDS: "How many records lie between round numbers, at zero, at codes for “unknown” and at "
-    "each number of three digits, how many are missing, and how long after another a date is, "
-    "with Gaussian noise.",
+    "each number of three digits, how many are missing, how long after another a date is, and "
+    "its month, day, weekday and hour, with Gaussian noise.",
     LISTS: "Which labels and combinations enough records hold, and how many are missing, with "
     "Gaussian noise and a threshold.",
     FINE: Message(

@@ -1,4 +1,4 @@
-"""From noisy counts to bounds, atoms, steps and scales, by released and public numbers alone."""
+"""From noisy counts to bounds, atoms and scales, by released and public numbers alone."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from core.message import Message
 from core.privacy.discovery.grids import (
     DECADES,
     SINGLE,
-    STEPS,
     PublicGrid,
-    coarsest_steps,
     grid_of,
-    step_grid,
     value_grid,
     year_grid,
 )
@@ -39,7 +36,6 @@ FEW_RECORDS = 0.02  # share of the records that years or parts left out hold at 
 FAR = 0.2  # of the end farther from zero, that the other lies beyond, for a second look to be taken
 NARROW = 8  # of a range, the part beyond which bins are not added to those that surely hold records
 HEAPED = 3.0  # standard deviations of noise above which numbers of one step are believed
-UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 Counts = NDArray[np.float64]
 
@@ -125,63 +121,6 @@ def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
     least = max(OFTEN * n, cell_threshold(levels.std[BOUNDS] / SINGLY, len(counts)))
     cells = np.flatnonzero(counts[1:-2] > least)
     return dict(zip(SINGLE[cells].tolist(), counts[cells + 1].tolist(), strict=True))
-
-
-def without_values(steps: Counts, values: Mapping[float, float]) -> Counts:
-    """Counts by step of all numbers but these.
-
-    What many records share is a value of its own, and says nothing of how all others are written.
-
-    Args:
-      steps: of `step_grid`, noisy.
-      values: with their counts.
-    """
-    left = steps.copy()
-    for value, count in values.items():
-        class_of_it = float(coarsest_steps(np.array([value]))[0])
-        if not math.isnan(class_of_it):
-            left[1 + int(class_of_it)] -= count
-    return left
-
-
-def learned_step(column: Column, counts: Counts, levels: Levels) -> float:
-    """The coarsest step of which nearly all numbers are multiples; the kind's own without one.
-
-    Args:
-      counts: of `step_grid`, noisy.
-    """
-    classes = counts[1 : step_grid().bins + 1]
-    finer = np.cumsum(classes)[:-1]  # numbers that are no multiples, by step
-    noise = levels.std[BOUNDS] / BESIDE * np.sqrt(1.0 + np.arange(len(classes)))
-    there = float(classes.sum() - MANY * noise[-1])
-    sure = np.flatnonzero((finer + noise[:-1] <= UNEVEN * there) & (there > 0.0))
-    return max(column.step, STEPS[int(sure[-1])]) if len(sure) else column.step
-
-
-def learned_heaps(
-    column: Column, counts: Counts, levels: Levels
-) -> tuple[tuple[float, float], ...]:
-    """Steps with the share of numbers that are multiples of each and of no coarser one.
-
-    From the column's own step on, ascending; none where no coarser one holds clearly more than it
-    would among numbers that are not rounded.
-
-    Args:
-      counts: of `step_grid`, noisy.
-    """
-    finer = [i for i, step in enumerate(STEPS) if step <= column.step * (1.0 + 1e-9)]
-    if not finer or not np.isclose(STEPS[finer[-1]], column.step):
-        return ()
-    own = finer[-1]
-    steps, classes = STEPS[own:], counts[2 + own : step_grid().bins + 1]
-    clear = HEAPED * levels.std[BOUNDS] / BESIDE
-    shares = np.where(classes > clear, classes, 0.0)
-    whole = float(shares.sum())
-    coarser = np.array([*steps[1:], np.inf])
-    smooth = column.step / np.array(steps) * (1.0 - np.array(steps) / coarser)
-    if not whole or not (shares - smooth * whole > clear)[1:].any():
-        return ()
-    return tuple(zip(steps, (shares / whole).tolist(), strict=True))
 
 
 def _without_empty_years(

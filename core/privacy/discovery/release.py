@@ -11,8 +11,10 @@ import pandas as pd
 
 from core.encoding.person_rows import PersonRows, cell_hashes, kept_rows, number_people
 from core.privacy.discovery import grids
+from core.privacy.discovery.calendars import learned_clock, with_calendars
 from core.privacy.discovery.list_release import FoundLists, noisy_counts, release_lists
 from core.privacy.discovery.lists import ListCounts, made_up
+from core.privacy.discovery.number_steps import learned_heaps, learned_step, without_values
 from core.privacy.discovery.open_domain import OpenDomain, needed_as_they_are
 from core.privacy.discovery.planning import BESIDE, BOUNDS, FINE, SINGLY, Levels
 from core.privacy.discovery.ranges import (
@@ -22,9 +24,6 @@ from core.privacy.discovery.ranges import (
     bounded,
     far_from_zero,
     first_look,
-    learned_heaps,
-    learned_step,
-    without_values,
 )
 from core.privacy.discovery.raw_rows import read_raw
 from core.privacy.discovery.waits import with_orders, with_waits
@@ -122,23 +121,43 @@ def _put_together(
     return seen.iloc[index], people if unit.rows > 1 else None
 
 
-def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> FoundRanges:
+def first_counts(wanted: OpenDomain) -> CellCounts:
+    """What the first look at numbers and dates counts, of columns as `RawRows.numbers` has them.
+
+    The grid of each, then years or steps beside it, single values and waits, and of dates, which
+    are not read twice, clocks and the calendar.
+    """
     beside = [grids.year_grid()] * len(wanted.dated) + [grids.step_grid()] * len(wanted.stepped)
     single = [grids.value_grid()] * len(wanted.single)
     single += [grids.wait_grid()] * len(wanted.waits)
-    scales = (*[1.0] * len(wanted.numeric), *[BESIDE] * len(beside), *[SINGLY] * len(single))
-    counted = CellCounts((*map(grids.grid_of, wanted.numeric), *beside, *single), scales)
+    fields = (*wanted.clocks, *wanted.calendars)
+    dated = [grids.CalendarGrid(field) for _, field in fields]
+    scales = [1.0] * len(wanted.numeric) + [BESIDE] * len(beside) + [SINGLY] * len(single)
+    scales += [BESIDE] * len(wanted.clocks) + [SINGLY] * len(wanted.calendars)
+    own = len(wanted.numeric) + len(beside) + len(single)
+    return CellCounts(
+        (*map(grids.grid_of, wanted.numeric), *beside, *single, *dated),
+        tuple(scales),
+        (*range(own), *(wanted.numeric.index(column) for column, _ in fields)),
+    )
+
+
+def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> FoundRanges:
+    counted = first_counts(wanted)
     parts = counted.split(noisy_counts(table, BOUNDS, counted))
+    parts, fields = _split(parts, len(wanted.calendars))
+    parts, of_clocks = _split(parts, len(wanted.clocks))
+    clocks = dict(zip((column.name for column, _ in wanted.clocks), of_clocks, strict=True))
     names = [column.name for column in (*wanted.dated, *wanted.stepped, *wanted.single)]
     more: dict[str, list[Counts]] = {}
-    for name, part in zip(names, parts[len(wanted.numeric) :], strict=False):  # waits come last
+    for name, part in zip(names, parts[len(wanted.numeric) :], strict=False):  # then come waits
         more.setdefault(name, []).append(part)
     looks = [
         first_look(column, part, levels, table.n, beside=more[column.name][-1])
         for column, part in zip(wanted.numeric, parts, strict=False)
     ]
     columns = [
-        _with_step(column, look, more[column.name][0], levels)
+        _with_step(column, look, more[column.name][0], levels, clocks.get(column.name))
         for column, look in zip(wanted.numeric, looks, strict=True)
     ]
     fine = _second_look(table, columns, looks, levels) if wanted.stepped else {}
@@ -155,8 +174,14 @@ def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> FoundRa
         for column, part in zip(found, parts, strict=False)
         if column.kind is not Kind.DATETIME
     }
-    waits = parts[len(parts) - len(wanted.waits) :]
-    return with_waits(wanted.waits, waits, found, levels.std[BOUNDS] / SINGLY), ranges
+    waits, std = parts[len(parts) - len(wanted.waits) :], levels.std[BOUNDS] / SINGLY
+    found = with_calendars(wanted.calendars, fields, found, table.n, std)
+    return with_waits(wanted.waits, waits, found, std), ranges
+
+
+def _split(parts: list[Counts], last: int) -> tuple[list[Counts], list[Counts]]:
+    """All but so many of the last ones, and these."""
+    return parts[: len(parts) - last], parts[len(parts) - last :]
 
 
 def _counts_of_ranges(
@@ -189,12 +214,15 @@ def _counts_of_ranges(
 
 
 def _with_step(
-    column: SchemaColumn, look: FirstLook, counts: Counts, levels: Levels
+    column: SchemaColumn, look: FirstLook, counts: Counts, levels: Levels, clock: Counts | None
 ) -> SchemaColumn:
-    """A number's column with the step of its values, by counts of them."""
-    if column.kind is Kind.DATETIME:
+    """A column with the step of its numbers, by counts of these, or of its dates, by a clock's."""
+    if column.kind is not Kind.DATETIME:
+        step = learned_step(column, without_values(counts, look.peaks), levels)
+    elif clock is not None:
+        step = learned_clock(column, clock, levels.std[BOUNDS] / BESIDE)
+    else:
         return column
-    step = learned_step(column, without_values(counts, look.peaks), levels)
     return column.model_copy(update={"step": step})
 
 

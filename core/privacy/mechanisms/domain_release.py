@@ -18,8 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from core.privacy.discovery.grids import PublicGrid
+from core.privacy.discovery.grids import CalendarGrid, Grid
 from core.privacy.mechanisms.additive import Mechanism
+from core.schema.calendar import cells_of
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class CellCounts(Mechanism):
       columns: which of `RawRows.numbers` each is; all in their order when empty.
     """
 
-    grids: tuple[PublicGrid, ...]
+    grids: tuple[Grid, ...]
     scales: tuple[float, ...]
     columns: tuple[int, ...] = ()
     noise: Literal["gaussian"] = "gaussian"
@@ -60,7 +61,10 @@ class CellCounts(Mechanism):
         return [part / scale for part, scale in zip(parts, self.scales, strict=True)]
 
 
-def _cell(grid: PublicGrid, x: Tensor) -> Tensor:
+def _cell(grid: Grid, x: Tensor) -> Tensor:
+    if isinstance(grid, CalendarGrid):
+        cells: Tensor = cells_of(grid.field, x)
+        return cells.nan_to_num(nan=grid.size - 1).to(torch.int64)
     edges = torch.tensor(grid.edges, dtype=torch.float64, device=x.device)
     cell = torch.bucketize(x.contiguous(), edges, right=True)
     for i, atom in enumerate(grid.atoms):

@@ -7,14 +7,16 @@ import pytest
 import torch
 
 from core.encoding.codec import Codec, Codes
+from core.encoding.heaping import heaped
 from core.models.steps.counting.counts import RelationCounts
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relations import Comparison, comparisons_kept
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.zeros.orders import out_of_order
 from core.models.steps.training.column_bins import ColumnBins
-from core.schema.column import Column, Kind
-from core.schema.schema import Schema
+from core.schema.calendar import DAY, Calendar, cells_of
+from core.schema.column import Column, DomainColumn, Kind, Learned, Provenance
+from core.schema.schema import Domain, Schema
 
 N, HIGH, CELL = 5000, 59, 10
 NAMES = ("first", "second", "third")
@@ -153,3 +155,34 @@ def test_bins_above_another_column_are_empty():
     for cell, zero in enumerate(places):
         assert zero.left.tolist() == [value > 10 * cell + 9 for value in range(HIGH + 1)]
     assert not list(out_of_order([Comparison(0, 1, True, 1.0)], scales())), "a copy needs none"
+
+
+def test_dates_in_order_stay_on_their_days():
+    """The first comes on new year's days or on Mondays, and never after the second."""
+    year, weekday = ((1.0, *[0.0] * 11), (1.0, *[0.0] * 30)), (1.0, *[0.0] * 6)
+    ends = {"low": 0.0, "high": 3651 * DAY, "step": DAY, "provenance": Provenance.LEARNED}
+    days = np.random.default_rng(0).integers(0, 3652, (2, N)).astype(float)
+    for calendar in (Calendar(month=year[0], day=year[1]), Calendar(weekday=weekday)):
+        columns = [
+            DomainColumn(
+                name=name,
+                kind=Kind.DATETIME,
+                dtype="datetime64[us]",
+                learned=Learned(domain="", calendar=known),
+                **ends,
+            )
+            for name, known in (("first", calendar), ("second", Calendar()))
+        ]
+        known = Codec(Domain(columns=tuple(columns)))
+        codes = Codes(np.zeros((N, 2), dtype=np.int32), days.T / 3651)
+        codes = heaped(known, codes, torch.Generator().manual_seed(1))
+        before = [codes.numbers(block) for block in known.blocks]
+        assert (before[0] > before[1]).mean() > 0.3
+        placing = Placing({}, {"compared": [[0, 1, True, 0.0]], "sums": []})
+        first, second = (placing.settled(known, codes).numbers(block) for block in known.blocks)
+        assert (first <= second).mean() > 0.99, "but where none is early enough"
+        wrong = before[0] > before[1]
+        assert np.array_equal(first[~wrong], before[0][~wrong])
+        for field in ("month", "day", "weekday"):
+            shares = np.array(getattr(calendar, field) or np.ones(31))
+            assert (shares[cells_of(field, first).astype(int)] > 0).mean() > 0.99

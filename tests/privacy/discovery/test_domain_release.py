@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from core.privacy.accounting.accountant import epsilon, guarantee
-from core.privacy.discovery.grids import grid_of, linear_grid, step_grid, value_grid, year_grid
+from core.privacy.discovery.grids import grid_of, linear_grid
 from core.privacy.discovery.open_domain import OpenDomain, open_domain
-from core.privacy.discovery.planning import BESIDE, BOUNDS, LISTS, SINGLY, Levels, most_keys
+from core.privacy.discovery.planning import BOUNDS, LISTS, Levels, most_keys
 from core.privacy.discovery.raw_rows import read_raw
-from core.privacy.discovery.release import release_domain
+from core.privacy.discovery.release import first_counts, release_domain
 from core.privacy.discovery.thresholds import label_threshold
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.domain_release import CellCounts, LabelCounts
@@ -64,11 +64,8 @@ def cell_moves(mechanism: CellCounts, frame: pd.DataFrame, wanted, owner, weight
 
 
 def bounds_counts(wanted: OpenDomain) -> CellCounts:
-    """What the first look releases: grids of all columns, years of dates, steps and values."""
-    beside = [year_grid()] * len(wanted.dated) + [step_grid()] * len(wanted.stepped)
-    single = [value_grid()] * len(wanted.single)
-    scales = [1.0] * len(wanted.numeric) + [BESIDE] * len(beside) + [SINGLY] * len(single)
-    mechanism = CellCounts((*map(grid_of, wanted.numeric), *beside, *single), tuple(scales))
+    """What the first look releases, with no less noise than is stated."""
+    mechanism = first_counts(wanted)
     stated = Levels.of(planned_for(wanted), wanted).std[BOUNDS]
     multiplier = planned_for(wanted).phase(BOUNDS).noise_multiplier
     assert stated >= multiplier * mechanism.sensitivity * (1.0 - 1e-9)
@@ -129,7 +126,7 @@ def test_sensitivity_is_reached_and_broken_twins_are_caught(most):
         assert max(cell_moves(mechanism, frame, wanted, owner, weights)) >= 0.95
         for twin in (broken.CellsStateOne, broken.CellsForgetGridsBeside):
             if twin is broken.CellsStateOne or mechanism is not fine:
-                wrong = twin(mechanism.grids, mechanism.scales)
+                wrong = twin(mechanism.grids, mechanism.scales, mechanism.columns)
                 assert max(cell_moves(wrong, frame, wanted, owner, weights)) > SLACK
     frame, schema = labelled(1, 1)
     frame = pd.concat([frame] * (most + 1), ignore_index=True).fillna("a")

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.encoding.layout.layout import Layout
-from core.privacy.discovery.grids import grid_of, value_grid, wait_grid, year_grid
-from core.privacy.discovery.open_domain import OpenDomain, open_domain, reopened
-from core.privacy.discovery.planning import BESIDE, BOUNDS, SINGLY, Levels
-from core.privacy.mechanisms.domain_release import CellCounts
+from core.privacy.discovery.grids import value_grid, wait_grid
+from core.privacy.discovery.open_domain import open_domain, reopened
+from core.privacy.discovery.planning import BOUNDS, Levels
+from core.privacy.discovery.release import first_counts
 from core.schema.column import Kind
 from core.schema.person import Person
 from core.schema.rules.rules import AtMost, parse_rule
@@ -41,15 +41,6 @@ def rules_of(frame: pd.DataFrame, epsilon: float = 1.0, seed: int = 1) -> tuple[
     return tuple(rule for rule in found if isinstance(rule, AtMost))
 
 
-def counts_of(wanted: OpenDomain) -> CellCounts:
-    """The first look at dates alone, as it is released."""
-    grids = [*map(grid_of, wanted.numeric), *[year_grid()] * len(wanted.dated)]
-    scales = [*[1.0] * len(wanted.numeric), *[BESIDE] * len(wanted.dated)]
-    grids += [wait_grid()] * len(wanted.waits)
-    scales += [SINGLY] * len(wanted.waits)
-    return CellCounts(tuple(grids), tuple(scales))
-
-
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), most=st.integers(1, 4))
 def test_no_unit_moves_counts_of_waits_beyond_delta(seed, most):
@@ -58,19 +49,19 @@ def test_no_unit_moves_counts_of_waits_beyond_delta(seed, most):
     frame.loc[0, "discharged"] = pd.NaT
     wanted = open_domain(schema_for(frame))
     assert len(wanted.waits) == 3
-    assert max(cell_moves(counts_of(wanted), frame, wanted, owner, weights)) <= SLACK
+    assert max(cell_moves(first_counts(wanted), frame, wanted, owner, weights)) <= SLACK
 
 
 def test_waits_are_part_of_delta_and_twins_are_caught():
     frame = stays(2)
     wanted = open_domain(schema_for(frame))
-    mechanism, owner, weights = counts_of(wanted), np.arange(2), np.ones(2)
+    mechanism, owner, weights = first_counts(wanted), np.arange(2), np.ones(2)
     assert max(cell_moves(mechanism, frame, wanted, owner, weights)) == pytest.approx(1.0)
     plan = planned(schema_for(frame), 1000, 1.0)[1]
     noise = plan.phase(BOUNDS).noise_multiplier * mechanism.sensitivity
     assert Levels.of(plan, wanted).std[BOUNDS] >= noise * (1.0 - 1e-9)
     for twin in (broken.CellsStateOne, broken.CellsForgetGridsBeside):
-        wrong = twin(mechanism.grids, mechanism.scales)
+        wrong = twin(mechanism.grids, mechanism.scales, mechanism.columns)
         assert max(cell_moves(wrong, frame, wanted, owner, weights)) > SLACK
 
 
@@ -105,6 +96,25 @@ def test_models_see_the_wait_and_rows_keep_it():
     wait = (back["discharged"] - back["admitted"])[inside]
     assert ((frame["discharged"] - frame["admitted"])[inside] == wait).mean() > 0.97
     assert reopened(schema).rules == ()  # another run finds it anew
+
+
+def test_dates_that_follow_keep_their_own_days():
+    """Stays begin on Mondays and end on Tuesdays or Fridays, at noon."""
+    begin = stays(longest=0.0)["admitted"]
+    begin -= begin.dt.day_of_week * DAY
+    frame = pd.DataFrame({"admitted": begin, "discharged": begin + 1.5 * DAY})
+    frame["discharged"] += np.random.default_rng(0).choice([0, 3, 7], N) * DAY
+    schema = schema_for(frame)
+    schema = schema.replace(schema["discharged"].model_copy(update={"step": 1.0}))
+    layout = Layout(learn(frame, schema, 3.0).schema(schema).domain())
+    assert FOUND in layout.output.rules
+    seen = layout.to_model(frame)
+    seen["discharged - admitted"] += np.random.default_rng(1).integers(0, 5 * 86_400, N)
+    back = layout.from_model(seen, 0)
+    assert (back["discharged"] >= back["admitted"]).all()
+    assert (back["admitted"].dt.day_of_week == 0).mean() > 0.99
+    assert back["discharged"].dt.day_of_week.isin([1, 4]).mean() > 0.97
+    assert (back["discharged"].dt.hour == 12).mean() > 0.97
 
 
 def test_what_is_compared_follows_from_the_schema_alone():

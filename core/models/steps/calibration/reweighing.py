@@ -81,7 +81,10 @@ class Reweigh:
 
     def sample(self, before: BaseSampler, rows: int, seed: int | None) -> pd.DataFrame:
         """See `RowTransform`."""
-        return sampled_by(lambda random: self.draw(before, rows, random), before.codec, rows, seed)
+        placing = self.placing if self.moves else before.placing
+        return sampled_by(
+            lambda random: self.draw(before, rows, random), before.codec, rows, seed, placing
+        )
 
     def draw(self, before: BaseSampler, rows: int, random: torch.Generator) -> Codes:
         """See `BaseSampler.draw`."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Block, Codec, Codes
+from core.encoding.heaping import dates_until
 from core.models.steps.counting.design import SumCandidate
 from core.models.steps.counting.relations import Comparison, Determined
 from core.models.steps.counting.scales import ColumnScale
@@ -116,7 +117,14 @@ class Placing:
                     block, cells[i], random, ranks.get(i), slopes.get(i), self._left(i, cells)
                 )
         codes = Codes(states, values)
-        _compare(codec, codes, [Comparison(*one) for one in self.values["compared"]], random)
+        compared = [Comparison(*one) for one in self.values["compared"]]
+        for one in sorted(_apart(compared), key=astuple):
+            _make_equal(codec, codes, one, random)
+        return self.settled(codec, codes)
+
+    def settled(self, codec: Codec, codes: Codes) -> Codes:
+        """The records, in place, with numbers of each row in order, equal and adding up again."""
+        _put_in_order(codec, codes, [Comparison(*one) for one in self.values["compared"]])
         for one in self.values["sums"]:
             _add_up(codec, codes, SumCandidate(*one))
         return codes
@@ -202,32 +210,40 @@ class Placing:
         return np.where(on_line, 0, state), np.where(on_line, np.clip(position, 0.0, 1.0), 0.0)
 
 
-def _compare(
-    codec: Codec, codes: Codes, compared: Sequence[Comparison], random: torch.Generator
-) -> None:
-    """Make numbers of each row as equal as they often are, and put them in order, in place.
-
-    Columns that are always equal are compared as one.
-    """
+def _copied(compared: Sequence[Comparison]) -> dict[int, int]:
+    """Columns that are always equal to another, by column."""
     copied: dict[int, int] = {}
     for one in compared:
         if one.equal == 1.0:
             copied[one.high] = copied.get(one.low, one.low)
-    others = {
+    return copied
+
+
+def _apart(compared: Sequence[Comparison]) -> set[Comparison]:
+    """Comparisons of columns that are not always equal; those that are count as one."""
+    copied = _copied(compared)
+    return {
         replace(one, low=copied.get(one.low, one.low), high=copied.get(one.high, one.high))
         for one in compared
         if one.equal < 1.0
     }
-    for one in sorted(others, key=astuple):
-        _make_equal(codec, codes, one, random)
-    for one in sorted(others, key=astuple) * PASSES:
+
+
+def _put_in_order(codec: Codec, codes: Codes, compared: Sequence[Comparison]) -> None:
+    """Put numbers of each row in order, and make them equal where they always are, in place.
+
+    Dates stay in their calendar: of two in the wrong order, the first goes back.
+    """
+    for one in sorted(_apart(compared), key=astuple) * PASSES:
         if one.ordered:
             blocks = codec.blocks[one.low], codec.blocks[one.high]
             low, high = (codes.numbers(block) for block in blocks)
             wrong = np.flatnonzero(low > high)
-            _write(blocks[0], codes, wrong, high[wrong])
-            _write(blocks[1], codes, wrong, low[wrong])
-    for copy, column in copied.items():
+            back = dates_until(high[wrong], *(block.column for block in blocks))
+            swapped = np.isnan(back)
+            _write(blocks[0], codes, wrong, np.where(swapped, high[wrong], back))
+            _write(blocks[1], codes, wrong[swapped], low[wrong[swapped]])
+    for copy, column in _copied(compared).items():
         numbers = codes.numbers(codec.blocks[column])
         both = np.flatnonzero(~np.isnan(numbers + codes.numbers(codec.blocks[copy])))
         _write(codec.blocks[copy], codes, both, numbers[both])
