@@ -272,8 +272,7 @@ class Learned(BaseModel):
       placeholders: how many made-up labels stand for those that were too rare; 0 for `other` alone.
       nearest: whether a number that is not in the list becomes the nearest that is.
       heaps: steps with the share of numbers that are multiples of each and of no coarser one.
-      after: the date that a date is never before, and mostly soon after; "" for none.
-      calendar: how often dates lie on which days and hours, where that is not even.
+      after, calendar: the date that dates mostly follow on, ""; how often they lie on which days.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

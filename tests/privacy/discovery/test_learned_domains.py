@@ -7,19 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from core.privacy.discovery.grids import (
-    SINGLE,
-    grid_of,
-    linear_grid,
-    single_values,
-    value_grid,
-)
-from core.privacy.discovery.open_domain import (
-    as_learned,
-    open_domain,
-    stand_in,
-    without_proposals,
-)
+from core.privacy.discovery.grids import SINGLE, grid_of, linear_grid, single_values, value_grid
+from core.privacy.discovery.open_domain import as_learned, open_domain, stand_in, without_proposals
 from core.privacy.discovery.planning import BOUNDS, FINE, Levels, forecasts
 from core.privacy.discovery.ranges import FineLook, FirstLook
 from core.privacy.discovery.release import release_domain
