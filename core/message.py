@@ -77,6 +77,11 @@ def minute(moment: datetime, zone: str = "") -> Message:
     return Message("{day} {time}", day=day(moment), time=f"{moment:%H:%M}{zone}")
 
 
+def clock(moment: datetime) -> Message:
+    """The time of a day, to the minute."""
+    return Message("{time}", time=f"{moment:%H:%M}")
+
+
 def plural(n: int, one: str, many: str, /, **values: object) -> Message:
     """`one` where n is 1, else `many`; both may hold `{n}`.
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from core.schema.calendar import DAY, LAST, Calendar, cells_of, civil, days_since
 
 Floats = NDArray[np.float64]
-Shares = tuple[float, ...]
 FIELDS = ("month", "day", "weekday", "hour")
 ROUNDS = 366 + 2 * 24  # in which each day of the year and each hour of two days is tried
 LEAST = 1e-9  # share of a cell that is not empty
@@ -26,13 +25,17 @@ FEW, SURE = 0.02, 1.5  # what cells that seem empty may hold, and with so many d
 NEAR_WEEKDAYS, NEAR_MONTHS = (0.0, -7.0, 7.0), (0.0, -1.0, 1.0)
 
 
-def calendar_kept(seconds: Floats, calendar: Calendar, chance: Floats) -> Floats:
+def calendar_kept(
+    seconds: Floats, calendar: Calendar, chance: Floats, weight: Floats | None = None
+) -> Floats:
     """Moments with as many in each cell of a field as was learned, float64 [n].
 
     Args:
       seconds: of drawn moments, none missing, float64 [n].
       chance: uniform in [0, 1), float64 [n, 4]: a row for a moment, whose fields move by it.
+      weight: of each moment, float64 [n], > 0, where those of a person count as one; None alike.
     """
+    weight = np.ones(len(seconds)) if weight is None else weight
     moved = seconds.copy()
     if not len(moved):
         return moved
@@ -40,7 +43,9 @@ def calendar_kept(seconds: Floats, calendar: Calendar, chance: Floats) -> Floats
         shares = getattr(calendar, field)
         if shares:
             cells = cells_of(field, moved).astype(np.int64)
-            wanted = _wanted(cells, shares, calendar.noise, random, ends=field == "hour")
+            drawn = np.bincount(cells, weight, minlength=len(shares)) / weight.sum()
+            aim = _aim(drawn, np.array(shares), calendar.noise, len(cells))
+            wanted = _wanted(cells, drawn, aim, random, ends=field == "hour")
             rows = np.flatnonzero(wanted != cells)
             target = _Target(calendar, wanted[rows].astype(np.float64))
             moved[rows] = getattr(target, field)(moved[rows])
@@ -71,16 +76,15 @@ def nearest_kept(seconds: Floats, calendar: Calendar, ahead: int) -> Floats:
 
 
 def _wanted(
-    cells: NDArray[np.int64], shares: Shares, noise: float, random: Floats, *, ends: bool
+    cells: NDArray[np.int64], drawn: Floats, aim: Floats, random: Floats, *, ends: bool
 ) -> NDArray[np.int64]:
     """The cell that each moment is to lie in, int64 [n]; its own for those that stay.
 
     Args:
+      drawn, aim: shares of cells as they are and as they are to be, float64 [cells].
       ends: whether the cells lie on a line, rather than in a circle.
     """
-    size = len(shares)
-    drawn = np.bincount(cells, minlength=size) / len(cells)
-    aim = _aim(drawn, np.array(shares), noise, len(cells))
+    size = len(drawn)
     many, few = np.maximum(drawn - aim, 0.0), np.maximum(aim - drawn, 0.0)
     if many.sum() <= LEAST:
         return cells

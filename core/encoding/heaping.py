@@ -52,8 +52,10 @@ def heaped(
     # the same for all columns of a record: what is equal stays equal
     size = (len(codes), len(FIELDS))
     chance = own = torch.rand(size, generator=random, dtype=torch.float64).numpy()
+    weight = np.ones(len(codes))
     if who is not None:
         own = chance[np.unique(who, return_index=True)[1]][who]
+        weight = 1.0 / np.bincount(who)[who]  # as what was learned counts people
     states, values = codes.states.copy(), codes.values.copy()
     for block in codec.blocks:
         learned = block.column.learned
@@ -63,7 +65,7 @@ def heaped(
         drawn = block.line.value(values[rows, block.number])
         known = own[rows] if block.column.name in constant else chance[rows]
         if block.column.kind is Kind.DATETIME:
-            kept = dates_kept(drawn, block.column, learned.calendar, known)
+            kept = dates_kept(drawn, block.column, learned.calendar, known, weight[rows])
         elif learned.heaps and len(rows):
             kept = _rounded(drawn, block, learned.heaps, known[:, 0])
         else:
@@ -73,14 +75,20 @@ def heaped(
     return Codes(states, values)
 
 
-def dates_kept(drawn: Floats, column: DomainColumn, calendar: Calendar, chance: Floats) -> Floats:
+def dates_kept(
+    drawn: Floats,
+    column: DomainColumn,
+    calendar: Calendar,
+    chance: Floats,
+    weight: Floats | None = None,
+) -> Floats:
     """Dates on the days and hours of a calendar, where these are within the column's bounds.
 
     Args:
       drawn: seconds, none missing, float64 [n].
-      chance: see `calendar_kept`, float64 [n, 4].
+      chance, weight: see `calendar_kept`.
     """
-    line, kept = Line.of(column), calendar_kept(drawn, calendar, chance)
+    line, kept = Line.of(column), calendar_kept(drawn, calendar, chance, weight)
     return np.where((kept < line.low) | (kept > line.high), drawn, line.snap(kept))
 
 

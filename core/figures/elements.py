@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from core.message import Message, day, joined, minute
+from core.message import Message, clock, day, joined, minute
+from core.schema.date_text import CLOCK_DAY
 
 Trace = dict[str, Any]
 Figure = dict[str, Any]  # "data" and "layout"
@@ -262,7 +263,7 @@ def spans(edges: Sequence[float], kind: str) -> list[Message]:
     >>> spans([-0.5, 1.5, 3.5], "integer"), spans([0, 0, 2, 9], "integer")
     (['0 to 1', '2 to 3'], ['exactly 0', '1', '2 to 9'])
     """
-    out = []
+    out, kind = [], _axis_kind(edges, kind)
     for i, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
         if low == high:
             only = _value(low, kind)
@@ -292,6 +293,7 @@ def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
       edges: of the bins, ascending, in the column's unit.
       most: ticks there may be, ≥ 2; of dates, which are long, at most three.
     """
+    kind = _axis_kind(edges, kind)
     last, parts = len(edges) - 1, min(most, 3 if kind == "datetime" else most) - 1
     every = max(1, math.ceil(last / parts))
     ticks = [*range(0, last - every + 1, every), last] if last else [0]
@@ -307,6 +309,12 @@ def edge_ticks(edges: Sequence[float], kind: str, *, most: int = 7) -> Trace:
     }
 
 
+def _axis_kind(edges: Sequence[float], kind: str) -> str:
+    """The kind, but "clock" where all moments lie in the day of times without a date."""
+    dated = kind == "datetime" and len(edges) > 0 and edges[0] < edges[-1]
+    return "clock" if dated and CLOCK_DAY <= edges[0] and edges[-1] <= CLOCK_DAY + DAY else kind
+
+
 def _first(edge: float, kind: str) -> float:
     """The first value of the bin that starts at an edge."""
     return math.ceil(edge) if kind == "integer" else edge
@@ -314,8 +322,10 @@ def _first(edge: float, kind: str) -> float:
 
 def _value(x: float, kind: str) -> Message:
     """One value for people: dates as dates, whole numbers whole, others to three digits."""
-    if kind == "datetime":
+    if kind in ("datetime", "clock"):
         when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=x)
+        if kind == "clock":
+            return clock(when) if x < CLOCK_DAY + DAY else Message("24:00")
         return day(when) if x % DAY == 0 else minute(when)
     if kind == "integer" or (x == int(x) and abs(x) < 1e9):
         return Message("{x:,}", x=round(x))

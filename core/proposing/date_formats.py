@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -27,6 +28,7 @@ ZONED = (
     "%Y-%m-%d %H:%M:%S.%f%z",
 )
 MONTHS = ("%Y-%m", "%Y/%m", "%b %Y", "%m/%Y")
+CLOCK = re.compile(r"\d{1,2}:\d\d[\d:.]*( ?[AaPp]\.?[Mm]\.?)?")
 MOMENT = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?"
 FIRST_LOOK = 50  # distinct values tried before a format is tried on all of them
 FINER = r"\.\d{6}0*[1-9]"  # a fraction of a second that a microsecond does not end
@@ -121,6 +123,8 @@ def _offset(labels: Series) -> str:
 
 def _candidates(sample: str) -> list[str]:
     dates = [*DAYS, *DAY_FIRST, *MONTH_FIRST, *NAMED]
+    if CLOCK.fullmatch(sample):
+        return [form for form in TIMES if "%f" not in form]
     if ":" not in sample:
         return [*dates, *MONTHS]
     joined = [f"{date}{gap}{time}" for gap in (" ", "T") for date in dates for time in TIMES]

@@ -42,7 +42,7 @@ from core.schema.column import BOOLEAN_PAIRS, MAX_CATEGORIES, Kind, SchemaColumn
 from core.schema.form import Form
 from core.schema.labels import code_indices, to_labels, to_numbers
 from core.schema.magnitudes import LARGEST
-from core.schema.round_bounds import date_step, number_step, round_bounds, whole_years
+from core.schema.round_bounds import date_bounds, date_step, number_step, round_bounds
 from core.schema.surrogates import shape_of
 
 Series: TypeAlias = "pd.Series[Any]"
@@ -289,7 +289,13 @@ def _dates(
     )
     seconds = np.unique(to_numbers(values, column))
     step = date_step(seconds) if step is None else step
-    low, high = whole_years(float(seconds[0]), float(seconds[-1]), step=step, dtype=base.dtype)
+    low, high = date_bounds(
+        float(seconds[0]),
+        float(seconds[-1]),
+        step=step,
+        dtype=base.dtype,
+        date_format=guess.format,
+    )
     return column.model_copy(update={"low": low, "high": high, "step": step, "note": guess.note})
 
 

@@ -31,7 +31,7 @@ from core.schema.column import Column, Kind, SchemaColumn, is_whole, nullable_dt
 from core.schema.form import FileForm, Form
 from core.schema.labels import code_indices, dtype_of, to_numbers
 from core.schema.magnitudes import LARGEST
-from core.schema.round_bounds import date_step, number_step, round_bounds, whole_years
+from core.schema.round_bounds import date_bounds, date_step, number_step, round_bounds
 from core.schema.schema import Schema
 
 Reread: TypeAlias = "Callable[[Sequence[str]], Iterable[pa.Table]]"  # raw batches of some columns
@@ -266,7 +266,7 @@ def _within(
     change: dict[str, Any] = {"step": step, "missing": column.missing or gaps}
     dtype = column.dtype
     if column.kind is Kind.DATETIME:
-        ends = whole_years(least, greatest, step=step, dtype=dtype)
+        ends = date_bounds(least, greatest, step=step, dtype=dtype, date_format=column.date_format)
     else:
         if step < 1.0 and is_whole(dtype):
             dtype = "float64"

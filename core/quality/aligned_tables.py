@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.message import Message, day
+from core.message import Message, clock, day
 from core.quality.report.types import MISSING
 from core.schema.column import Column, Kind
+from core.schema.date_text import is_clock
 from core.schema.labels import listed_labels, to_numbers
 from core.schema.schema import Schema
 
@@ -95,7 +96,8 @@ class Feature:
     def spelled(self, value: float) -> str:
         """A number as people read it; dates are in seconds."""
         if self.column.kind is Kind.DATETIME:
-            return day(pd.Timestamp(value, unit="s"))
+            when = pd.Timestamp(value, unit="s")
+            return clock(when) if is_clock(self.column.date_format) else day(when)
         return Message("{x:.12g}", x=value)
 
     def encode(self, values: NDArray[np.generic]) -> Floats:

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from core.schema.column import Column, Kind
-from core.schema.date_text import parse_dates
+from core.schema.date_text import is_clock, parse_dates
 from core.schema.labels import to_labels, to_numbers
 
 Series: TypeAlias = "pd.Series[Any]"
@@ -82,11 +82,13 @@ def _typed(series: Series, plain: pa.Array, column: Column) -> pa.Array:
 
 
 def _moments(series: Series, plain: pa.Array, column: Column) -> pa.Array:
-    """Dates of a text file or a workbook as dates, or as times in UTC where they had an offset."""
+    """Dates of a text file or a workbook as dates, times, or moments: in UTC if with an offset."""
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         stamps = plain
     else:
         stamps = pa.array(parse_dates(to_labels(series), column.date_format), from_pandas=True)
+    if is_clock(column.date_format):
+        return stamps.cast(pa.time64("us"))
     if column.step and column.step % DAY == 0:
         return stamps.cast(pa.date32())
     if column.date_format and ("%z" in column.date_format or column.date_format.endswith("Z")):

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from core.message import Message
 from core.schema.column import DomainColumn, Kind, SchemaError
-from core.schema.date_text import offset_seconds, parse_dates
+from core.schema.date_text import is_clock, offset_seconds, parse_dates
 from core.schema.labels import is_absent, listed_labels, to_numbers
 from core.schema.schema import Domain
 
@@ -247,9 +247,16 @@ def _number(column: DomainColumn, text: str, absent: float, whole: str) -> float
         "'{whole}': '{text}' is not {what}. Write {name}=value, or a range as low..high.",
         whole=whole,
         text=text,
-        what=Message("a date like 2024-01-31") if dates else Message("a number like 1.5"),
+        what=_example(column),
         name=column.name,
     )
+
+
+def _example(column: DomainColumn) -> Message:
+    if is_clock(column.date_format):
+        return Message("a time like 14:05")
+    dates = column.kind is Kind.DATETIME
+    return Message("a date like 2024-01-31") if dates else Message("a number like 1.5")
 
 
 def _ahead(column: DomainColumn) -> int:
@@ -262,5 +269,7 @@ def _written(column: DomainColumn, end: float | None) -> str:
         return "?"
     if column.kind is Kind.DATETIME:
         moment = np.datetime64(int(end) + _ahead(column), "s")
+        if is_clock(column.date_format):
+            return str(moment).partition("T")[2]
         return str(moment).replace("T", " ").removesuffix(" 00:00:00")
     return f"{end:.15g}"

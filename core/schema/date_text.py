@@ -13,12 +13,25 @@ Series: TypeAlias = "pd.Series[Any]"
 FIRST_DAY = pd.Timestamp("0001-01-01").as_unit("us")
 LAST_DAY = pd.Timestamp("9999-12-31 23:59:59.999999").as_unit("us")
 DAY = pd.Timedelta(days=1)
+CLOCK_DAY = -2_208_988_800.0  # 1900-01-01 in seconds, on which times without a date lie
 FRACTION = 6  # digits of a second's fraction that are kept
 _FINER = rf"(\d\d[.,]\d{{{FRACTION}}})\d+"  # a fraction of more digits
 
 
+def is_clock(date_format: str | None) -> bool:
+    """Whether a format is of times of the day alone.
+
+    >>> is_clock("%H:%M"), is_clock("%d/%m/%y %H:%M"), is_clock(None)
+    (True, False, False)
+    """
+    dated = ("%Y", "%y", "%m", "%b", "%B", "%d", "%j", "%x", "%c", "%s")
+    return bool(date_format) and not any(part in str(date_format) for part in dated)
+
+
 def parse_dates(labels: Series, date_format: str | None) -> Series:
     """Text as naive UTC datetime64[us] of the years 1 to 9999; NaT for others (format None: ISO).
+
+    Times without a date are those of the first of 1900.
 
     Finer fractions are cut off before: one in nanoseconds would have pandas count all in them, and
     there are none before 1677 and after 2262.

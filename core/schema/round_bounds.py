@@ -13,6 +13,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from core.schema.calendar import DAY
+from core.schema.date_text import CLOCK_DAY, is_clock
 from core.schema.labels import snap
 from core.schema.magnitudes import FIRST_SECOND, LAST_SECOND
 
@@ -80,6 +82,15 @@ def round_bounds(
         widest = float(np.finfo(dtype.lower()).max)
         down, up = max(down, -widest), min(up, widest)
     return down, up
+
+
+def date_bounds(
+    low: float, high: float, *, step: float, dtype: str, date_format: str | None
+) -> tuple[float, float]:
+    """Bounds of dates from low to high, in seconds: `whole_years`, or of times the whole day."""
+    if is_clock(date_format):
+        return CLOCK_DAY, CLOCK_DAY + DAY - (step or 1.0)
+    return whole_years(low, high, step=step, dtype=dtype)
 
 
 def whole_years(low: float, high: float, *, step: float, dtype: str = "") -> tuple[float, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,11 +34,11 @@ from core.schema.column import (
     is_whole,
     origin_words,
 )
-from core.schema.date_text import date_text
+from core.schema.date_text import date_text, is_clock
 from core.schema.form import Form
 from core.schema.labels import to_numbers
 from core.schema.magnitudes import FIRST_SECOND, LAST_SECOND
-from core.schema.round_bounds import date_step, round_bounds, whole_years
+from core.schema.round_bounds import date_bounds, date_step, round_bounds
 from core.schema.schema import Schema
 
 GRID = (
@@ -217,7 +217,9 @@ def as_kind(tally: Tally, column: Column, kind: Kind) -> SchemaColumn:
     if kind is Kind.DATETIME:
         known = typed.step if plain.dtype.startswith("datetime64") else None
         step = date_step(present) if known is None else known
-        low, high = whole_years(least, greatest, step=step, dtype=plain.dtype)
+        low, high = date_bounds(
+            least, greatest, step=step, dtype=plain.dtype, date_format=plain.date_format
+        )
     else:
         step = 1.0 if kind is Kind.INTEGER else 0.0
         low, high = round_bounds(least, greatest, step=step, dtype=plain.dtype)
@@ -291,6 +293,8 @@ def _bound(value: float | None, column: Column) -> str:
         if not FIRST_SECOND <= value <= LAST_SECOND:
             return ""  # no calendar has it; the declaration asks for another
         moment = datetime.fromtimestamp(value, tz=UTC)
+        if is_clock(column.date_format):
+            return moment.time().isoformat()
         if value % 86_400 == 0:
             return moment.date().isoformat()
         return moment.replace(tzinfo=None).isoformat(sep=" ")
@@ -304,6 +308,8 @@ def _parse(cell: object, column: Column, side: str) -> float | None:
         return None
     try:
         if column.kind is Kind.DATETIME:
+            if is_clock(column.date_format):
+                text = f"1900-01-01 {time.fromisoformat(text.zfill(5))}"
             moment = datetime.fromisoformat(text)
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         # a comma groups digits; one that could be a decimal mark is not guessed at
@@ -312,9 +318,11 @@ def _parse(cell: object, column: Column, side: str) -> float | None:
             raise ValueError(text)
         return number
     except ValueError:
-        words = (
-            to_say("'{name}', {side}: write a date such as 2024-01-31. Nothing was changed.")
-            if column.kind is Kind.DATETIME
-            else to_say("'{name}', {side}: write a number. Nothing was changed.")
-        )
+        words = to_say("'{name}', {side}: write a number. Nothing was changed.")
+        if is_clock(column.date_format):
+            words = to_say("'{name}', {side}: write a time such as 14:05. Nothing was changed.")
+        elif column.kind is Kind.DATETIME:
+            words = to_say(
+                "'{name}', {side}: write a date such as 2024-01-31. Nothing was changed."
+            )
         raise SchemaError(words, name=column.name, side=side) from None

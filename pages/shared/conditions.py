@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 
 import streamlit as st
 
 from core.schema.column import DomainColumn, Kind
+from core.schema.date_text import is_clock
 from pages.shared.language import say
 from pages.shared.plain import plain
 
@@ -38,9 +39,14 @@ def condition(column: DomainColumn, *, key: str) -> list[str]:
         (left, "from", say("{column} from", column=plain(name))),
         (right, "to", say("{column} to", column=plain(name))),
     )
-    if column.kind is Kind.DATETIME:
-        days = [_day(end) for end in (column.low, column.high)]
+    if is_clock(column.date_format):
         ends: list[object] = [
+            field.time_input(label, value=None, step=60, key=f"{key}_{word}")
+            for field, word, label in bounds
+        ]
+    elif column.kind is Kind.DATETIME:
+        days = [_day(end) for end in (column.low, column.high)]
+        ends = [
             field.date_input(
                 label,
                 value=None,
@@ -57,11 +63,13 @@ def condition(column: DomainColumn, *, key: str) -> list[str]:
         ]
     if ends == [None, None]:
         return []
-    low, high = ("" if end is None else _written(end) for end in ends)
+    low, high = ("" if end is None else _written(end, column) for end in ends)
     return [f"{name}={low}..{high}"]
 
 
-def _written(end: object) -> str:
+def _written(end: object, column: DomainColumn) -> str:
+    if isinstance(end, time):
+        return end.strftime(column.date_format or "%H:%M:%S")
     return f"{end:.15g}" if isinstance(end, float) else str(end)
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.schema.column import Column, Kind
+from core.schema.date_text import is_clock
 from core.schema.labels import to_numbers
 from core.schema.person import Person
 from core.schema.rules.following import next_rows
@@ -104,15 +105,19 @@ def _numeric(few: pd.DataFrame, columns: Sequence[Column]) -> Iterator[AnyRule]:
     by_name = {column.name: column for column in columns}
     numbers = [c.name for c in columns if c.kind.numeric and few[c.name].nunique() > 1]
     values = {name: to_numbers(few[name], by_name[name]) for name in numbers[:MOST_COLUMNS]}
-    dates = [name for name in values if by_name[name].kind is Kind.DATETIME]
-    plain = [name for name in values if name not in dates]
+    moments = [name for name in values if by_name[name].kind is Kind.DATETIME]
+    clocks = [name for name in moments if is_clock(by_name[name].date_format)]
+    dates = [name for name in moments if name not in clocks]
+    plain = [name for name in values if name not in moments]
     candidates: list[AnyRule] = [
         Equal(first=first, second=second)
-        for same in (dates, plain)
+        for same in (dates, clocks, plain)
         for first, second in combinations(same, 2)
     ]
     candidates += [
-        AtMost(low=low, high=high) for same in (dates, plain) for low, high in permutations(same, 2)
+        AtMost(low=low, high=high)
+        for same in (dates, clocks, plain)
+        for low, high in permutations(same, 2)
     ]
     some = plain[:MOST_SUMMED]
     candidates += [

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy.discovery.number_steps import coarsest
-from core.privacy.discovery.ranges import FEW_RECORDS, HEAPED, MANY, SURE, Counts
+from core.privacy.discovery.ranges import FEW_RECORDS, HEAPED, MANY, Counts
 from core.schema.calendar import CELLS, CLOCK, DAY, Calendar, cells_of, days_since
 from core.schema.column import SchemaColumn
 
@@ -82,7 +82,7 @@ def shares_of(field: str, counts: Counts, n: int, std: float) -> Shares:
     others = n - float(cells[~hidden].sum() + counts[-1])
     inside, outside = int(hidden.sum()), size + 1 - int(hidden.sum())
     rest = float(cells[hidden].sum()) if inside < outside else others
-    few = FEW_RECORDS * there + SURE * std * math.sqrt(min(inside, outside))
+    few = FEW_RECORDS * there + std * math.sqrt(min(inside, outside))
     surprise = float(((cells - there * _even(field)) ** 2).sum()) / std**2 - size
     if surprise > SURPRISE * math.sqrt(2.0 * size) and rest <= few:
         shares = np.where(hidden, 0.0, cells)

@@ -20,6 +20,7 @@ from core.schema.column import (
     SchemaError,
     is_open,
 )
+from core.schema.date_text import CLOCK_DAY, is_clock
 from core.schema.labels import code_levels
 from core.schema.rules.rules import (
     AnyRule,
@@ -63,10 +64,14 @@ class OpenDomain:
     @property
     def calendars(self) -> tuple[tuple[SchemaColumn, str], ...]:
         """The dates, once with each field of the calendar that they are counted by."""
+        days, hours = ("month", "day", "weekday"), ("hour",)
         return tuple(
             (column, field)
             for column in self.dated
-            for field in ("month", "day", "weekday", *(("hour",) if column.step < DAY else ()))
+            for field in (
+                *(() if is_clock(column.date_format) else days),
+                *(hours if column.step < DAY else ()),
+            )
         )
 
     @property
@@ -263,7 +268,9 @@ def stand_in(schema: Schema) -> Schema:
     """
     wanted = open_domain(schema)
     for column in (*wanted.numeric, *wanted.listed):
-        made_up: dict[str, object] = {"low": 0.0, "high": STAND_IN_VALUES * (column.step or 1.0)}
+        low = CLOCK_DAY if is_clock(column.date_format) else 0.0
+        most = low + STAND_IN_VALUES * (column.step or 1.0)
+        made_up: dict[str, object] = {"low": low, "high": most}
         if column.kind.listed:
             made_up = {"categories": ("a", "b")}
         column = column.model_copy(update=made_up)
@@ -331,4 +338,6 @@ def _public_step(column: SchemaColumn) -> float:
         return 0.0
     written = column.date_format or ""
     clock = any(part in written for part in ("%H", "%I", "%X", "%c", "%T"))
-    return DAY if written and not clock else 1.0
+    if written and not clock:
+        return DAY
+    return 60.0 if written and "%M" in written and "%S" not in written else 1.0

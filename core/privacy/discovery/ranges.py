@@ -22,7 +22,7 @@ from core.privacy.discovery.planning import BESIDE, BOUNDS, NEIGHBOUR_DOUBT, SIN
 from core.privacy.discovery.thresholds import cell_threshold
 from core.schema.column import Column, Kind, Learned, SchemaColumn
 from core.schema.labels import snap
-from core.schema.round_bounds import round_bounds, rung, whole_years
+from core.schema.round_bounds import date_bounds, round_bounds, rung
 
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
@@ -251,7 +251,9 @@ def bounded(column: SchemaColumn, look: FirstLook, n: int, fine: FineLook | None
 def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, float]:
     if column.kind is Kind.DATETIME:
         last = max(low, high - max(column.step, 1.0))  # an edge is the first instant after
-        return whole_years(low, last, step=column.step, dtype=column.dtype)
+        return date_bounds(
+            low, last, step=column.step, dtype=column.dtype, date_format=column.date_format
+        )
     if column.kind is Kind.INTEGER and DECADES[0] <= low < high <= DECADES[-1]:
         return low, high  # decades are round enough
     return round_bounds(low, high, step=column.step, dtype=column.dtype)

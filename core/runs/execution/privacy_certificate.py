@@ -23,6 +23,7 @@ from core.schema.column import (
     Provenance,
     origin_words,
 )
+from core.schema.date_text import is_clock
 from core.schema.labels import REST, beginnings
 from core.schema.person import Person
 from core.schema.rounding_up import round_up
@@ -121,7 +122,8 @@ def _values(column: Column) -> Iterator[Message]:
             yield Message(" ({other} stands for all others)", other=column.other)
     elif column.kind is Kind.DATETIME:
         days = column.step == 86_400.0
-        low, high = (_moment(end, days=days) for end in (column.low, column.high))
+        clock = is_clock(column.date_format)
+        low, high = (_moment(end, days=days, clock=clock) for end in (column.low, column.high))
         yield Message(" from {low} to {high}", low=low, high=high)
         if column.step and not days:
             yield Message(" in steps of {step:.15g} s", step=column.step)
@@ -155,8 +157,10 @@ def origin(column: DomainColumn) -> str:
     return origin_words(column)
 
 
-def _moment(seconds: float | None, *, days: bool) -> Message:
+def _moment(seconds: float | None, *, days: bool, clock: bool) -> Message:
     moment = datetime.fromtimestamp(seconds or 0.0, UTC)
+    if clock:
+        return Message("{time}", time=f"{moment:%H:%M:%S}")
     return day(moment) if days else minute(moment, f":{moment:%S}")
 
 
