@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from core.message import Message, day, from_json, joined, minute, to_say
+from core.message import Message, clock, day, from_json, joined, minute, to_say
 from core.models.planning import Hiding, hiding
 from core.privacy.ledger.entries import Entry
 from core.privacy.plan import Guarantee, Phase, Plan
@@ -121,11 +121,9 @@ def _values(column: Column) -> Iterator[Message]:
         if column.other:
             yield Message(" ({other} stands for all others)", other=column.other)
     elif column.kind is Kind.DATETIME:
-        days = column.step == 86_400.0
-        clock = is_clock(column.date_format)
-        low, high = (_moment(end, days=days, clock=clock) for end in (column.low, column.high))
+        low, high = (_moment(end, column) for end in (column.low, column.high))
         yield Message(" from {low} to {high}", low=low, high=high)
-        if column.step and not days:
+        if column.step and column.step != 86_400.0:
             yield Message(" in steps of {step:.15g} s", step=column.step)
     else:
         yield Message(" from {low:.15g} to {high:.15g}", low=column.low, high=column.high)
@@ -157,11 +155,11 @@ def origin(column: DomainColumn) -> str:
     return origin_words(column)
 
 
-def _moment(seconds: float | None, *, days: bool, clock: bool) -> Message:
+def _moment(seconds: float | None, column: Column) -> Message:
     moment = datetime.fromtimestamp(seconds or 0.0, UTC)
-    if clock:
-        return Message("{time}", time=f"{moment:%H:%M:%S}")
-    return day(moment) if days else minute(moment, f":{moment:%S}")
+    if is_clock(column.date_format):
+        return clock(moment)
+    return day(moment) if column.step == 86_400.0 else minute(moment, f":{moment:%S}")
 
 
 def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, ...]:
@@ -202,10 +200,8 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
 def _number(schema: Schema, n: int) -> Iterator[Message]:
     """What is public of the numbers of records."""
     grouped = schema.person is not None and schema.person.grouped
-    if grouped:
-        yield Message("The number of people, {n}, is public.", n=n)
-    else:
-        yield Message("The number of records, {n}, is public.", n=n)
+    people = Message("The number of people, {n}, is public.", n=n)
+    yield people if grouped else Message("The number of records, {n}, is public.", n=n)
     if schema.holdout and grouped:
         yield Message(
             "In addition, {share:.0%} of the people in the file, chosen by their own key, were "
