@@ -39,6 +39,7 @@ from core.proposing.date_formats import (
 from core.proposing.rare import FEW_ROWS, MANY_MERGED, ONE_MERGED, OTHER, common_labels, noted
 from core.reading.tally import Tally, quantile
 from core.schema.column import BOOLEAN_PAIRS, MAX_CATEGORIES, Kind, SchemaColumn
+from core.schema.date_text import is_clock
 from core.schema.form import Form
 from core.schema.labels import code_indices, to_labels, to_numbers
 from core.schema.magnitudes import LARGEST
@@ -304,7 +305,8 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     labels = pd.Series(counts.index, dtype="str")
     n, distinct = tally.known, len(counts) if tally.exact else tally.distinct
     guess = guess_date_format(labels)
-    if guess is not None and guess.format is not None:
+    few = distinct <= FEW_NUMBERS and n >= REPEATS * distinct
+    if guess is not None and guess.format is not None and not (few and is_clock(guess.format)):
         return _dates(labels, base, guess)
     sample = labels.iloc[:1000]
     pattern = code_pattern(base.name, sample)

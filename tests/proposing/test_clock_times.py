@@ -49,6 +49,8 @@ def test_times_of_the_day_are_dates_with_a_known_range():
         assert (column.kind, column.date_format) == (Kind.DATETIME, date_format)
         assert column.low == CLOCK_DAY and column.high == CLOCK_DAY + 24 * HOUR - column.step
     assert schema["length"].kind is not Kind.DATETIME, "59:13 is none"
+    slots = pd.DataFrame({"slot": ["08:00", "12:30", "17:00"] * 100})
+    assert infer_schema(slots)["slot"].kind is Kind.CATEGORY
 
 
 def test_what_is_learned_of_times_is_within_the_day():
