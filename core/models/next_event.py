@@ -92,6 +92,7 @@ class NextEvent:
       drawn: the others, in the order in which they are drawn.
       goals: of a given and a drawn column, shares of all windows, float32 [cells, cells].
       twins: of a drawn column, that of the event before.
+      barred: of drawn columns that may not be missing, the cell that would say so.
       bounded: the waits; None where nothing sorts.
     """
 
@@ -99,6 +100,7 @@ class NextEvent:
     drawn: Sequence[str]
     goals: Mapping[tuple[str, str], Tensor]
     twins: Mapping[str, str]
+    barred: Mapping[str, int]
     bounded: Bounded | None
 
     @classmethod
@@ -111,6 +113,8 @@ class NextEvent:
           missing: drawn columns whose values may be missing.
         """
         known, drawn, goals = given_columns(windows), order_of_drawing(windows), {}
+        cells = {y: mixture.missing_cell(y) for y in drawn if y not in missing}
+        barred = {y: cell for y, cell in cells.items() if cell is not None}
         for at, y in enumerate(drawn):
             for x in (*known, *drawn[:at]):
                 goals[x, y] = mixture.table(x, y)
@@ -120,7 +124,7 @@ class NextEvent:
                     goals[x, y][:, gone] = own.clamp_min(0.0) if y in missing else 0.0
         blocks = windows.by_role
         twins = {blocks[NEXT, e].column.name: blocks[NOW, e].column.name for e in windows.events}
-        return cls(known, drawn, goals, twins, Bounded.of(mixture, windows))
+        return cls(known, drawn, goals, twins, barred, Bounded.of(mixture, windows))
 
     def independent(self) -> Effects:
         """Those of columns that depend on nothing."""
@@ -152,6 +156,8 @@ class NextEvent:
                     step = self._step(x, y, total, given, weight)
                     found[x, y] = found.get((x, y), torch.zeros(())) + step
                     total += step[given[x]] if x else step
+        for y, cell in self.barred.items():  # of few windows, smoothing lets it be
+            found["", y] = found["", y].index_fill(1, torch.tensor([cell]), 3.0 * NEVER)
         return found
 
     def _step(self, x: str, y: str, total: Tensor, given: Cells, weight: Tensor) -> Tensor:
