@@ -180,6 +180,12 @@ class Block:
             x[state >= self.missing_state] = np.nan
         return x
 
+    @cached_property
+    def label_numbers(self) -> Floats:
+        """Of a listed column's states, the number that a label is, float64 [states]; else NaN."""
+        labels = pd.to_numeric(pd.Series(self.states, dtype="str"), errors="coerce")
+        return np.asarray(labels, dtype=np.float64)
+
     @property
     def slice(self) -> slice:
         """Its slice of the expanded vector."""
@@ -215,7 +221,10 @@ class Codes:
         return Codes(self.states[:, [block.index for block in blocks]], self.values[:, numbers])
 
     def numbers(self, block: Block) -> Floats:
-        """The numbers of a numeric column, float64 [n]; nan where one is missing."""
+        """The numbers of a column, float64 [n]; nan where one is missing, or a label is none."""
+        if block.number is None:
+            of_labels: Floats = block.label_numbers[np.asarray(self.states[:, block.index])]
+            return of_labels
         position = np.asarray(self.values[:, block.number], dtype=np.float64)
         return block.numbers(np.asarray(self.states[:, block.index]), position)
 

@@ -48,7 +48,7 @@ def fitted_mixture(
     parts = torch.split(mixed["shares"], [scale.size for scale in scales], dim=1)
     lines = [scale.line for scale in scales]
     together = dependences(mixed["weights"], parts, lines, [pair.columns for pair in counted])
-    placing = Placing.of(scales, follows, known.sums, found, together, known.compared)
+    placing = Placing.of(scales, follows, known.totals, found, together, known.compared)
     constants = {
         "sizes": [scale.size for scale in scales],
         "group": known.group,

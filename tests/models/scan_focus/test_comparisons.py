@@ -178,7 +178,7 @@ def test_dates_in_order_stay_on_their_days():
         codes = heaped(known, codes, torch.Generator().manual_seed(1))
         before = [codes.numbers(block) for block in known.blocks]
         assert (before[0] > before[1]).mean() > 0.3
-        placing = Placing({}, {"compared": [[0, 1, True, 0.0]], "sums": []})
+        placing = Placing({}, {"compared": [[0, 1, True, 0.0]], "totals": []})
         first, second = (placing.settled(known, codes).numbers(block) for block in known.blocks)
         assert (first <= second).mean() > 0.99, "but where none is early enough"
         wrong = before[0] > before[1]

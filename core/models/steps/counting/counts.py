@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Block, Codes
-from core.models.steps.counting.design import SumCandidate
+from core.models.steps.counting.design import TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
 from core.privacy.mechanisms.additive import Mechanism
 
+NEAR = 1e-6  # of a step: what products of fractions are rounded by
 LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
 
 
@@ -111,32 +112,36 @@ class SetCounts(Mechanism):
 class RelationCounts(Mechanism):
     """How many records keep relations of numeric columns that might hold.
 
-    Of three columns that might add up, how many do, and how many do not; of two, in how many the
-    first is below the second, equal to it, and above it. A record with a missing cell counts for
-    none, so zeroing one out moves at most one count of each: Δ₂ = √(number of candidates).
+    Of three columns that might add up or multiply, how many do, and how many do not; of two, in how
+    many the first is below the second, equal to it, and above it. A record with a missing cell
+    counts for none, nor does one of zeros in a sum or product, which says nothing; so zeroing one
+    out moves at most one count of each: Δ₂ = √(number of candidates).
     """
 
     blocks: tuple[Block, ...]
-    sums: tuple[SumCandidate, ...]
+    totals: tuple[TotalCandidate, ...]
     compared: tuple[tuple[int, int], ...]
     noise: Literal["gaussian"] = "gaussian"
 
     @property
     def sensitivity(self) -> float:
         """Δ₂ under zero-out."""
-        return math.sqrt(len(self.sums) + len(self.compared))
+        return math.sqrt(len(self.totals) + len(self.compared))
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
-        """Float64 [2 sums + 3 compared]."""
+        """Float64 [2 totals + 3 compared]."""
         records, weights = rows.to("cpu"), mask.to("cpu", torch.float64)
-        needed = {c for one in self.sums for c in (one.total, one.left, one.right)}
+        needed = {c for one in self.totals for c in (one.total, one.left, one.right)}
         needed |= {c for pair in self.compared for c in pair}
         values = {c: records.numbers(self.blocks[c]) for c in sorted(needed)}
-        steps = {c: self.blocks[c].column.step for c in needed}
+        steps = {c: self.blocks[c].column.step for c in needed}  # of lists, none is asked for
         counts = list[Tensor]()
-        for one in self.sums:
-            gap = values[one.total] - values[one.left] - one.unit * values[one.right]
-            adds, there = np.abs(gap) < 0.5 * steps[one.total], ~np.isnan(gap)
+        for one in self.totals:
+            total = values[one.total]
+            computed = one.computed(values[one.left], values[one.right])
+            gap, zeros = total - computed, (total == 0.0) & (computed == 0.0)
+            there = ~np.isnan(gap) & ~zeros
+            adds = there & (np.abs(gap) < (0.5 + NEAR) * steps[one.total])
             counts += [weights[torch.from_numpy(rows)].sum() for rows in (adds, ~adds & there)]
         for first, second in self.compared:
             gap = values[first] - values[second]
@@ -146,8 +151,8 @@ class RelationCounts(Mechanism):
         return torch.stack(counts).to(mask.device)
 
     def split(self, release: Tensor) -> tuple[Tensor, Tensor]:
-        """A release → float64 [sums, 2] and [compared, 3]."""
-        ends = 2 * len(self.sums)
+        """A release → float64 [totals, 2] and [compared, 3]."""
+        ends = 2 * len(self.totals)
         return release[:ends].reshape(-1, 2), release[ends:].reshape(-1, 3)
 
 

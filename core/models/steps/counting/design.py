@@ -10,12 +10,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from core.encoding.codec import Block, Codec
 from core.encoding.windows import PERSON
 from core.models.steps.counting.window_pairs import matters
 from core.privacy.plan import Plan
 from core.schema.column import Kind
 
+Floats = NDArray[np.float64]
 SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, PAIRS_AGAIN, ZEROS, FOCUS = (
     "scales", "columns", "scan", "relations", "pairs", "pairs_again", "zeros", "focus",
 )  # fmt: skip
@@ -38,23 +42,29 @@ MOST_SETS = 3000  # that are scanned, unless there are more pairs than that
 MOST_NUMBERS = 8000  # signs of all sets together, of which a set gets `SIGNS` at most
 SIGNS = 4
 MOST_CANDIDATES = 300
+TWO_RUNGS = 5.0  # the farthest that one round number is from the next but one
 # standard deviations above noise, of larger sets that count; a rough model may miss a little
 SET_SNR_THRESHOLD = 25.0
 
 
 @dataclass(frozen=True)
-class SumCandidate:
-    """Three numeric columns of which one might be the sum of the others, by their block indices.
+class TotalCandidate:
+    """Three numeric columns of which one might be the sum or the product of the others.
 
     Attributes:
-      total, left, right: blocks; total = left + unit · right.
-      unit: > 0, what one of `right` is worth in `left`'s unit: seconds a step for dates.
+      total, left, right: block indices; total = left + unit · right, or left · right.
+      unit: > 0, what one of `right` is worth in `left`'s unit: seconds a step for dates; 0 for a
+        product.
     """
 
     total: int
     left: int
     right: int
     unit: float
+
+    def computed(self, left: Floats, right: Floats) -> Floats:
+        """The totals of numbers of both columns, float64 [n]."""
+        return left + self.unit * right if self.unit else left * right
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ class Design:
     features: tuple[int, ...]
     sizes: int
     signs: int
-    sums: tuple[SumCandidate, ...]
+    totals: tuple[TotalCandidate, ...]
     compared: tuple[tuple[int, int], ...]
     long: bool
     learned: frozenset[int]
@@ -104,7 +114,7 @@ class Design:
             features=features,
             sizes=sizes,
             signs=min(SIGNS, max(1, MOST_NUMBERS // count)),
-            sums=_sum_candidates(codec),
+            totals=_total_candidates(codec),
             compared=_comparable(codec),
             long=any(_is_long(block) for block in codec.blocks),
             learned=frozenset(block.index for block in codec.blocks if _is_learned(block)),
@@ -166,7 +176,7 @@ class Design:
             shares = shares | {name: shares[name] + half for name in (PAIRS, PAIRS_AGAIN)}
         names = [SCALES, COLUMNS]
         if self.sizes > 1:
-            names += [SCAN, *([RELATIONS] if self.sums or self.compared else [])]
+            names += [SCAN, *([RELATIONS] if self.totals or self.compared else [])]
             names += [PAIRS, PAIRS_AGAIN]
             names += [ZEROS, FOCUS] if focus else []
         whole = sum(shares[name] for name in names)
@@ -194,17 +204,25 @@ def _is_long(block: Block) -> bool:
     return line.step <= 0.0 or (line.high - line.low) / line.step >= CELLS
 
 
-def _sum_candidates(codec: Codec) -> tuple[SumCandidate, ...]:
-    """Triples on step grids that could add up; none where there would be too many."""
+def _total_candidates(codec: Codec) -> tuple[TotalCandidate, ...]:
+    """Triples that could add up or multiply; none where there would be too many.
+
+    The total is on a step grid, and so are the others, or they are ranks that are numbers.
+    """
     numeric = [b for b in codec.blocks if b.number is not None and b.column.step > 0]
-    if len(numeric) * math.comb(max(0, len(numeric) - 1), 2) > MOST_CANDIDATES:
+    parts = numeric + [b for b in codec.blocks if b.column.kind is Kind.ORDERED and _ranks(b)]
+    if len(numeric) * math.comb(max(0, len(parts) - 1), 2) > MOST_CANDIDATES:
+        parts = numeric
+    if len(numeric) * math.comb(max(0, len(parts) - 1), 2) > MOST_CANDIDATES:
         return ()
     candidates = []
     for total in numeric:
-        others = [b for b in numeric if b is not total]
+        others = [b for b in parts if b is not total]
         for pair in combinations(others, 2):
-            candidate = _could_add(total, *sorted(pair, key=_undated))
+            candidate = _could_add_up(total, *sorted(pair, key=_undated))
             candidates += [] if candidate is None else [candidate]
+            if _could_multiply(total, *pair):
+                candidates.append(TotalCandidate(total.index, pair[0].index, pair[1].index, 0.0))
     return tuple(candidates)
 
 
@@ -232,14 +250,36 @@ def _undated(block: Block) -> bool:
     return block.column.kind is not Kind.DATETIME
 
 
-def _could_add(total: Block, left: Block, right: Block) -> SumCandidate | None:
+def _could_add_up(total: Block, left: Block, right: Block) -> TotalCandidate | None:
     """Dates are dates plus steps of theirs; numbers are sums of numbers; ranges must meet."""
     dated = not _undated(total)
     if dated == _undated(left) or not _undated(right):
         return None
     unit = total.column.step if dated else 1.0
-    low = left.line.low + unit * right.line.low
-    high = left.line.high + unit * right.line.high
-    if low > total.line.high or high < total.line.low:
+    ends, one, other = (_ends(block) for block in (total, left, right))
+    if one[0] + unit * other[0] > ends[1] or one[1] + unit * other[1] < ends[0]:
         return None
-    return SumCandidate(total.index, left.index, right.index, unit)
+    return TotalCandidate(total.index, left.index, right.index, unit)
+
+
+def _could_multiply(total: Block, left: Block, right: Block) -> bool:
+    """Plain numbers, of which the product reaches as far, and as far as either alone.
+
+    Learned bounds are round and reach beyond noise, so that may fail by two of 1, 2, 5 and 10.
+    """
+    if not all(map(_undated, (total, left, right))):
+        return False
+    far, one, other = (max(map(abs, _ends(block))) for block in (total, left, right))
+    return max(one, other) <= TWO_RUNGS * far <= TWO_RUNGS**2 * one * other
+
+
+def _ranks(block: Block) -> bool:
+    """Whether a list's labels are numbers, two of them at least."""
+    return int((~np.isnan(block.label_numbers)).sum()) > 1
+
+
+def _ends(block: Block) -> tuple[float, float]:
+    """The least and the greatest number of a column."""
+    if block.number is not None:
+        return block.line.low, block.line.high
+    return float(np.nanmin(block.label_numbers)), float(np.nanmax(block.label_numbers))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from core.encoding.codec import Block, Codec, Codes
 from core.encoding.heaping import dates_until
-from core.models.steps.counting.design import SumCandidate
+from core.models.steps.counting.design import TotalCandidate
 from core.models.steps.counting.relations import Comparison, Determined
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.within_cells import Dependence, places
@@ -21,7 +21,7 @@ from core.models.steps.counting.zeros.structural_zeros import StructuralZero
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
-VALUES = ("lines", "widths", "follows", "compared", "sums", "ends", "together")  # see `Placing`
+VALUES = ("lines", "widths", "follows", "compared", "totals", "ends", "together")  # see `Placing`
 
 PASSES = 4  # over all orders, each of which may undo another
 
@@ -37,7 +37,7 @@ class Placing:
         of the kth barred end, "barred.k", bool [cells] of the other column.
       values: "lines", of each column how many cells lie on the line, the others being labels,
         spikes and missing; "widths", of a fine cell, 0 where each is one value; "follows",
-        "compared" (see `Comparison`) and "sums", what every row is made to keep; "ends", of the
+        "compared" (see `Comparison`) and "totals", what every row is made to keep; "ends", of the
         barred ends of cells, either column and the fine cells, from … to, that do not go with the
         other's; "together", see `Dependence`.
     """
@@ -50,7 +50,7 @@ class Placing:
         cls,
         scales: Sequence[ColumnScale],
         follows: Sequence[Determined],
-        sums: Sequence[SumCandidate],
+        totals: Sequence[TotalCandidate],
         zeros: Sequence[StructuralZero] = (),
         together: Sequence[Dependence] = (),
         compared: Sequence[Comparison] = (),
@@ -75,7 +75,7 @@ class Placing:
             "widths": [scale.grid.width for scale in scales],
             "follows": [[relation.source, relation.result] for relation in follows],
             "compared": [list(astuple(one)) for one in compared],
-            "sums": [[one.total, one.left, one.right, one.unit] for one in sums],
+            "totals": [list(astuple(one)) for one in totals],
             "together": [list(one) for one in together],
         }
         return cls(tensors, values)
@@ -125,8 +125,8 @@ class Placing:
     def settled(self, codec: Codec, codes: Codes) -> Codes:
         """The records, in place, with numbers of each row in order, equal and adding up again."""
         _put_in_order(codec, codes, [Comparison(*one) for one in self.values["compared"]])
-        for one in self.values["sums"]:
-            _add_up(codec, codes, SumCandidate(*one))
+        for one in self.values["totals"]:
+            _add_up(codec, codes, TotalCandidate(*one))
         return codes
 
     def _left(self, i: int, cells: Sequence[Cells]) -> Floats | None:
@@ -268,10 +268,10 @@ def _write(block: Block, codes: Codes, rows: NDArray[np.intp], numbers: Floats) 
     codes.values[rows, block.number] = position
 
 
-def _add_up(codec: Codec, codes: Codes, one: SumCandidate) -> None:
-    """Write the total of each row, in place, where all three are there, within its bounds."""
+def _add_up(codec: Codec, codes: Codes, one: TotalCandidate) -> None:
+    """Write the sum or product of each row, in place, where all are there, within its bounds."""
     block = codec.blocks[one.total]
     total, left, right = (codes.numbers(codec.blocks[i]) for i in (one.total, one.left, one.right))
     present = ~np.isnan(total) & ~np.isnan(left + right)
     rows = np.flatnonzero(present)
-    _write(block, codes, rows, left[rows] + one.unit * right[rows])
+    _write(block, codes, rows, one.computed(left[rows], right[rows]))

@@ -7,7 +7,9 @@ says that nearly all records keep it, every drawn row is made to keep it. Post-p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 import torch
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.models.steps.counting.counts import PairTarget
-from core.models.steps.counting.design import SumCandidate
+from core.models.steps.counting.design import TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.zeros.row_noise import evidence_of_none
 from core.models.steps.counting.zeros.structural_zeros import EVIDENCE
@@ -93,32 +95,39 @@ def determined(
     return tuple(chosen.values())
 
 
-def sums_kept(
-    release: Tensor, candidates: Sequence[SumCandidate], noise: float, n: int
-) -> tuple[SumCandidate, ...]:
-    """Sums that nearly all records keep; each column is the total of one at most.
+def totals_kept(
+    release: Tensor, candidates: Sequence[TotalCandidate], noise: float
+) -> tuple[TotalCandidate, ...]:
+    """Sums and products that nearly all records keep, in the order that they are made in.
+
+    Each column is the total of one at most.
 
     Args:
       release: float64 [candidates, 2], see `RelationCounts.split`.
     """
-    if noise > MAX_SUM_NOISE_SHARE * n:
-        return ()
-    kept: dict[int, SumCandidate] = {}
-    parts: set[int] = set()
-    shares: Mapping[SumCandidate, float] = {
-        one: float(broken / n)
-        for one, (keeps, broken) in zip(candidates, release.tolist(), strict=True)
-        if keeps / n > 0.5 and broken / n < MAX_VIOLATION_RATE + noise / n
-    }
+    kept: dict[int, TotalCandidate] = {}
+    shares: dict[TotalCandidate, float] = {}
+    for one, (keeps, broken) in zip(candidates, release.tolist(), strict=True):
+        there, unsure = keeps + broken, RELATION_SNR_THRESHOLD * noise
+        if noise <= MAX_SUM_NOISE_SHARE * there and broken < MAX_VIOLATION_RATE * there + unsure:
+            shares[one] = broken / there
     for one in sorted(shares, key=lambda c: shares[c]):
-        if (
-            one.total not in kept
-            and one.total not in parts
-            and not {one.left, one.right} & set(kept)
-        ):
+        if one.total in kept:
+            continue
+        with suppress(CycleError):
+            _in_order(kept | {one.total: one})
             kept[one.total] = one
-            parts |= {one.left, one.right}
-    return tuple(kept.values())
+    return tuple(kept[total] for total in _in_order(kept) if total in kept)
+
+
+def _in_order(kept: Mapping[int, TotalCandidate]) -> list[int]:
+    """Columns, each after those that it is the total of.
+
+    Raises:
+      CycleError: there is no such order.
+    """
+    parts = {total: (one.left, one.right) for total, one in kept.items()}
+    return list(TopologicalSorter(parts).static_order())
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,14 @@ from core.models.steps.counting.design import (
     SCAN,
     ZEROS,
     Design,
-    SumCandidate,
+    TotalCandidate,
 )
-from core.models.steps.counting.relations import Comparison, comparisons_kept, determined, sums_kept
+from core.models.steps.counting.relations import (
+    Comparison,
+    comparisons_kept,
+    determined,
+    totals_kept,
+)
 from core.models.steps.counting.scales import (
     ColumnScale,
     FineHistograms,
@@ -88,7 +93,7 @@ class Releases:
         self.within: dict[int, tuple[Floats, float]] = {}
         self.signs: tuple[Tensor, ...] = ()
         self.scanned: Scanned | None = None
-        self.sums: tuple[SumCandidate, ...] = ()
+        self.totals: tuple[TotalCandidate, ...] = ()
         self.compared: tuple[Comparison, ...] = ()
         self.counted: tuple[PairTarget, ...] = ()
         self._released: list[PairTarget] = []
@@ -157,10 +162,10 @@ class Releases:
         self.scanned = Scanned(mechanism.split(release, self.table.n), noise)
 
     def _count_relations(self) -> None:
-        mechanism = RelationCounts(self.codec.blocks, self.design.sums, self.design.compared)
+        mechanism = RelationCounts(self.codec.blocks, self.design.totals, self.design.compared)
         added, compared = mechanism.split(self.release(RELATIONS, mechanism))
         noise = self.noise_multiplier(RELATIONS) * mechanism.sensitivity
-        self.sums = sums_kept(added, self.design.sums, noise, self.table.n)
+        self.totals = totals_kept(added, self.design.totals, noise)
         known = self.design.compared, self.scales, self.shares, self.table.n
         kept = comparisons_kept(compared, *known, noise)
         self.compared = tuple(c for c in kept if not {c.low, c.high} & self.tagged)

@@ -71,9 +71,9 @@ SETS = Counted(
 )
 RELATED = Counted(
     RELATIONS,
-    "Columns that are in order or add up",
+    "Columns that are in order, add up or multiply",
     "For every two numeric columns, in how many records the first is below, equal to or above the "
-    "second; for every three that could add up, in how many they do.",
+    "second; for every three that could add up or multiply, in how many they do.",
     "orders and sums that hold in every row",
 )
 SELECTED_PAIRS = Counted(
@@ -154,7 +154,7 @@ def counting_steps(
     design = Design.of(Codec(domain), together)
     counted = [BINS, CELLS]
     if design.pairs:
-        counted += [SETS, *([RELATED] if design.sums or design.compared else [])]
+        counted += [SETS, *([RELATED] if design.totals or design.compared else [])]
         counted += [SELECTED_PAIRS, SAME_PAIRS]
         counted += [] if last is None else [EMPTY_CELLS, last]
     return tuple(Count(one, design, file, share, last is not None) for one in counted)

@@ -1,0 +1,69 @@
+"""Columns that are the sum or the product of two others: told by counts, and kept in every row."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from core.encoding.codec import Codec
+from core.models.steps.counting.counts import RelationCounts
+from core.models.steps.counting.design import Design, TotalCandidate
+from core.models.steps.counting.placing import Placing
+from core.models.steps.counting.relations import totals_kept
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
+
+
+def test_sums_are_kept_where_nearly_all_records_add_up():
+    candidates = (TotalCandidate(2, 0, 1, 1.0), TotalCandidate(0, 1, 2, 1.0))
+    release = torch.tensor([[990.0, 4.0], [20.0, 970.0]], dtype=torch.float64)
+    assert totals_kept(release, candidates, 5.0) == candidates[:1]
+    assert totals_kept(release, candidates, 60.0) == ()  # too much noise to believe anything
+    few = torch.tensor([[90.0, 4.0], [20.0, 970.0]], dtype=torch.float64)  # but these are not zeros
+    assert totals_kept(few, candidates, 2.0) == candidates[:1]
+    assert totals_kept(few, candidates, 10.0) == ()
+
+
+def test_totals_of_totals_are_made_in_turn_and_never_in_a_circle():
+    amount, total = TotalCandidate(2, 0, 1, 0.0), TotalCandidate(4, 2, 3, 1.0)
+    back, twice = TotalCandidate(0, 4, 1, 1.0), TotalCandidate(4, 1, 3, 1.0)
+    kept = torch.tensor([[1000.0, 3.0], [1000.0, 1.0], [1000.0, 9.0], [1000.0, 5.0]]).double()
+    assert totals_kept(kept, (amount, total, back, twice), 5.0) == (amount, total)
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_products_and_sums_are_found_and_kept(ranked):
+    """What is ordered, at what price, and carriage, which is a list of a few numbers."""
+    random, n = np.random.default_rng(1), 3000
+    quantity, price = random.integers(0, 8, n), random.integers(1, 2000, n) / 100.0
+    carriage = random.choice([0.0, 2.5, 4.9], n)
+    amount = np.round(quantity * price, 2)
+    money = {"kind": Kind.NUMBER, "low": 0.0, "step": 0.01, "dtype": "float64"}
+    ordered = {"kind": Kind.INTEGER, "low": 0, "high": 10, "step": 1, "dtype": "int64"}
+    ranks = {"kind": Kind.ORDERED, "categories": tuple(map(str, range(8))), "dtype": "int64"}
+    columns = (
+        Column(name="quantity", **(ranks if ranked else ordered)),
+        Column(name="price", high=20.0, **money),
+        Column(name="amount", high=200.0, **money),
+        Column(name="carriage", kind=Kind.ORDERED, categories=("0.0", "2.5", "4.9")),
+        Column(name="total", high=200.0, **money),
+    )
+    codec = Codec(Schema(columns=columns).domain())
+    frame = pd.DataFrame(
+        {"quantity": quantity, "price": price, "amount": amount, "carriage": carriage.astype(str)}
+    ).assign(total=np.round(amount + carriage, 2))
+    codes, design = codec.encode(frame), Design.of(codec, 3)
+    mechanism = RelationCounts(codec.blocks, design.totals, ())
+    release = mechanism.split(mechanism.statistic(codes, torch.ones(n)))[0]
+    kept = totals_kept(release, design.totals, 20.0)
+    assert {(one.total, one.unit) for one in kept} == {(2, 0.0), (4, 1.0)}
+    drawn = codec.encode(frame.apply(lambda c: c.sample(frac=1.0, random_state=len(c.name)).values))
+    values = {"compared": [], "totals": [list(dataclasses.astuple(one)) for one in kept]}
+    made = codec.decode_codes(Placing({}, values).settled(codec, drawn))
+    product = made["quantity"].astype(float) * made["price"]
+    assert np.abs(made["amount"] - product).max() < 0.006
+    assert np.abs(made["total"] - made["amount"] - made["carriage"].astype(float)).max() < 0.006
