@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy.discovery.number_steps import coarsest
-from core.privacy.discovery.ranges import FEW_RECORDS, HEAPED, MANY, Counts
+from core.privacy.discovery.ranges import FEW_RECORDS, HEAPED, MANY, SURE, Counts
 from core.schema.calendar import CELLS, CLOCK, DAY, Calendar, cells_of, days_since
 from core.schema.column import SchemaColumn
 
@@ -46,11 +46,12 @@ def with_calendars(
       columns: with their ranges, as they were found.
     """
     found: dict[str, dict[str, Any]] = {}
-    days = {column.name for column in columns if column.step >= DAY}
+    by_name = {column.name: column for column in columns}
     for (column, field), cells in zip(fields, counts, strict=True):
-        if field == "hour" and column.name in days:
+        if field == "hour" and by_name[column.name].step >= DAY:
             continue
-        shares = shares_of(field, cells, n, std)
+        there = n - float(cells[-1]) if by_name[column.name].missing else float(n)
+        shares = shares_of(field, cells[:-1], there, std)
         if shares:
             found.setdefault(column.name, {})[field] = shares
             found[column.name]["noise"] = std / max(float(cells[:-1].sum()), 1.0)
@@ -68,21 +69,26 @@ def with_calendars(
     )
 
 
-def shares_of(field: str, counts: Counts, n: int, std: float) -> Shares:
+def shares_of(field: str, cells: Counts, there: float, std: float) -> Shares:
     """How often dates lie in each cell, 0 where they surely do not; () where noise hides it.
 
     Where they are not even, cells that noise alone explains are empty if all of them together hold
-    next to nothing, which what all others of n records hold tells best where these are few. Months
-    count only if some are empty: what else is true of them, models see.
+    next to nothing: by their own counts, and by what all others leave. Months count only if some
+    are empty: what else is true of them, models see.
+
+    Args:
+      cells: noisy counts; `std` of the noise in each.
+      there: records with a date, about.
     """
-    cells, there, size = counts[:-1], float(counts[:-1].sum()), len(counts) - 1
-    if there <= MANY * std * math.sqrt(size):
+    size = len(cells)
+    if float(cells.sum()) <= MANY * std * math.sqrt(size):
         return ()
     hidden = cells <= HEAPED * std
-    others = n - float(cells[~hidden].sum() + counts[-1])
-    inside, outside = int(hidden.sum()), size + 1 - int(hidden.sum())
-    rest = float(cells[hidden].sum()) if inside < outside else others
-    few = FEW_RECORDS * there + std * math.sqrt(min(inside, outside))
+    inside, outside = max(1, int(hidden.sum())), max(1, size - int(hidden.sum()))
+    own, left = float(cells[hidden].sum()), there - float(cells[~hidden].sum())
+    rest = (outside * own + inside * left) / (inside + outside)  # weighed by their precision
+    error = std * math.sqrt(inside * outside / (inside + outside))
+    few = FEW_RECORDS * there + SURE * error
     surprise = float(((cells - there * _even(field)) ** 2).sum()) / std**2 - size
     if surprise > SURPRISE * math.sqrt(2.0 * size) and rest <= few:
         shares = np.where(hidden, 0.0, cells)

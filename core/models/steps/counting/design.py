@@ -6,6 +6,7 @@ Plan and fit must agree on it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -18,6 +19,7 @@ from core.encoding.windows import PERSON
 from core.models.steps.counting.window_pairs import matters
 from core.privacy.plan import Plan
 from core.schema.column import Kind
+from core.schema.round_bounds import number_step
 
 Floats = NDArray[np.float64]
 SCALES, COLUMNS, SCAN, RELATIONS, PAIRS, PAIRS_AGAIN, ZEROS, FOCUS = (
@@ -41,7 +43,8 @@ MOST_CLASSES = 8  # a target with more states is counted as an ordinary column
 MOST_SETS = 3000  # that are scanned, unless there are more pairs than that
 MOST_NUMBERS = 8000  # signs of all sets together, of which a set gets `SIGNS` at most
 SIGNS = 4
-MOST_CANDIDATES = 300
+MOST_CANDIDATES, MOST_TRIPLES = 300, 10_000  # that are counted, and looked at
+NEARLY = 1.0 + 1e-9
 TWO_RUNGS = 5.0  # the farthest that one round number is from the next but one
 # standard deviations above noise, of larger sets that count; a rough model may miss a little
 SET_SNR_THRESHOLD = 25.0
@@ -210,20 +213,22 @@ def _total_candidates(codec: Codec) -> tuple[TotalCandidate, ...]:
     The total is on a step grid, and so are the others, or they are ranks that are numbers.
     """
     numeric = [b for b in codec.blocks if b.number is not None and b.column.step > 0]
-    parts = numeric + [b for b in codec.blocks if b.column.kind is Kind.ORDERED and _ranks(b)]
-    if len(numeric) * math.comb(max(0, len(parts) - 1), 2) > MOST_CANDIDATES:
-        parts = numeric
-    if len(numeric) * math.comb(max(0, len(parts) - 1), 2) > MOST_CANDIDATES:
-        return ()
-    candidates = []
+    ranked = [b for b in codec.blocks if b.column.kind is Kind.ORDERED and _ranks(b)]
+    for parts in (numeric + ranked, numeric):
+        if len(numeric) * math.comb(max(0, len(parts) - 1), 2) <= MOST_TRIPLES:
+            found = list(_totals(numeric, parts))
+            if len(found) <= MOST_CANDIDATES:
+                return tuple(found)
+    return ()
+
+
+def _totals(numeric: Sequence[Block], parts: Sequence[Block]) -> Iterator[TotalCandidate]:
     for total in numeric:
-        others = [b for b in parts if b is not total]
-        for pair in combinations(others, 2):
-            candidate = _could_add_up(total, *sorted(pair, key=_undated))
-            candidates += [] if candidate is None else [candidate]
+        for pair in combinations([b for b in parts if b is not total], 2):
+            if (candidate := _could_add_up(total, *sorted(pair, key=_undated))) is not None:
+                yield candidate
             if _could_multiply(total, *pair):
-                candidates.append(TotalCandidate(total.index, pair[0].index, pair[1].index, 0.0))
-    return tuple(candidates)
+                yield TotalCandidate(total.index, pair[0].index, pair[1].index, 0.0)
 
 
 def _comparable(codec: Codec) -> tuple[tuple[int, int], ...]:
@@ -251,23 +256,31 @@ def _undated(block: Block) -> bool:
 
 
 def _could_add_up(total: Block, left: Block, right: Block) -> TotalCandidate | None:
-    """Dates are dates plus steps of theirs; numbers are sums of numbers; ranges must meet."""
+    """Dates are dates plus whole steps of theirs; numbers are sums of none that are finer."""
     dated = not _undated(total)
     if dated == _undated(left) or not _undated(right):
         return None
     unit = total.column.step if dated else 1.0
+    finest = 1.0 if dated else _step(total)
+    parts = (right,) if dated else (left, right)
+    if finest > NEARLY * min(map(_step, parts)):
+        return None
     ends, one, other = (_ends(block) for block in (total, left, right))
     if one[0] + unit * other[0] > ends[1] or one[1] + unit * other[1] < ends[0]:
+        return None
+    if not dated and min(one[0], other[0]) >= 0.0 and max(one[1], other[1]) > TWO_RUNGS * ends[1]:
         return None
     return TotalCandidate(total.index, left.index, right.index, unit)
 
 
 def _could_multiply(total: Block, left: Block, right: Block) -> bool:
-    """Plain numbers, of which the product reaches as far, and as far as either alone.
+    """Plain numbers, of which the product is as fine and reaches as far as either alone.
 
     Learned bounds are round and reach beyond noise, so that may fail by two of 1, 2, 5 and 10.
     """
     if not all(map(_undated, (total, left, right))):
+        return False
+    if _step(total) > NEARLY * max(_step(left), _step(right)):
         return False
     far, one, other = (max(map(abs, _ends(block))) for block in (total, left, right))
     return max(one, other) <= TWO_RUNGS * far <= TWO_RUNGS**2 * one * other
@@ -276,6 +289,12 @@ def _could_multiply(total: Block, left: Block, right: Block) -> bool:
 def _ranks(block: Block) -> bool:
     """Whether a list's labels are numbers, two of them at least."""
     return int((~np.isnan(block.label_numbers)).sum()) > 1
+
+
+def _step(block: Block) -> float:
+    if block.number is not None:
+        return block.column.step
+    return number_step(block.label_numbers[~np.isnan(block.label_numbers)])
 
 
 def _ends(block: Block) -> tuple[float, float]:

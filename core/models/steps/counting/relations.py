@@ -30,8 +30,9 @@ MAX_VIOLATION_RATE = 0.03
 # standard deviations of noise that a label's records stand above, to say anything
 LABEL_SNR_THRESHOLD = 4.0
 MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say something
-# largest standard deviation, as a share of records, of sums and shares that are believed
-MAX_SUM_NOISE_SHARE = 0.05
+# largest standard deviation, as a share of records, of shares that are believed, and of totals,
+# which nearly all records keep or few
+MAX_SHARE_NOISE, MAX_TOTAL_NOISE = 0.05, 0.1
 RELATION_SNR_THRESHOLD = 2.0  # standard deviations of noise that a count of relations may be off
 MOST_OFTEN = 0.99  # of the records in which columns are equal that are not always
 # of the records without the commonest value, which alone show a dependence, how many may break it
@@ -109,7 +110,7 @@ def totals_kept(
     shares: dict[TotalCandidate, float] = {}
     for one, (keeps, broken) in zip(candidates, release.tolist(), strict=True):
         there, unsure = keeps + broken, RELATION_SNR_THRESHOLD * noise
-        if noise <= MAX_SUM_NOISE_SHARE * there and broken < MAX_VIOLATION_RATE * there + unsure:
+        if noise <= MAX_TOTAL_NOISE * there and broken < MAX_VIOLATION_RATE * there + unsure:
             shares[one] = broken / there
     for one in sorted(shares, key=lambda c: shares[c]):
         if one.total in kept:
@@ -171,7 +172,7 @@ def comparisons_kept(
         few = np.maximum(MAX_VIOLATION_RATE * expected, unsure)
         never_below, never_above = (evidence > EVIDENCE) & (seen[[0, 2]] < few)
         often = min((float(seen[1]) - unsure) / records, MOST_OFTEN)
-        often = often if noise <= MAX_SUM_NOISE_SHARE * records else 0.0
+        often = often if noise <= MAX_SHARE_NOISE * records else 0.0
         equal = 1.0 if never_below and never_above else max(0.0, often)
         by_chance = max(0.0, 1.0 - float(expected.sum()) / records)
         if never_below or never_above or equal > by_chance + MAX_VIOLATION_RATE:
