@@ -104,7 +104,7 @@ def dates_until(limits: Floats, column: DomainColumn, other: DomainColumn) -> Fl
     if known == [Calendar()] * 2:
         return np.full(len(limits), np.nan)
     line, found = Line.of(column), nearest_kept(limits, known[0], -1)
-    found = np.floor((found - line.low) / line.step) * line.step + line.low
+    found = np.floor((found - line.low) / line.unit) * line.unit + line.low
     return np.where(found < line.low, np.nan, found)
 
 
@@ -112,7 +112,7 @@ def dates_from(limits: Floats, column: DomainColumn) -> Floats:
     """The first date in a column's calendar that is not before another, see `dates_until`."""
     calendar = column.learned.calendar if column.learned else Calendar()
     line, found = Line.of(column), nearest_kept(limits, calendar, 1)
-    found = np.ceil((found - line.low) / line.step) * line.step + line.low
+    found = np.ceil((found - line.low) / line.unit) * line.unit + line.low
     return np.where(found > line.high, np.nan, found)
 
 

@@ -13,15 +13,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.encoding.calendar_moves import FIELDS
-from core.encoding.heaping import dates_from, dates_kept
+from core.encoding.layout.later_dates import keep_calendars, orders_to_keep
 from core.encoding.layout.person_assembler import PersonAssembler
 from core.encoding.windows import RARELY_MISSING, FileOfEvents, Windows, windows_of_files
-from core.schema.calendar import Calendar
 from core.schema.column import SchemaError
-from core.schema.labels import category_indices, from_labels, from_numbers, to_numbers
+from core.schema.labels import category_indices, from_labels, to_numbers
 from core.schema.person import Person
-from core.schema.rules.rules import AtMost, Follows
+from core.schema.rules.rules import Follows
 from core.schema.rules.steps import Steps, rewritten
 from core.schema.schema import Domain
 from core.schema.surrogates import surrogate
@@ -246,7 +244,9 @@ class Layout:
     ) -> pd.DataFrame:
         """What rules and keys say of rows in the columns of `Steps`."""
         cells, rows = self._steps.decode(frame, random, people), len(frame)
-        self._keep_calendars(cells, frame, random)
+        orders = orders_to_keep(self.output.rules, frame)
+        columns = {column.name: column for column in self.output.columns}
+        keep_calendars(cells, orders, columns, random, person=self._person, who=people)
         table = {}
         for column in self.output.columns:
             if column.name in cells:
@@ -257,42 +257,6 @@ class Layout:
             else:
                 table[column.name] = surrogate(column, rows)
         return pd.DataFrame(table)
-
-    def _keep_calendars(
-        self, cells: dict[str, pd.Series[Any]], drawn: pd.DataFrame, random: np.random.Generator
-    ) -> None:
-        """Move dates that follow on others, and were not drawn, to days and hours they keep to.
-
-        They go along with the others, and one that came before is moved on. Rows that have no room
-        for that stay as drawn.
-        """
-        columns = {column.name: column for column in self.output.columns}
-        chance, moved = random.random((len(drawn), len(FIELDS))), dict(cells)
-        room = np.ones(len(drawn), dtype=bool)
-        for order in self._orders_alone(drawn):
-            before, column = (columns[name] for name in order.columns)
-            low = to_numbers(moved[before.name], before)
-            high = to_numbers(cells[column.name], column)
-            along = high + low - to_numbers(cells[before.name], before)
-            inside = (along >= (column.low or 0.0)) & (along <= (column.high or 0.0))
-            high = np.where(inside, along, high)
-            rows = np.flatnonzero(~np.isnan(high))
-            if column.learned is not None and column.learned.calendar != Calendar():
-                high[rows] = dates_kept(high[rows], column, column.learned.calendar, chance[rows])
-            early = np.flatnonzero(high < low)
-            high[early] = dates_from(low[early], column)
-            room[early] &= ~np.isnan(high[early])
-            gone = np.isnan(high)
-            moved[column.name] = cells[column.name].where(gone, from_numbers(high, column))
-        for name in moved.keys() - drawn.columns:
-            cells[name] = moved[name].where(room, cells[name])
-
-    def _orders_alone(self, drawn: pd.DataFrame) -> list[AtMost]:
-        """Learned orders whose later date was not drawn, and that no other rule names."""
-        orders = [r for r in self.output.rules if isinstance(r, AtMost) and r.learned]
-        others = (r for r in self.output.rules if not isinstance(r, Follows) and r not in orders)
-        ruled = {name for rule in others for name in rule.columns}
-        return [order for order in orders if order.high not in {*drawn.columns, *ruled}]
 
     def _assemble(
         self,

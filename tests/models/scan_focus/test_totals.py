@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from core.models.steps.counting.counts import RelationCounts
 from core.models.steps.counting.design import Design, TotalCandidate
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relations import totals_kept
+from core.models.steps.counting.releases import Releases
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
 
@@ -35,10 +37,9 @@ def test_totals_of_totals_are_made_in_turn_and_never_in_a_circle():
     assert totals_kept(kept, (amount, total, back, twice), 5.0) == (amount, total)
 
 
-@pytest.mark.parametrize("ranked", [False, True])
-def test_products_and_sums_are_found_and_kept(ranked):
+def orders(n: int, *, ranked: bool = False) -> tuple[Codec, pd.DataFrame]:
     """What is ordered, at what price, and carriage, which is a list of a few numbers."""
-    random, n = np.random.default_rng(1), 3000
+    random = np.random.default_rng(1)
     quantity, price = random.integers(0, 8, n), random.integers(1, 2000, n) / 100.0
     carriage = random.choice([0.0, 2.5, 4.9], n)
     amount = np.round(quantity * price, 2)
@@ -52,13 +53,19 @@ def test_products_and_sums_are_found_and_kept(ranked):
         Column(name="carriage", kind=Kind.ORDERED, categories=("0.0", "2.5", "4.9")),
         Column(name="total", high=200.0, **money),
     )
-    codec = Codec(Schema(columns=columns).domain())
     frame = pd.DataFrame(
         {"quantity": quantity, "price": price, "amount": amount, "carriage": carriage.astype(str)}
-    ).assign(total=np.round(amount + carriage, 2))
+    )
+    codec = Codec(Schema(columns=columns).domain())
+    return codec, frame.assign(total=np.round(amount + carriage, 2))
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_products_and_sums_are_found_and_kept(ranked):
+    codec, frame = orders(3000, ranked=ranked)
     codes, design = codec.encode(frame), Design.of(codec, 3)
     mechanism = RelationCounts(codec.blocks, design.totals, ())
-    release = mechanism.split(mechanism.statistic(codes, torch.ones(n)))[0]
+    release = mechanism.split(mechanism.statistic(codes, torch.ones(len(codes))))[0]
     kept = totals_kept(release, design.totals, 20.0)
     assert {(one.total, one.unit) for one in kept} == {(2, 0.0), (4, 1.0)}
     drawn = codec.encode(frame.apply(lambda c: c.sample(frac=1.0, random_state=len(c.name)).values))
@@ -67,3 +74,17 @@ def test_products_and_sums_are_found_and_kept(ranked):
     product = made["quantity"].astype(float) * made["price"]
     assert np.abs(made["amount"] - product).max() < 0.006
     assert np.abs(made["total"] - made["amount"] - made["carriage"].astype(float)).max() < 0.006
+
+
+@pytest.mark.parametrize(("hidden", "kept"), [("", {2, 4}), ("price", {4}), ("total", {2})])
+def test_no_total_tells_of_a_hidden_column(hidden, kept):
+    codec, frame = orders(3000)
+    known, codes = Releases.__new__(Releases), codec.encode(frame)
+    known.codec, known.scales, known.shares = codec, (), []
+    known.design = dataclasses.replace(Design.of(codec, 3), compared=())
+    known.plan = SimpleNamespace(protection=SimpleNamespace(groups={"g": (hidden,)}))
+    known.table = SimpleNamespace(n=len(codes))
+    known.noise_multiplier = lambda phase: 1.0
+    known.release = lambda phase, mechanism: mechanism.statistic(codes, torch.ones(len(codes)))
+    known._count_relations()
+    assert {one.total for one in known.totals} == kept

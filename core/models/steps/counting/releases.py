@@ -165,7 +165,8 @@ class Releases:
         mechanism = RelationCounts(self.codec.blocks, self.design.totals, self.design.compared)
         added, compared = mechanism.split(self.release(RELATIONS, mechanism))
         noise = self.noise_multiplier(RELATIONS) * mechanism.sensitivity
-        self.totals = totals_kept(added, self.design.totals, noise)
+        totals = totals_kept(added, self.design.totals, noise)
+        self.totals = tuple(c for c in totals if not {c.total, c.left, c.right} & self.tagged)
         known = self.design.compared, self.scales, self.shares, self.table.n
         kept = comparisons_kept(compared, *known, noise)
         self.compared = tuple(c for c in kept if not {c.low, c.high} & self.tagged)
