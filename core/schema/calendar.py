@@ -6,16 +6,27 @@ visit's at a quarter past. Fields are cells that arithmetic finds, of NumPy arra
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 DAY = 86_400.0
 CLOCK = (1.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, DAY)  # seconds; each is a factor of the next
+WEEKDAYS = ("Monday 0", "Monday 1", "Sunday 0", "Sunday 1")  # how weeks begin, with which number
 LAST = 30  # the cell of a month's last day, whichever that is; others are counted from 0
 CELLS = {"month": 12, "day": LAST + 1, "weekday": 7, "hour": 24, "clock": len(CLOCK) + 1}
 _EPOCH = 719_468  # days from 1 March of the year 0, where a four hundred years' cycle begins
 _CYCLE = 146_097
+
+
+# numbers of a date's fields, as columns beside it may repeat them, by how such a name's words end
+NAMED = {
+    "year": ("year",), "jahr": ("year",), "quarter": ("quarter",), "quartal": ("quarter",),
+    "month": ("month",), "monat": ("month",), "hour": ("hour",), "stunde": ("hour",),
+    "day": ("day", *WEEKDAYS), "tag": ("day", *WEEKDAYS), "week": WEEKDAYS, "dow": WEEKDAYS,
+}  # fmt: skip
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 class Calendar(BaseModel):
@@ -54,6 +65,33 @@ def cells_of(field: str, seconds: Any) -> Any:
         return month - 1.0
     last = civil(days + 1.0)[2] == 1.0
     return (day - 1.0) * ~last + LAST * last
+
+
+def named_fields(name: str) -> tuple[str, ...]:
+    """Fields of a date whose number a column may be, by its name; see `number_of`.
+
+    >>> named_fields("Geburtsjahr"), named_fields("saleMonth"), named_fields("wage")
+    (('year',), ('month',), ())
+    """
+    words = tuple(word.lower() for word in _WORDS.findall(name))
+    found = (fields for end, fields in NAMED.items() if any(word.endswith(end) for word in words))
+    return tuple(dict.fromkeys(field for fields in found for field in fields))
+
+
+def number_of(field: str, seconds: Any) -> Any:
+    """The number of a field as people count it, float64 [n]: years, 1 to 12 for months and so on.
+
+    Args:
+      field: one that `named_fields` gives.
+    """
+    if field in WEEKDAYS:
+        begin, first = field.split()
+        return (cells_of("weekday", seconds) + (begin == "Sunday")) % 7.0 + float(first)
+    if field == "hour":
+        return cells_of("hour", seconds)
+    year, month, day = civil(seconds // DAY)
+    quarter = (month - 1.0) // 3.0 + 1.0
+    return {"year": year, "quarter": quarter, "month": month, "day": day}[field]
 
 
 def civil(days: Any) -> tuple[Any, Any, Any]:

@@ -7,7 +7,17 @@ import pandas as pd
 import pytest
 import torch
 
-from core.schema.calendar import CELLS, CLOCK, LAST, cells_of, civil, days_since
+from core.schema.calendar import (
+    CELLS,
+    CLOCK,
+    LAST,
+    WEEKDAYS,
+    cells_of,
+    civil,
+    days_since,
+    named_fields,
+    number_of,
+)
 
 
 def moments(n: int = 20_000) -> tuple[np.ndarray, pd.Series]:
@@ -46,3 +56,18 @@ def test_tensors_and_arrays_agree_and_missing_ones_stay(field: str) -> None:
 def test_days_come_back_from_their_dates() -> None:
     days = np.arange(-719_162, 2_932_896, 7, dtype=np.float64)
     assert np.array_equal(days_since(*civil(days)), days)
+
+
+def test_numbers_of_fields_are_as_people_count_them() -> None:
+    seconds, stamps = moments()
+    for field in ("year", "quarter", "month", "day", "hour"):
+        assert np.array_equal(number_of(field, seconds), getattr(stamps.dt, field)), field
+    monday = stamps.dt.day_of_week
+    assert np.array_equal(number_of("Monday 1", seconds), monday + 1)
+    assert np.array_equal(number_of("Sunday 0", seconds), (monday + 1) % 7)
+
+
+def test_names_say_which_field_a_column_may_be() -> None:
+    assert named_fields("admission_year") == named_fields("AdmissionYear") == ("year",)
+    assert set(named_fields("Wochentag")) == {*WEEKDAYS, "day"}
+    assert "day" in named_fields("day_of_month") and named_fields("amount") == ()

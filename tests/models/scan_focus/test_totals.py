@@ -1,4 +1,4 @@
-"""Columns that are the sum or the product of two others: told by counts, and kept in every row."""
+"""Sums, products and years of dates: told by counts, and kept in every row."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from core.models.steps.counting.design import Design, TotalCandidate
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relations import totals_kept
 from core.models.steps.counting.releases import Releases
+from core.schema.calendar import DAY
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
 
@@ -88,3 +89,42 @@ def test_no_total_tells_of_a_hidden_column(hidden, kept):
     known.release = lambda phase, mechanism: mechanism.statistic(codes, torch.ones(len(codes)))
     known._count_relations()
     assert {one.total for one in known.totals} == kept
+
+
+def test_columns_repeat_the_fields_of_a_date_as_they_do():
+    """A year, a month as a list of numbers, and a weekday that begins with Sunday as 1."""
+    random, n = np.random.default_rng(2), 3000
+    day = pd.Series(pd.Timestamp("2015-01-01") + pd.to_timedelta(random.integers(0, 2000, n), "D"))
+    low, high = (pd.Timestamp(f"{year}-01-01").timestamp() for year in (2015, 2021))
+    whole = {"kind": Kind.INTEGER, "step": 1.0, "dtype": "int64"}
+    months = {"kind": Kind.ORDERED, "categories": tuple(map(str, range(1, 13))), "dtype": "int64"}
+    columns = (
+        Column(name="sold", kind=Kind.DATETIME, low=low, high=high - DAY, step=DAY),
+        Column(name="year_sold", low=2010.0, high=2030.0, **whole),
+        Column(name="Verkaufsmonat", **months),
+        Column(name="weekday", low=0.0, high=10.0, **whole),
+        Column(name="days_open", low=0.0, high=50.0, **whole),
+    )
+    frame = pd.DataFrame(
+        {
+            "sold": day.dt.strftime("%Y-%m-%d"),
+            "year_sold": day.dt.year,
+            "Verkaufsmonat": day.dt.month,
+            "weekday": (day.dt.day_of_week + 1) % 7 + 1,
+            "days_open": random.integers(0, 40, n),
+        }
+    )
+    codec = Codec(Schema(columns=columns).domain())
+    codes, design = codec.encode(frame), Design.of(codec, 3)
+    mechanism = RelationCounts(codec.blocks, design.totals, ())
+    release = mechanism.split(mechanism.statistic(codes, torch.ones(n)))[0]
+    kept = totals_kept(release, design.totals, 20.0)
+    fields = {(one.total, one.field) for one in kept}
+    assert fields == {(1, "year"), (2, "month"), (3, "Sunday 1")}
+    drawn = codec.encode(frame.apply(lambda c: c.sample(frac=1.0, random_state=len(c.name)).values))
+    values = {"compared": [], "totals": [list(dataclasses.astuple(one)) for one in kept]}
+    made = codec.decode_codes(Placing({}, values).settled(codec, drawn))
+    sold = pd.to_datetime(made["sold"])
+    assert (made["year_sold"] == sold.dt.year).all()
+    assert (made["Verkaufsmonat"] == sold.dt.month).all()
+    assert (made["weekday"] == (sold.dt.day_of_week + 1) % 7 + 1).all()

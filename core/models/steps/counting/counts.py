@@ -112,10 +112,10 @@ class SetCounts(Mechanism):
 class RelationCounts(Mechanism):
     """How many records keep relations of numeric columns that might hold.
 
-    Of three columns that might add up or multiply, how many do, and how many do not; of two, in how
-    many the first is below the second, equal to it, and above it. A record with a missing cell
-    counts for none, nor does one of zeros in a sum or product, which says nothing; so zeroing one
-    out moves at most one count of each: Δ₂ = √(number of candidates).
+    Of columns that might add up, multiply or repeat a date's year, how many do, and how many do
+    not; of two, in how many the first is below the second, equal to it, and above it. A record with
+    a missing cell counts for none, nor does one of zeros in a total, which says nothing; so zeroing
+    one out moves at most one count of each: Δ₂ = √(number of candidates).
     """
 
     blocks: tuple[Block, ...]
@@ -134,7 +134,7 @@ class RelationCounts(Mechanism):
         needed = {c for one in self.totals for c in (one.total, one.left, one.right)}
         needed |= {c for pair in self.compared for c in pair}
         values = {c: records.numbers(self.blocks[c]) for c in sorted(needed)}
-        steps = {c: self.blocks[c].column.step for c in needed}  # of lists, none is asked for
+        steps = {c: self.blocks[c].column.step or 1.0 for c in needed}  # ranks of a date are whole
         counts = list[Tensor]()
         for one in self.totals:
             total = values[one.total]

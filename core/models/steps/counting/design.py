@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from core.encoding.codec import Block, Codec
 from core.encoding.windows import PERSON
 from core.models.steps.counting.window_pairs import matters
 from core.privacy.plan import Plan
+from core.schema.calendar import named_fields, number_of
 from core.schema.column import Kind
 from core.schema.round_bounds import number_step
 
@@ -52,21 +53,26 @@ SET_SNR_THRESHOLD = 25.0
 
 @dataclass(frozen=True)
 class TotalCandidate:
-    """Three numeric columns of which one might be the sum or the product of the others.
+    """Three columns of which one might be the sum or the product of the others, or two with a date.
 
     Attributes:
       total, left, right: block indices; total = left + unit · right, or left · right.
       unit: > 0, what one of `right` is worth in `left`'s unit: seconds a step for dates; 0 for a
         product.
+      field: of the date `left`, which is `right` too, whose number the total is; "" for none.
     """
 
     total: int
     left: int
     right: int
     unit: float
+    field: str = ""
 
     def computed(self, left: Floats, right: Floats) -> Floats:
         """The totals of numbers of both columns, float64 [n]."""
+        if self.field:
+            number: Floats = number_of(self.field, left)
+            return number
         return left + self.unit * right if self.unit else left * right
 
 
@@ -208,7 +214,7 @@ def _is_long(block: Block) -> bool:
 
 
 def _total_candidates(codec: Codec) -> tuple[TotalCandidate, ...]:
-    """Triples that could add up or multiply; none where there would be too many.
+    """What could add up, multiply or be a field of a date; none where there would be too many.
 
     The total is on a step grid, and so are the others, or they are ranks that are numbers.
     """
@@ -216,10 +222,19 @@ def _total_candidates(codec: Codec) -> tuple[TotalCandidate, ...]:
     ranked = [b for b in codec.blocks if b.column.kind is Kind.ORDERED and _ranks(b)]
     for parts in (numeric + ranked, numeric):
         if len(numeric) * math.comb(max(0, len(parts) - 1), 2) <= MOST_TRIPLES:
-            found = list(_totals(numeric, parts))
+            found = [*_fields(codec), *_totals(numeric, parts)]
             if len(found) <= MOST_CANDIDATES:
                 return tuple(found)
     return ()
+
+
+def _fields(codec: Codec) -> Iterator[TotalCandidate]:
+    """Columns whose names say that they are the year, month or the like of a date beside them."""
+    dates = [block for block in codec.blocks if block.column.kind is Kind.DATETIME]
+    for block in codec.blocks:
+        if block.column.kind is Kind.INTEGER or (block.number is None and _ranks(block)):
+            for date, field in product(dates, named_fields(block.column.name)):
+                yield TotalCandidate(block.index, date.index, date.index, 0.0, field)
 
 
 def _totals(numeric: Sequence[Block], parts: Sequence[Block]) -> Iterator[TotalCandidate]:

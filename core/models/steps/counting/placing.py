@@ -262,7 +262,12 @@ def _make_equal(codec: Codec, codes: Codes, one: Comparison, random: torch.Gener
 
 
 def _write(block: Block, codes: Codes, rows: NDArray[np.intp], numbers: Floats) -> None:
-    """Write numbers of some rows, in place, within the column's bounds."""
+    """Write numbers of some rows, in place, within the column's bounds or where they are listed."""
+    if block.number is None:
+        labels = block.label_numbers
+        for listed in np.flatnonzero(np.isin(labels, numbers)):
+            codes.states[rows[numbers == labels[listed]], block.index] = listed
+        return
     state, position = block.snapped(numbers)
     codes.states[rows, block.index] = state
     codes.values[rows, block.number] = position

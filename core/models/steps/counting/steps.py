@@ -73,7 +73,8 @@ RELATED = Counted(
     RELATIONS,
     "Columns that are in order, add up or multiply",
     "For every two numeric columns, in how many records the first is below, equal to or above the "
-    "second; for every three that could add up or multiply, in how many they do.",
+    "second; for every three that could add up or multiply, in how many they do; and for years, "
+    "months and the like beside a date, in how many they are that of the date.",
     "orders and sums that hold in every row",
 )
 SELECTED_PAIRS = Counted(
