@@ -76,6 +76,8 @@ def figures(frame: pd.DataFrame) -> dict[str, float]:
         "booked on no first of a quarter": ~booked.dt.is_quarter_start,
         "billed in another month than ordered": billed.dt.to_period("M")
         != ordered.dt.to_period("M"),
+        "booked in another quarter than ordered": booked.dt.to_period("Q")
+        != ordered.dt.to_period("Q"),
         "amount is not quantity times price": (number["amount"] - product).abs() > 0.006,
         "total is not amount and carriage": (frame["total"].astype(float) - parts).abs() > 0.006,
     }

@@ -81,3 +81,5 @@ def test_only_learned_orders_of_dates_nobody_else_names_are_kept():
     assert orders_to_keep([*ORDERS, parse_rule("stay = left - seen")], drawn) == ORDERS[:1]
     assert orders_to_keep([*ORDERS, parse_rule("seen[t+1] >= left[t]")], drawn) == ORDERS
     assert orders_to_keep([parse_rule("seen <= left")], drawn) == []
+    first, second = (AtMost(low=a, high=b, learned=True) for a, b in (("a", "b"), ("b", "c")))
+    assert orders_to_keep([second, first], drawn) == [first, second]

@@ -6,6 +6,7 @@ Models see the wait in place of such a date, so it is moved once the wait is a d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,13 @@ def keep_calendars(
 
 
 def orders_to_keep(rules: Sequence[Rule], drawn: pd.DataFrame) -> list[AtMost]:
-    """Learned orders whose later date models did not draw, and that no other rule names."""
+    """Learned orders whose later date models did not draw, and that no other rule names.
+
+    Each comes after that of the date which its own follows on.
+    """
     orders = [rule for rule in rules if isinstance(rule, AtMost) and rule.learned]
+    turns = list(TopologicalSorter({rule.high: [rule.low] for rule in orders}).static_order())
+    orders.sort(key=lambda rule: turns.index(rule.high))
     others = (rule for rule in rules if not isinstance(rule, Follows) and rule not in orders)
     ruled = {name for rule in others for name in rule.columns}
     return [order for order in orders if order.high not in {*drawn.columns, *ruled}]

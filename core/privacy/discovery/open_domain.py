@@ -186,7 +186,7 @@ def open_domain(schema: Schema) -> OpenDomain:
 
 
 def _waits(dates: Sequence[str], schema: Schema) -> tuple[tuple[str, str], ...]:
-    """Dates that may follow on one another, in the order of the file, where no rule names them.
+    """Dates that may follow on one another, either way, where no rule names them.
 
     Both belong to a row, or both to its person; what sorts a person's rows follows on nothing. Of
     many dates, each may follow on the one before alone.
@@ -205,10 +205,11 @@ def _waits(dates: Sequence[str], schema: Schema) -> tuple[tuple[str, str], ...]:
 
     free = [name for name in dates if name not in ruled]
     near = 1 if len(free) > MOST_DATES else len(free)
+    pairs = ((low, high) for i, low in enumerate(free) for high in free[i + 1 : i + 1 + near])
     return tuple(
         (low, high)
-        for i, low in enumerate(free)
-        for high in free[i + 1 : i + 1 + near]
+        for pair in pairs
+        for low, high in (pair, pair[::-1])
         if side(low) == side(high) and high not in fixed
     )
 

@@ -7,7 +7,7 @@ it begins, in a range of years. Where that is so, models see the wait in place o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from core.privacy.discovery.grids import WAITS
 from core.privacy.discovery.ranges import FEW_RECORDS, MANY, NARROW, Counts
@@ -33,18 +33,30 @@ def with_waits(
       std: of the noise in each count.
     """
     by_name = {column.name: column for column in columns}
-    found: dict[str, tuple[float, str]] = {}
+    found = list[tuple[float, str, str]]()
     for (low, high), cells in zip(waits, counts, strict=True):
         dated = by_name[high]
         soon = _soon(cells, std)
         if soon is not None and soon * NARROW <= (dated.high or 0.0) - (dated.low or 0.0):
-            found[high] = min((soon, low), found.get(high, (math.inf, low)), key=lambda one: one[0])
-    for high, (_, low) in found.items():
+            found.append((soon, low, high))
+    after = dict[str, str]()
+    for _, low, high in sorted(found, key=lambda one: one[0]):
+        if high not in after and high not in _before(low, after):
+            after[high] = low
+    for high, low in after.items():
         dated = by_name[high]
         if dated.learned is not None:
             learned = dated.learned.model_copy(update={"after": low})
             by_name[high] = dated.model_copy(update={"learned": learned})
     return tuple(by_name.values())
+
+
+def _before(name: str, after: Mapping[str, str]) -> list[str]:
+    """A date, and those that it follows on."""
+    found = [name]
+    while found[-1] in after:
+        found.append(after[found[-1]])
+    return found
 
 
 def with_orders(schema: Schema) -> Schema:
