@@ -6,10 +6,13 @@ visit's at a quarter past. Fields are cells that arithmetic finds, of NumPy arra
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from core.message import ReportedError
 
 DAY = 86_400.0
 CLOCK = (1.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, DAY)  # seconds; each is a factor of the next
@@ -38,11 +41,19 @@ class Calendar(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    month: tuple[float, ...] = Field(default=(), max_length=CELLS["month"])
-    day: tuple[float, ...] = Field(default=(), max_length=CELLS["day"])
-    weekday: tuple[float, ...] = Field(default=(), max_length=CELLS["weekday"])
-    hour: tuple[float, ...] = Field(default=(), max_length=CELLS["hour"])
+    month: tuple[float, ...] = ()
+    day: tuple[float, ...] = ()
+    weekday: tuple[float, ...] = ()
+    hour: tuple[float, ...] = ()
     noise: float = Field(default=0.0, ge=0.0)
+
+    @field_validator("month", "day", "weekday", "hour")
+    @classmethod
+    def _of_all_cells(cls, shares: tuple[float, ...], info: ValidationInfo) -> tuple[float, ...]:
+        size, lowest = CELLS[info.field_name or ""], min(shares, default=0.0)
+        if shares and not (len(shares) == size and lowest >= 0.0 and 0.0 < sum(shares) < math.inf):
+            raise ReportedError("A calendar needs a share for each of its cells.")
+        return shares
 
 
 def cells_of(field: str, seconds: Any) -> Any:

@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from pydantic import ValidationError
 
 from core.schema.calendar import (
     CELLS,
     CLOCK,
     LAST,
     WEEKDAYS,
+    Calendar,
     cells_of,
     civil,
     days_since,
@@ -71,3 +73,10 @@ def test_names_say_which_field_a_column_may_be() -> None:
     assert named_fields("admission_year") == named_fields("AdmissionYear") == ("year",)
     assert set(named_fields("Wochentag")) == {*WEEKDAYS, "day"}
     assert "day" in named_fields("day_of_month") and named_fields("amount") == ()
+
+
+@pytest.mark.parametrize("shares", [(1.0,), (0.5,) * 6, (-1.0, *[1.0] * 6), (0.0,) * 7])
+def test_a_forged_calendar_is_refused(shares: tuple[float, ...]) -> None:
+    with pytest.raises(ValidationError, match="a share for each"):
+        Calendar(weekday=shares)
+    assert Calendar(weekday=(0.0, *[1.0] * 6)).weekday and Calendar().weekday == ()
