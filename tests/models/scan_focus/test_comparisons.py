@@ -100,6 +100,15 @@ def test_always_equal_is_told_from_often_equal():
     assert kept(rows(a, b), 80.0) == ()
 
 
+def test_numbers_without_a_step_are_equal_only_if_they_are_the_same():
+    columns = [Column(name=name, kind=Kind.NUMBER, low=0.0, high=1.0) for name in NAMES[:2]]
+    blocks = Codec(Schema(columns=tuple(columns)).domain()).blocks
+    mechanism = RelationCounts(blocks, (), ((0, 1),))
+    values = np.array([[0.1, 0.4], [0.2, 0.2], [0.3, 0.29], [0.9, 0.1]])
+    counts = mechanism.statistic(Codes(np.zeros((4, 2), np.int32), values), torch.ones(4))
+    assert counts.tolist() == [1.0, 1.0, 2.0]
+
+
 def test_noise_that_hides_everything_keeps_nothing():
     assert kept(rows(numbers(), numbers()), 3000.0) == ()
     mostly = np.where(np.arange(N) % 3 == 0, numbers(seed=2), numbers())

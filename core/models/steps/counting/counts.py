@@ -134,14 +134,15 @@ class RelationCounts(Mechanism):
         needed = {c for one in self.totals for c in (one.total, one.left, one.right)}
         needed |= {c for pair in self.compared for c in pair}
         values = {c: records.numbers(self.blocks[c]) for c in sorted(needed)}
-        steps = {c: self.blocks[c].column.step or 1.0 for c in needed}  # ranks of a date are whole
+        steps = {c: self.blocks[c].column.step for c in needed}
         counts = list[Tensor]()
         for one in self.totals:
             total = values[one.total]
             computed = one.computed(values[one.left], values[one.right])
             gap, zeros = total - computed, (total == 0.0) & (computed == 0.0)
             there = ~np.isnan(gap) & ~zeros
-            adds = there & (np.abs(gap) < (0.5 + NEAR) * steps[one.total])
+            step = steps[one.total] or 1.0  # a list is a field of a date, which is whole
+            adds = there & (np.abs(gap) < (0.5 + NEAR) * step)
             counts += [weights[torch.from_numpy(rows)].sum() for rows in (adds, ~adds & there)]
         for first, second in self.compared:
             gap = values[first] - values[second]
