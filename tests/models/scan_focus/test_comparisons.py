@@ -100,7 +100,7 @@ def test_always_equal_is_told_from_often_equal():
     assert kept(rows(a, b), 80.0) == ()
 
 
-def test_numbers_without_a_step_are_equal_only_if_they_are_the_same():
+def test_numbers_without_steps_are_equal_only_if_the_same():
     columns = [Column(name=name, kind=Kind.NUMBER, low=0.0, high=1.0) for name in NAMES[:2]]
     blocks = Codec(Schema(columns=tuple(columns)).domain()).blocks
     mechanism = RelationCounts(blocks, (), ((0, 1),))
