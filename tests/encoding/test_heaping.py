@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 import torch
 
-from core.encoding.codec import Codec, Line
+from core.encoding.codec import Codec, Codes, Line
 from core.encoding.heaping import MOST_WITHIN, WITHIN, heaped
+from core.schema.calendar import DAY, Calendar
 from core.schema.column import DomainColumn, DomainSource, Kind, Learned, SchemaColumn
 from core.schema.schema import Domain
 from tests.privacy.learned_tables import by_name, learn, schema_for
@@ -132,3 +133,20 @@ def test_people_keep_one_constant_however_many_events_they_have() -> None:
     assert (after["wage"].groupby(who).nunique() == 1).all()
     for name in ("wage", "paid"):
         assert multiples(after[name], 1000) > multiples(frame[name], 1000) + 0.2
+
+
+def test_dates_of_people_are_compared_as_people_count() -> None:
+    """Half of the people have one visit, on a Monday, all others nine, on Tuesdays."""
+    low = pd.Timestamp("2024-01-01").timestamp()  # a Monday
+    column = column_of((), kind=Kind.DATETIME, low=low, high=low + 363 * DAY, step=DAY)
+    calendar = Calendar(weekday=(0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0), noise=0.001)
+    learned = column.learned.model_copy(update={"calendar": calendar})
+    codec = Codec(Domain(columns=(column.model_copy(update={"learned": learned}),)))
+    visits = np.tile([1, 9], 200)
+    who, week = np.repeat(np.arange(400), visits), np.random.default_rng(0).integers(0, 52, 2000)
+    days = 7 * week + (visits[who] > 1)
+    codes = Codes(np.zeros((2000, 1), dtype=np.int32), days[:, None] / 363.0)
+    same = heaped(codec, codes, torch.Generator().manual_seed(0), who)
+    moved = heaped(codec, codes, torch.Generator().manual_seed(0))
+    assert np.array_equal(same.values, codes.values)
+    assert (moved.values != codes.values).mean() > 0.3
