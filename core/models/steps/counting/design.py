@@ -47,6 +47,7 @@ SIGNS = 4
 MOST_CANDIDATES, MOST_TRIPLES = 300, 10_000  # that are counted, and looked at
 NEARLY = 1.0 + 1e-9
 TWO_RUNGS = 5.0  # the farthest that one round number is from the next but one
+OVERSHOT = 25.0  # by which noise may lead a bound too far, two rungs twice
 # standard deviations above noise, of larger sets that count; a rough model may miss a little
 SET_SNR_THRESHOLD = 25.0
 
@@ -291,14 +292,14 @@ def _could_add_up(total: Block, left: Block, right: Block) -> TotalCandidate | N
 def _could_multiply(total: Block, left: Block, right: Block) -> bool:
     """Plain numbers, of which the product is as fine and reaches as far as either alone.
 
-    Learned bounds are round and reach beyond noise, so that may fail by two of 1, 2, 5 and 10.
+    Learned bounds are round, and noise leads some too far.
     """
     if not all(map(_undated, (total, left, right))):
         return False
     if _step(total) > NEARLY * max(_step(left), _step(right)):
         return False
     far, one, other = (max(map(abs, _ends(block))) for block in (total, left, right))
-    return max(one, other) <= TWO_RUNGS * far <= TWO_RUNGS**2 * one * other
+    return max(one, other) <= OVERSHOT * far and far <= TWO_RUNGS * one * other
 
 
 def _ranks(block: Block) -> bool:
