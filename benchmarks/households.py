@@ -10,9 +10,7 @@ synthetic figures stand side by side: means of the seeds, with their range.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +19,8 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.histories import _go_on
-from benchmarks.stays import _choose, print_means
+from benchmarks.side_by_side import compare
+from benchmarks.stays import _choose
 from core.proposing.propose import infer_schema
 from core.reading.raw_cells import raw_frame
 from core.services.linking.files import LinkedFile, link_all
@@ -128,20 +127,14 @@ def figures(tables: Levels) -> dict[str, float]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Make, judge, print. Exit code 0."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--homes", type=int, default=8_000)
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args(arguments)
-    found: dict[str, list[dict[str, float]]] = {"real": [], "synthetic": []}
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["FACSIMILE_HOME"] = folder
-        for seed in range(options.seeds):
-            real = levels(options.homes, seed)
-            found["real"].append(figures(real))
-            found["synthetic"].append(figures(made(real, options, seed)))
-    print_means(found)
-    return 0
+    return compare(
+        __doc__,
+        ("homes", 8_000),
+        arguments,
+        real=levels,
+        synthetic=made,
+        figures=figures,
+    )
 
 
 if __name__ == "__main__":

@@ -11,9 +11,7 @@ stand side by side: means of the seeds, with their range.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +19,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.stays import print_means
+from benchmarks.side_by_side import compare
 from core import api
 
 ITEMS = {"pen": 2.0, "book": 15.0, "lamp": 40.0, "chair": 90.0, "desk": 250.0}  # and their prices
@@ -84,24 +82,22 @@ def figures(frame: pd.DataFrame) -> dict[str, float]:
     return {name: 100.0 * float(share.mean()) for name, share in shares.items()}
 
 
+def made(real: pd.DataFrame, options: argparse.Namespace, seed: int) -> pd.DataFrame:
+    """Synthetic orders, with nothing declared."""
+    asked = {"model": "scan_focus", "people": "new", "epsilon": options.epsilon}
+    return api.synthesize(real, **asked, seed=seed).table
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Make, judge, print. Exit code 0."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--rows", type=int, default=6_000)
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args(arguments)
-    found: dict[str, list[dict[str, float]]] = {"real": [], "synthetic": []}
-    with tempfile.TemporaryDirectory() as home:
-        os.environ["FACSIMILE_HOME"] = home
-        for seed in range(options.seeds):
-            real = orders(options.rows, seed)
-            asked = {"model": "scan_focus", "people": "new", "epsilon": options.epsilon}
-            made = api.synthesize(real, **asked, seed=seed).table
-            for side, table in (("real", real), ("synthetic", made)):
-                found[side].append(figures(table))
-    print_means(found)
-    return 0
+    return compare(
+        __doc__,
+        ("rows", 6_000),
+        arguments,
+        real=orders,
+        synthetic=made,
+        figures=figures,
+    )
 
 
 if __name__ == "__main__":

@@ -10,11 +10,7 @@ figures stand side by side: means of the seeds, with their range.
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +20,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.histories import Tables, synthetic
+from benchmarks.side_by_side import compare
 
 MOST = 15  # stays of a patient
 DIAGNOSES = {
@@ -129,34 +126,16 @@ def figures(tables: Tables) -> dict[str, float]:
     }
 
 
-def print_means(found: Mapping[str, Sequence[Mapping[str, float]]]) -> None:
-    """Each figure of each side: the mean of its runs, and their range."""
-    print("| | " + " | ".join(found) + " |\n" + "|---" * (len(found) + 1) + "|")
-    for name in next(iter(found.values()))[0]:
-        cells = []
-        for runs in found.values():
-            values = [run[name] for run in runs]
-            cells.append(f"{np.mean(values):.2f} ({min(values):.2f}–{max(values):.2f})")
-        print(f"| {name} | {' | '.join(cells)} |")
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Make, judge, print. Exit code 0."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--people", type=int, default=12_000)
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args(arguments)
-    found: dict[str, list[dict[str, float]]] = {"real": [], "synthetic": []}
-    with tempfile.TemporaryDirectory() as home:
-        os.environ["FACSIMILE_HOME"] = home
-        for seed in range(options.seeds):
-            real = hospital(options.people, seed)
-            made = synthetic(real, "histories", options, "stays", seed)
-            for side, tables in (("real", real), ("synthetic", made)):
-                found[side].append(figures(tables))
-    print_means(found)
-    return 0
+    return compare(
+        __doc__,
+        ("people", 12_000),
+        arguments,
+        real=hospital,
+        synthetic=lambda real, options, seed: synthetic(real, "histories", options, "stays", seed),
+        figures=figures,
+    )
 
 
 if __name__ == "__main__":

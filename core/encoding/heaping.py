@@ -61,15 +61,18 @@ def heaped(
         learned = block.column.learned
         if block.number is None or learned is None:
             continue
+        dated = block.column.kind is Kind.DATETIME
+        if not learned.heaps and not (dated and learned.calendar != Calendar()):
+            continue
         rows = np.flatnonzero(states[:, block.index] == 0)
+        if not len(rows):
+            continue
         drawn = block.line.value(values[rows, block.number])
         known = own[rows] if block.column.name in constant else chance[rows]
-        if block.column.kind is Kind.DATETIME:
+        if dated:
             kept = dates_kept(drawn, block.column, learned.calendar, known, weight[rows])
-        elif learned.heaps and len(rows):
-            kept = _rounded(drawn, block, learned.heaps, known[:, 0])
         else:
-            continue
+            kept = _rounded(drawn, block, learned.heaps, known[:, 0])
         moved = rows[kept != drawn]
         states[moved, block.index], values[moved, block.number] = block.snapped(kept[kept != drawn])
     return Codes(states, values)

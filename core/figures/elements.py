@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from core.message import Message, clock, day, joined, minute
+from core.schema.calendar import DAY
 from core.schema.date_text import CLOCK_DAY
 
 Trace = dict[str, Any]
@@ -39,7 +40,6 @@ LEGEND: Trace = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "xanch
 NAMED_POINTS = 8  # points of a scatter that carry their name
 NAMED_GAP = 0.02  # points nearer the diagonal than this need no name
 NAME_WIDE, NAME_HIGH = 0.3, 0.06  # of a name, as shares of the picture
-DAY = 86_400.0
 MANY_DAYS = 30  # from which an axis names no hours
 
 

@@ -15,11 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.quality.aligned_tables import AlignedTable
+from core.schema.calendar import DAY
 from core.schema.column import Kind
 from core.schema.labels import category_indices
 from core.schema.person import MoreEvents, Person
-
-DAY = 86_400.0
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from core.schema.calendar import DAY
 from core.schema.column import Column, Kind
 from core.schema.date_text import is_clock, parse_dates
 from core.schema.labels import to_labels, to_numbers
 
 Series: TypeAlias = "pd.Series[Any]"
 
-DAY = 86_400.0
 DICTIONARY = "dictionary"
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # a second's
 WIDEST = 38  # digits of a 128-bit decimal

@@ -55,18 +55,12 @@ def with_calendars(
         if shares:
             found.setdefault(column.name, {})[field] = shares
             found[column.name]["noise"] = std / max(float(cells[:-1].sum()), 1.0)
-    return tuple(
-        column.model_copy(
-            update={
-                "learned": column.learned.model_copy(
-                    update={"calendar": Calendar(**found[column.name])}
-                )
-            }
-        )
-        if column.name in found and column.learned is not None
-        else column
-        for column in columns
-    )
+    for name, known in found.items():
+        column = by_name[name]
+        if column.learned is not None:
+            learned = column.learned.model_copy(update={"calendar": Calendar(**known)})
+            by_name[name] = column.model_copy(update={"learned": learned})
+    return tuple(by_name.values())
 
 
 def shares_of(field: str, cells: Counts, there: float, std: float) -> Shares:

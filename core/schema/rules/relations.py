@@ -15,13 +15,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from core.schema.calendar import DAY
 from core.schema.column import Column, Kind, SchemaError
 from core.schema.rules.rules import AnyRule, AtMost, Difference, Equal, NumberRule, Sum
 
 AnyItem = TypeVar("AnyItem")
 Floats = NDArray[np.float64]
 Interval = tuple[Floats, Floats]
-DAY = 86_400.0  # seconds
 _NEAR = 1e-6  # of a step; nearer to the grid than this is on it
 _EQUAL = 1e-9  # relative: sums of decimals differ in their last digit
 

@@ -72,6 +72,19 @@ def bounds_counts(wanted: OpenDomain) -> CellCounts:
     return mechanism
 
 
+def check_delta(frame: pd.DataFrame, schema: Schema) -> None:
+    """One of two records moves the first look by Δ, which noise covers; twins are caught."""
+    wanted, owner, weights = open_domain(schema), np.arange(2), np.ones(2)
+    mechanism = first_counts(wanted)
+    assert max(cell_moves(mechanism, frame, wanted, owner, weights)) == pytest.approx(1.0)
+    plan = planned(schema, 1000, 1.0)[1]
+    noise = plan.phase(BOUNDS).noise_multiplier * mechanism.sensitivity
+    assert Levels.of(plan, wanted).std[BOUNDS] >= noise * (1.0 - 1e-9)
+    for twin in (broken.CellsStateOne, broken.CellsForgetGridsBeside):
+        wrong = twin(mechanism.grids, mechanism.scales, mechanism.columns)
+        assert max(cell_moves(wrong, frame, wanted, owner, weights)) > SLACK
+
+
 def planned_for(wanted: OpenDomain) -> Plan:
     return planned(Schema(columns=wanted.numeric), 1000, 1.0)[1]
 

@@ -13,15 +13,13 @@ from hypothesis import strategies as st
 from core.encoding.layout.layout import Layout
 from core.privacy.discovery.grids import value_grid, wait_grid
 from core.privacy.discovery.open_domain import open_domain, reopened
-from core.privacy.discovery.planning import BOUNDS, Levels
 from core.privacy.discovery.release import first_counts
 from core.schema.column import Kind
 from core.schema.person import Person
 from core.schema.rules.rules import AtMost, parse_rule
 from core.schema.schema import Schema
-from tests.mutants import broken_discovery as broken
-from tests.privacy.discovery.test_domain_release import SLACK, cell_moves, units
-from tests.privacy.learned_tables import learn, planned, schema_for, to_learn
+from tests.privacy.discovery.test_domain_release import SLACK, cell_moves, check_delta, units
+from tests.privacy.learned_tables import learn, schema_for, to_learn
 
 N = 4000
 DAY = pd.Timedelta(days=1)
@@ -55,16 +53,7 @@ def test_no_unit_moves_counts_of_waits_beyond_delta(seed, most):
 
 
 def test_waits_are_part_of_delta_and_twins_are_caught():
-    frame = stays(2)
-    wanted = open_domain(schema_for(frame))
-    mechanism, owner, weights = first_counts(wanted), np.arange(2), np.ones(2)
-    assert max(cell_moves(mechanism, frame, wanted, owner, weights)) == pytest.approx(1.0)
-    plan = planned(schema_for(frame), 1000, 1.0)[1]
-    noise = plan.phase(BOUNDS).noise_multiplier * mechanism.sensitivity
-    assert Levels.of(plan, wanted).std[BOUNDS] >= noise * (1.0 - 1e-9)
-    for twin in (broken.CellsStateOne, broken.CellsForgetGridsBeside):
-        wrong = twin(mechanism.grids, mechanism.scales, mechanism.columns)
-        assert max(cell_moves(wrong, frame, wanted, owner, weights)) > SLACK
+    check_delta(stays(2), schema_for(stays(2)))
 
 
 @pytest.mark.parametrize("seed", range(4))
