@@ -86,7 +86,7 @@ def first_look(
         seeds = np.array([largest] if largest < len(bins) else [], dtype=np.int64)
         found = [] if largest < len(bins) else [grid.atoms[largest - len(bins)]]
     around = [*seeds.tolist(), *(_bin_of(grid, atom) for atom in found)]
-    zero = _bin_of(grid, 0.0) if grid.atoms else -1  # dates have no sign
+    zero = _bin_of(grid, 0.0) if grid.atoms else 0  # dates have no sign
     std = levels.std[BOUNDS]
     first = _reach(bins, min(around), zero if min(around) >= zero else 0, std)
     last = _reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)

@@ -14,6 +14,7 @@ from core.privacy.discovery.release import first_counts
 from core.privacy.mechanisms.domain_release import CellCounts
 from core.schema.calendar import LAST, Calendar
 from core.schema.column import Kind, SchemaColumn
+from core.schema.magnitudes import FIRST_SECOND, LAST_SECOND
 from core.schema.schema import Schema
 from tests.privacy.discovery.test_domain_release import SLACK, cell_moves, check_delta, units
 from tests.privacy.learned_tables import by_name, learn, schema_for, to_learn
@@ -103,3 +104,10 @@ def test_dates_that_are_not_learned_know_no_calendar():
     frame = pd.DataFrame({"x": np.arange(500.0)})
     found = by_name(learn(frame, schema_for(frame), 1.0))["x"]
     assert found.learned.calendar == Calendar()
+
+
+def test_the_first_and_the_last_day_there_are_can_be_learned():
+    days = np.random.default_rng(0).choice(["0001-01-01", "9999-12-31", "2020-02-29"], 1500)
+    frame = pd.DataFrame({"x": pd.Series(days.astype("datetime64[us]"))})
+    found = learned(frame, 2.0)["x"]
+    assert found.low <= FIRST_SECOND and found.high >= LAST_SECOND - 86_400.0
