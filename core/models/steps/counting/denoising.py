@@ -38,6 +38,7 @@ POOLED, POOLING_FROM, POOLING_TO = 0.5, 0.09, 0.13
 KEPT, LEAST_SHOWN = 0.5, 0.2
 ROUNDS = 30  # of proportional fitting
 LEAST_SHARE = 1e-9  # of a cell while it is fitted: noise leaves some below zero
+LEAST_HEIGHT = 1e-4  # of waves where a cell holds nobody, against those of cells of equal shares
 ATOM = -1  # the band of a category, a spike, or missing
 
 
@@ -61,7 +62,7 @@ def denoised(
       none: by column, the cell of records that have no window; see `_apart`.
     """
     margins = _margins(pairs, shares, within)
-    waves = {column: _waves(scales[column]) for column in margins}
+    waves = {column: _waves(scales[column], shares[column]) for column in margins}
     products, shrunk, alike = [], [], []
     for pair in pairs:
         first, second = pair.columns
@@ -221,12 +222,20 @@ def _margins(
     return margins
 
 
-def _waves(scale: ColumnScale) -> tuple[Floats, NDArray[np.int64]]:
-    """An orthonormal basis of a column's cells, one a row, and the band of each; atoms as is."""
+def _waves(scale: ColumnScale, shares: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """An orthonormal basis of a column's cells, one a row, and the band of each; atoms as is.
+
+    What two numbers show beyond independence is the product of their shares times something smooth
+    in their ranks, so waves run along ranks and are as high as shares are: few of them say all.
+    """
     basis, band = np.eye(scale.size), np.full(scale.size, ATOM)
-    if scale.line > 1:
-        basis[: scale.line, : scale.line] = dct(np.eye(scale.line), norm="ortho", axis=0)
-        band[: scale.line] = np.log2(np.arange(scale.line) + 1.0).astype(np.int64)
+    if (cells := scale.in_order) > 1:
+        each = np.arange(cells)
+        high = np.maximum(shares[:cells], 0.0) + LEAST_HEIGHT / cells
+        ranks = (np.cumsum(high) - high / 2.0) / high.sum()
+        waves = np.cos(np.pi * np.outer(ranks, each)) * high[:, None]
+        basis[:cells, :cells] = np.linalg.qr(waves)[0].T
+        band[:cells] = np.log2(each + 1.0).astype(np.int64)
     return basis, band
 
 
