@@ -19,7 +19,7 @@ from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
 from core.models.steps.counting.design import Design
 from core.models.steps.counting.scan import Scanned
 
-APART = 0.03  # weight of a pair that was not counted; at 1 its signs are as exact as chance's
+APART = 0.03  # weight of a pair that is not related; at 1 its signs are as exact as chance's
 COLUMNS_A_STEP = 300  # columns whose pairs are kept apart in one step
 CELLS_A_STEP = 200_000  # counted cells of pairs compared in one step
 
@@ -48,6 +48,7 @@ class Targets:
       columns_noise: float32 [cells], their standard deviations.
       scanned: of singles, pairs and larger sets; None where a table has one column.
       signs: float32 [cells, G] a column, of the scan.
+      related: of the pairs of the design, those that were counted or that the scan shows clearly.
     """
 
     n: int
@@ -58,6 +59,7 @@ class Targets:
     counted: tuple[PairTarget, ...] = ()
     pairs: tuple[PairTarget, ...] = ()
     sets: tuple[SetTarget, ...] = ()
+    related: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,9 +146,8 @@ class MixtureMatcher:
         self._gaps = _Gaps()
         self._signs = torch.cat(targets.signs).t().to(device) if targets.signs else None
         self._members = [torch.tensor(sets, device=device) for sets in design.sets]
-        scanned = [] if targets.scanned is None else targets.scanned.sums[:2]
-        self._scanned = [sums.float().to(device) for sums in scanned]
-        self._uncounted = self._pairs_not_counted()
+        self._scanned = self._followed_in_scan()
+        self._unrelated = self._unrelated_pairs()
 
     def begin(self, steps: int) -> None:
         """Get ready for so many steps from where the mixtures stand."""
@@ -223,13 +224,26 @@ class MixtureMatcher:
             blocks.append(_Block(first, tuple(pair.columns[1] for pair in partners), *parts))
         return blocks
 
-    def _pairs_not_counted(self) -> Tensor | None:
-        """Float32 [columns, columns], 1 at pairs of features without counts; None without any."""
-        if len(self._targets.pairs) == len(self._design.pairs):
+    def _followed_in_scan(self) -> list[tuple[Tensor, Tensor]]:
+        """Of single columns and of related pairs, their members and their sums in the scan."""
+        scanned = self._targets.scanned
+        if scanned is None or len(scanned.sums) < 2:
+            return []
+        singles, pairs = (sums.float().to(self.device) for sums in scanned.sums[:2])
+        related = torch.tensor(self._targets.related, dtype=torch.int64, device=self.device)
+        followed = [(self._members[0], singles)]
+        if len(related):
+            followed.append((self._members[1][related], pairs[:, :, related]))
+        return followed
+
+    def _unrelated_pairs(self) -> Tensor | None:
+        """Float32 [columns, columns], 1 at pairs of features that are not related, or None."""
+        related = self._targets.related
+        if len(related) == len(self._design.pairs):
             return None
         pairs = torch.ones(self._design.columns, self._design.columns).fill_diagonal_(0.0)
-        for target in self._targets.pairs:
-            pairs[target.columns] = pairs[target.columns[::-1]] = 0.0
+        for first, second in (self._design.pairs[i] for i in related):
+            pairs[first, second] = pairs[second, first] = 0.0
         return pairs.to(self.device)
 
     def _column_loss(self, weights: Tensor, shares: list[Tensor]) -> Tensor:
@@ -263,35 +277,34 @@ class MixtureMatcher:
         return [self._blocks[i] for i in order], len(self._blocks) / count
 
     def _scan_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
-        """Singles and pairs by one sign pattern a step; pairs only where all were counted."""
+        """Singles and related pairs by one sign pattern a step."""
         scanned = self._targets.scanned
-        if scanned is None or len(self._scanned) < 2:
+        if scanned is None or not self._scanned:
             return within.new_zeros(())
         g = self.done % self._design.signs
         precision = float(self._precision(torch.tensor(scanned.noise)))
         total = within.new_zeros(())
-        sizes = 1 if self._uncounted is not None else 2
-        for members, sums in zip(self._members[:sizes], self._scanned, strict=False):
+        for members, sums in self._scanned:
             gap = self._sign_sums(within, shares, members, g) - sums[:, g]
             total = total + gap.square().sum()
         total = total * (precision * self._design.signs)
-        return total if self._uncounted is None else total + self._apart_loss(within, shares)
+        return total if self._unrelated is None else total + self._apart_loss(within, shares)
 
     def _apart_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
-        """Pairs that are not significant are kept as far from going together as chance would.
+        """Pairs that are not related are kept as far from going together as chance would.
 
         Nothing is known of them but that; without it a mixture ties them as its fit to the
-        counted ones happens to. With signs drawn anew each step, the squared covariance of two
+        others happens to. With signs drawn anew each step, the squared covariance of two
         columns' signs is on average their cells' squared distance to independence.
         """
-        assert self._uncounted is not None
+        assert self._unrelated is not None
         features = torch.tensor(self._design.features)
         if len(features) > COLUMNS_A_STEP:
             order = torch.randperm(len(features), generator=self._random)
             features = features[order[:COLUMNS_A_STEP].sort().values]
         apart = [shares[column] for column in features]
         means = _means(apart, torch.cat([self._coin(one.shape[1]) for one in apart]))
-        among = self._uncounted[features][:, features]
+        among = self._unrelated[features][:, features]
         total = within.new_zeros(())
         for weight in within.unbind(dim=1):  # one class: [mixtures, components]
             weighted = means * weight[:, None]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 import torch
+from scipy.stats import chi2, false_discovery_control
 
 from core.models.scan_focus.matching import MixtureMatcher, SetTarget, Targets
 from core.models.steps.counting.counts import Query, SetCounts
@@ -18,6 +20,7 @@ from core.models.steps.counting.zeros.structural_zeros import emptied
 
 UNLEARNED_ENERGY_SHARE = 0.5  # of a clear pair's energy, that may be left unexplained
 MOST_SETS = 4
+FALSE_DISCOVERIES = 0.05  # share of pairs that only the scan shows to go together, that do not
 GROUPS = {3: 4, 4: 4}  # groups a number is folded to in a counted set, by its size; else 3
 
 
@@ -56,6 +59,7 @@ def targets_of(known: Releases) -> Targets:
         columns_noise=columns_noise,
         scanned=known.scanned,
         signs=tuple(signs.float() for signs in known.signs),
+        related=_related_pairs(known),
         counted=counted,
         pairs=emptied(
             denoised(counted, known.scales, known.shares, known.within, known.none),
@@ -63,6 +67,23 @@ def targets_of(known: Releases) -> Targets:
             known.scales,
         ),
     )
+
+
+def _related_pairs(known: Releases) -> tuple[int, ...]:
+    """Which of the design's pairs were counted, or go together by the scan.
+
+    Source: Benjamini and Hochberg, "Controlling the false discovery rate", Journal of the Royal
+    Statistical Society B 1995: so few of those that only noise lets go together are among them.
+    """
+    if known.scanned is None or not known.design.pairs:
+        return ()
+    numbers = known.design.signs * known.design.classes
+    _, score = known.pair_energy()
+    chance = chi2.sf(numbers + score * math.sqrt(2.0 * numbers), numbers)
+    clear = false_discovery_control(chance) < FALSE_DISCOVERIES
+    counted = {pair.columns for pair in known.counted}
+    both = enumerate(zip(known.design.pairs, clear, strict=True))
+    return tuple(i for i, (pair, shown) in both if shown or pair in counted)
 
 
 def unlearned_columns(known: Releases, preliminary: MixtureMatcher) -> frozenset[int]:

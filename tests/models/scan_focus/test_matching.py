@@ -10,7 +10,9 @@ from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixtures
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import Design
+from core.models.steps.counting.scan import Scanned
 from tests.models.scan_focus.test_pair_queries import with_class
+from tests.models.scan_focus.test_scan_focus import flags
 
 SIZES = (2, 2, 2)  # two columns and the class
 
@@ -67,3 +69,28 @@ def test_its_loss_does_not_see_which_class_a_component_is_in() -> None:
         losses[count] = [float(one._pair_loss(part, shares)) for part in (within, moved)]
     assert losses[1][0] == pytest.approx(losses[1][1])
     assert losses[2][0] != pytest.approx(losses[2][1])
+
+
+def test_related_pairs_follow_the_scan_though_they_were_not_counted() -> None:
+    """Of thirty flags the scan shows that the first two are alike; nothing was counted."""
+    design = Design.of(Codec(flags(30)), 2)
+    signs = (torch.tensor([[1.0], [-1.0]]).repeat(1, design.signs),) * 30
+    sums = [torch.zeros((1, design.signs, len(sets))).double() for sets in design.sets[:2]]
+    sums[1][..., design.pairs.index((0, 1))] = 1.0
+    even, alike = torch.full((60,), 0.5), []
+    for related in ((), (design.pairs.index((0, 1)),)):
+        targets = Targets(
+            1000, even, torch.full((60,), 0.01), Scanned(sums, 0.01), signs, related=related
+        )
+        torch.manual_seed(0)
+        mixture = LatentMixtures(
+            torch.randn((1, 4, 16)), even.log(), torch.zeros((1, 60, 16)),
+            anchored={0, 1}, sizes=(2,) * 30, hidden=16,
+        )  # fmt: skip
+        one = MixtureMatcher(mixture, targets, design, steps=300, rate=0.02, seed=0, device="cpu")
+        for _ in range(300):
+            one.step()
+        with torch.no_grad():
+            weights, (first, second, *_) = one.mixtures()
+            alike.append(float((weights * (first * second).sum(dim=1)).sum()))
+    assert alike[0] == pytest.approx(0.5, abs=0.02) and alike[1] > 0.95

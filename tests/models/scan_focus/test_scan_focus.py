@@ -28,7 +28,8 @@ from core.models.steps.counting.counts import (
     uniform_query,
 )
 from core.models.steps.counting.denoising import denoised
-from core.models.steps.counting.design import MOST_SETS, Design, TotalCandidate
+from core.models.steps.counting.design import MOST_SETS, Design
+from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.relations import determined
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scales import (
@@ -321,7 +322,7 @@ def test_columns_of_a_pair_that_a_draft_did_not_learn_are_named(monkeypatch):
     assert unlearned_columns(known, preliminary) == frozenset()
 
 
-def test_pairs_that_were_not_counted_are_kept_apart():
+def test_pairs_that_are_not_related_are_kept_apart():
     """Two columns that every component gives the same cell are pushed to independence."""
     codec = Codec(flags(30))
     design = Design.of(codec, 2)
@@ -333,11 +334,11 @@ def test_pairs_that_were_not_counted_are_kept_apart():
     matcher._random = torch.Generator().manual_seed(0)
     matcher._targets = Targets(1000, torch.zeros(0), torch.zeros(0), None, ())
     within = torch.full((1, 1, 8), 1.0 / 8.0)
-    matcher._uncounted = matcher._pairs_not_counted()
+    matcher._unrelated = matcher._unrelated_pairs()
     assert float(matcher._apart_loss(within, shares)) > 10.0
-    counted = PairTarget((3, 4), torch.full((1, 2, 2), 0.25), 0.1)
-    matcher._targets = dataclasses.replace(matcher._targets, pairs=(counted,))
-    matcher._uncounted = matcher._pairs_not_counted()
+    related = (design.pairs.index((3, 4)),)
+    matcher._targets = dataclasses.replace(matcher._targets, related=related)
+    matcher._unrelated = matcher._unrelated_pairs()
     assert float(matcher._apart_loss(within, shares)) < 1e-6
 
 
