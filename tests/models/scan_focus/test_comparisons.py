@@ -158,6 +158,14 @@ def test_as_many_rows_are_equal_as_there_are():
     assert before < 0.1 and after == pytest.approx(0.33, abs=0.01)
 
 
+def test_no_number_is_made_equal_where_its_column_has_none():
+    """Four in ten are equal, and of the others the first is 0 and the second never."""
+    charged = np.clip(numbers(), 20, HIGH)
+    paid = np.where(np.random.default_rng(6).random(N) < 0.4, charged - 1, 0)
+    first, second, _ = made(paid, charged, Comparison(0, 1, True, 0.9))
+    assert second.min() >= 20 and (first[first >= 20] == second[first >= 20]).mean() > 0.9
+
+
 def test_bins_above_another_column_are_empty():
     places = list(out_of_order([Comparison(0, 1, True, 0.0)], scales()))
     assert [zero.right.nonzero().item() for zero in places] == [0, 1, 2, 3, 4]

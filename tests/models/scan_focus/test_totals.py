@@ -12,8 +12,13 @@ import torch
 
 from core.encoding.codec import Codec
 from core.models.steps.counting.counts import RelationCounts
-from core.models.steps.counting.design import Design, TotalCandidate
+from core.models.steps.counting.design import Design
 from core.models.steps.counting.placing import Placing
+from core.models.steps.counting.relation_candidates import (
+    TotalCandidate,
+    relation_candidates,
+    strongest,
+)
 from core.models.steps.counting.relations import totals_kept
 from core.models.steps.counting.releases import Releases
 from core.schema.calendar import DAY
@@ -65,9 +70,9 @@ def orders(n: int, *, ranked: bool = False) -> tuple[Codec, pd.DataFrame]:
 def test_products_and_sums_are_found_and_kept(ranked):
     codec, frame = orders(3000, ranked=ranked)
     codes, design = codec.encode(frame), Design.of(codec, 3)
-    mechanism = RelationCounts(codec.blocks, design.totals, ())
+    mechanism = RelationCounts(codec.blocks, design.related.totals, ())
     release = mechanism.split(mechanism.statistic(codes, torch.ones(len(codes))))[0]
-    kept = totals_kept(release, design.totals, 20.0)
+    kept = totals_kept(release, design.related.totals, 20.0)
     assert {(one.total, one.unit) for one in kept} == {(2, 0.0), (4, 1.0)}
     drawn = codec.encode(frame.apply(lambda c: c.sample(frac=1.0, random_state=len(c.name)).values))
     values = {"compared": [], "totals": [list(dataclasses.astuple(one)) for one in kept]}
@@ -82,7 +87,10 @@ def test_no_total_tells_of_a_hidden_column(hidden, kept):
     codec, frame = orders(3000)
     known, codes = Releases.__new__(Releases), codec.encode(frame)
     known.codec, known.scales, known.shares = codec, (), []
-    known.design = dataclasses.replace(Design.of(codec, 3), compared=())
+    known.codec, design = codec, Design.of(codec, 3)
+    known.design = dataclasses.replace(
+        design, related=dataclasses.replace(design.related, compared=())
+    )
     known.plan = SimpleNamespace(protection=SimpleNamespace(groups={"g": (hidden,)}))
     known.table = SimpleNamespace(n=len(codes))
     known.noise_multiplier = lambda phase: 1.0
@@ -116,9 +124,9 @@ def test_columns_repeat_the_fields_of_a_date_as_they_do():
     )
     codec = Codec(Schema(columns=columns).domain())
     codes, design = codec.encode(frame), Design.of(codec, 3)
-    mechanism = RelationCounts(codec.blocks, design.totals, ())
+    mechanism = RelationCounts(codec.blocks, design.related.totals, ())
     release = mechanism.split(mechanism.statistic(codes, torch.ones(n)))[0]
-    kept = totals_kept(release, design.totals, 20.0)
+    kept = totals_kept(release, design.related.totals, 20.0)
     fields = {(one.total, one.field) for one in kept}
     assert fields == {(1, "year"), (2, "month"), (3, "Sunday 1")}
     drawn = codec.encode(frame.apply(lambda c: c.sample(frac=1.0, random_state=len(c.name)).values))
@@ -128,3 +136,24 @@ def test_columns_repeat_the_fields_of_a_date_as_they_do():
     assert (made["year_sold"] == sold.dt.year).all()
     assert (made["Verkaufsmonat"] == sold.dt.month).all()
     assert (made["weekday"] == (sold.dt.day_of_week + 1) % 7 + 1).all()
+
+
+def test_relations_of_many_columns_are_those_that_go_together_most():
+    """Of thirty amounts, 435 pairs: two in order, and one that is the sum of these."""
+    whole = {"kind": Kind.INTEGER, "step": 1.0, "low": 0.0}
+    columns = tuple(
+        Column(name=f"x{i}", high=200.0 if i == 20 else 100.0, **whole) for i in range(30)
+    )
+    codec = Codec(Schema(columns=columns).domain())
+    every, near = relation_candidates(codec), {frozenset(p) for p in ((4, 9), (4, 20), (9, 20))}
+    assert every.many and every.totals == () and len(every.compared) == 435
+
+    def strength(one: int, other: int) -> float:
+        return 9.0 if {one, other} in near else (one * other) % 7 / 7.0
+
+    asked = strongest(codec, every, strength)
+    assert set(asked.compared[:3]) == {(4, 9), (4, 20), (9, 20)} and len(asked.compared) == 60
+    sums = [one for one in asked.totals if one.unit]
+    assert any((one.total, {one.left, one.right}) == (20, {4, 9}) for one in sums)
+    assert len(asked.totals) <= 15 and not asked.many
+    assert strongest(codec, asked, strength) is asked

@@ -24,8 +24,8 @@ from core.models.steps.calibration.row_weights import (
 )
 from core.models.steps.counting.counts import LEAST_NOISE
 from core.models.steps.counting.denoising import denoised
-from core.models.steps.counting.design import TotalCandidate
 from core.models.steps.counting.placing import Placing
+from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.relations import Comparison, Determined, determined
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scales import ColumnScale

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Block, Codes
-from core.models.steps.counting.design import TotalCandidate
+from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
 from core.privacy.mechanisms.additive import Mechanism
 

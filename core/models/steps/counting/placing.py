@@ -13,7 +13,7 @@ from torch import Tensor
 
 from core.encoding.codec import Block, Codec, Codes
 from core.encoding.heaping import dates_until
-from core.models.steps.counting.design import TotalCandidate
+from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.relations import Comparison, Determined
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.within_cells import Dependence, places
@@ -24,6 +24,7 @@ Cells = NDArray[np.int64]
 VALUES = ("lines", "widths", "follows", "compared", "totals", "ends", "together")  # see `Placing`
 
 PASSES = 4  # over all orders, each of which may undo another
+NEAR = 1.0 / 256.0  # of a column's line, within which numbers are next to one another
 
 
 @dataclass(frozen=True)
@@ -250,15 +251,34 @@ def _put_in_order(codec: Codec, codes: Codes, compared: Sequence[Comparison]) ->
 
 
 def _make_equal(codec: Codec, codes: Codes, one: Comparison, random: torch.Generator) -> None:
-    """Let as many rows have equal numbers as there are: half of those that are nearest to it."""
+    """Let as many rows have equal numbers as there are: half of those that are nearest to it.
+
+    None gets a number where no row of the second column has one: whoever has no bill to pay, and
+    pays 0, is charged as before.
+    """
     blocks = codec.blocks[one.low], codec.blocks[one.high]
     low, high = (codes.numbers(block) for block in blocks)
     gap, apart = np.abs(low - high), 0.5 * min(block.column.step for block in blocks)
     lacking = round(one.equal * int((~np.isnan(gap)).sum())) - int((gap <= apart).sum())
-    near = np.argsort(np.where(gap > apart, gap, np.inf))[: max(0, 2 * lacking)]
+    free = (gap > apart) & _taken(blocks[1], codes, low)
+    near = np.argsort(np.where(free, gap, np.inf))[: max(0, min(2 * lacking, int(free.sum())))]
     near = near[torch.randperm(len(near), generator=random).numpy()[: max(0, lacking)]]
-    near = near[gap[near] > apart]
     _write(blocks[1], codes, near, low[near])
+
+
+def _taken(block: Block, codes: Codes, numbers: Floats) -> NDArray[np.bool_]:
+    """Whether some record of a column has such a number or one next to it, bool [n]."""
+    there = np.flatnonzero(~np.isnan(numbers))
+    state, position = block.snapped(numbers[there])
+    own, places = codes.states[:, block.index], codes.values[:, block.number]
+    held = np.sort(places[own == 0])
+    after = np.searchsorted(held, position)
+    ends = np.concatenate([[-np.inf], held, [np.inf]])
+    near = np.minimum(position - ends[after], ends[after + 1] - position) <= NEAR
+    inside = (numbers[there] >= block.line.low) & (numbers[there] <= block.line.high)
+    taken = np.zeros(len(numbers), dtype=bool)
+    taken[there] = np.where(state == 0, near & inside, np.isin(state, own))
+    return taken
 
 
 def _write(block: Block, codes: Codes, rows: NDArray[np.intp], numbers: Floats) -> None:

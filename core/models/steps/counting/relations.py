@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.models.steps.counting.counts import PairTarget
-from core.models.steps.counting.design import TotalCandidate
+from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.zeros.row_noise import evidence_of_none
 from core.models.steps.counting.zeros.structural_zeros import EVIDENCE

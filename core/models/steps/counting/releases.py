@@ -32,8 +32,8 @@ from core.models.steps.counting.design import (
     SCAN,
     ZEROS,
     Design,
-    TotalCandidate,
 )
+from core.models.steps.counting.relation_candidates import TotalCandidate, strongest
 from core.models.steps.counting.relations import (
     Comparison,
     comparisons_kept,
@@ -162,14 +162,24 @@ class Releases:
         self.scanned = Scanned(mechanism.split(release, self.table.n), noise)
 
     def _count_relations(self) -> None:
-        mechanism = RelationCounts(self.codec.blocks, self.design.totals, self.design.compared)
+        asked = strongest(self.codec, self.design.related, self._strength)
+        mechanism = RelationCounts(self.codec.blocks, asked.totals, asked.compared)
         added, compared = mechanism.split(self.release(RELATIONS, mechanism))
         noise = self.noise_multiplier(RELATIONS) * mechanism.sensitivity
-        totals = totals_kept(added, self.design.totals, noise)
+        totals = totals_kept(added, asked.totals, noise)
         self.totals = tuple(c for c in totals if not {c.total, c.left, c.right} & self.tagged)
-        known = self.design.compared, self.scales, self.shares, self.table.n
+        known = asked.compared, self.scales, self.shares, self.table.n
         kept = comparisons_kept(compared, *known, noise)
         self.compared = tuple(c for c in kept if not {c.low, c.high} & self.tagged)
+
+    def _strength(self, one: int, other: int) -> float:
+        """How much two columns go together, by the scan; least where it did not look."""
+        return self._strengths.get((min(one, other), max(one, other)), -math.inf)
+
+    @cached_property
+    def _strengths(self) -> dict[tuple[int, ...], float]:
+        _, score = self.pair_energy()
+        return dict(zip(self.design.pairs, score.tolist(), strict=True))
 
     def _count_pairs(self) -> None:
         self.count_pairs(PAIRS)

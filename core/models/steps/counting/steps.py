@@ -155,7 +155,7 @@ def counting_steps(
     design = Design.of(Codec(domain), together)
     counted = [BINS, CELLS]
     if design.pairs:
-        counted += [SETS, *([RELATED] if design.totals or design.compared else [])]
+        counted += [SETS, *([RELATED] if design.related else [])]
         counted += [SELECTED_PAIRS, SAME_PAIRS]
         counted += [] if last is None else [EMPTY_CELLS, last]
     return tuple(Count(one, design, file, share, last is not None) for one in counted)
