@@ -149,6 +149,12 @@ class Person(BaseModel):
         return tuple(file.child for file in self.files)
 
     @property
+    def several_files(self) -> tuple[str, ...]:
+        """The keys of events in each file of them, where there are several; else none."""
+        keys = tuple(file.event for file in self.files if file.event is not None)
+        return keys if len(keys) > 1 else ()
+
+    @property
     def walked(self) -> bool:
         """Whether rows are drawn event by event."""
         learned = self.history is not None and self.history.learned

@@ -31,7 +31,7 @@ _YEARS = (
 _ATOMS = (0.0, *sorted(map(float, SENTINELS)))
 # numbers of at most three digits, from .01 to 99,900,000, which are counted one by one
 SINGLE = np.array(sorted(float(f"{x}e{k}") for x in range(100, 1000) for k in range(-4, 6)))
-WAITS = tuple(86_400.0 * days for days in (1 / 24, 1, 10, 100, 1000))
+WAITS = tuple(86_400.0 * days for days in (1 / 24, 1, 3, 10, 30, 100, 300, 1000))
 # each is a factor of the next
 STEPS = (1e-4, 1e-3, 0.01, 0.1, 1, 5, 10, 50, 100, 500, 1000, 5000, 1e4, 1e5, 1e6)
 

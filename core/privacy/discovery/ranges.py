@@ -26,7 +26,8 @@ from core.schema.round_bounds import date_bounds, round_bounds, rung
 
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
-USUAL = (1e-3, 1e6)  # magnitudes among which the largest bin is taken where noise hides all
+USUAL = (1e-3, 1e6)  # magnitudes among which the likeliest bins are taken where noise hides all
+MOST_BINS = 30  # that are taken so: two powers of ten of whole numbers, or all usual years
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
 LOOK_AHEAD = 6  # bins that bounds may reach at once: two powers of ten
 SURE = 1.5  # standard deviations of noise that counts of what is empty leave room for
@@ -69,8 +70,8 @@ def first_look(
     """Read the noisy counts of a column's grid and, beside, of years or of single numbers.
 
     Bins above `levels.cell` are found, and from the outermost ones on what `_reach` adds; whatever
-    lies between two found ones is inside. Where noise hides all bins, the largest one of a usual
-    magnitude is taken, so that no column is lost.
+    lies between two found ones is inside. Where noise hides all bins, the likeliest are taken, so
+    that no column is lost.
     """
     grid = grid_of(column)
     bins, atom_counts = counts[1 : grid.bins + 1], counts[grid.bins + 2 : -1]
@@ -80,11 +81,7 @@ def first_look(
     ]
     seeds = np.flatnonzero(bins > levels.cell)
     if not len(seeds) and not found:
-        usual = np.array([USUAL[0] <= abs(x) <= USUAL[1] for x in grid.edges[:-1]])
-        counted = np.where(usual if grid.atoms else True, bins, -np.inf)
-        largest = int(np.argmax([*counted, *atom_counts]))
-        seeds = np.array([largest] if largest < len(bins) else [], dtype=np.int64)
-        found = [] if largest < len(bins) else [grid.atoms[largest - len(bins)]]
+        seeds, found = _likeliest(grid, bins, atom_counts)
     around = [*seeds.tolist(), *(_bin_of(grid, atom) for atom in found)]
     zero = _bin_of(grid, 0.0) if grid.atoms else 0  # dates have no sign
     std = levels.std[BOUNDS]
@@ -114,6 +111,28 @@ def first_look(
         heavy=_heavy(grid, bins, first, last, found=found, atom_counts=atom_counts),
         outside=rest_of(inside, std / BESIDE if len(kept) else std, n),
     )
+
+
+def _likeliest(
+    grid: PublicGrid, bins: Counts, atom_counts: Counts
+) -> tuple[NDArray[np.int64], list[float]]:
+    """The ends of what stands clearest above noise that hides each bin: bins in a row, or an atom.
+
+    Bins of usual magnitudes and of one sign; of many together, the noise grows with the root.
+    """
+    starts = np.array(grid.edges[:-1])
+    usual = (np.abs(starts) >= USUAL[0]) & (np.abs(starts) <= USUAL[1]) | (not grid.atoms)
+    sums, clearest, ends = np.append(0.0, np.cumsum(bins)), -math.inf, (0, 0)
+    for size in range(1, MOST_BINS + 1):
+        whole = usual[size - 1 :] & usual[: len(bins) - size + 1]
+        whole &= (starts[size - 1 :] >= 0.0) == (starts[: len(bins) - size + 1] >= 0.0)
+        above = np.where(whole, sums[size:] - sums[:-size], -math.inf) / math.sqrt(size)
+        if len(above) and above.max() > clearest:
+            clearest, first = float(above.max()), int(np.argmax(above))
+            ends = first, first + size - 1
+    if len(atom_counts) and atom_counts.max() > clearest:
+        return np.zeros(0, dtype=np.int64), [grid.atoms[int(np.argmax(atom_counts))]]
+    return np.array(ends, dtype=np.int64), []
 
 
 def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:

@@ -12,6 +12,7 @@ import pandas as pd
 from core.encoding.person_rows import PersonRows, cell_hashes, kept_rows, number_people
 from core.privacy.discovery import grids
 from core.privacy.discovery.calendars import learned_clock, with_calendars
+from core.privacy.discovery.file_rows import side_by_side
 from core.privacy.discovery.list_release import FoundLists, noisy_counts, release_lists
 from core.privacy.discovery.lists import ListCounts, made_up
 from core.privacy.discovery.number_steps import learned_heaps, learned_step, without_values
@@ -115,6 +116,9 @@ def _put_together(
     if unit is None or not unit.grouped:
         return rows, None
     number, _ = number_people(rows[list(unit.columns)])
+    if events := unit.several_files:
+        seen = rows[[*wanted.names, *(key for key in events if key not in wanted.names)]]
+        return side_by_side(seen, number, unit)
     seen = rows[list(wanted.names)]
     content = np.broadcast_to(cell_hashes(seen[name] for name in seen), len(seen))
     index, people = kept_rows(number, content, unit.rows)

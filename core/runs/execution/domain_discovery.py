@@ -68,7 +68,8 @@ def discover(job: Job, rows: TrainingRows, meter: Meter, on_event: OnEvent) -> L
 
     title = Message("Learning bounds and lists")
     on_event(PhaseStarted(name="domain", title=title))
-    who = () if job.plan.unit is None else job.plan.unit.columns
+    unit = job.plan.unit
+    who = () if unit is None else (*unit.columns, *unit.several_files)
     names = list(dict.fromkeys((*wanted.names, *who)))
     cells = rows.read_as(without_proposals(job.schema)).whole(names)
     try:
