@@ -154,6 +154,8 @@ def _may_miss(mixture: MixtureConditionals, windows: Windows, source: str) -> bo
     if not source or not windows.source.block(source).column.missing:
         return False
     first = windows.by_role[FIRST, source].column.name
+    if first in mixture.never_missing:
+        return False
     gone, table = mixture.missing_cell(first), mixture.table(windows.names(NUMBER)[0], first)
     if gone is None:
         return False

@@ -29,12 +29,14 @@ class MixtureConditionals:
 
     Attributes:
       weights: "weights" [components] and "shares" [components, cells].
+      never_missing: columns of first events that no event misses, see `events_shown`.
     """
 
     codec: Codec
     placing: Placing
     weights: Mapping[str, Tensor]
     sizes: Sequence[int]
+    never_missing: frozenset[str] = frozenset()
 
     @cached_property
     def log_weights(self) -> Tensor:

@@ -15,6 +15,7 @@ from core.encoding.codec import Codec, Codes
 from core.models.base_sampler import FittedGenerator
 from core.models.scan_focus.balancing import balanced, even_totals
 from core.models.scan_focus.conditionals import MixtureConditionals
+from core.models.scan_focus.events_shown import never_missing, without_far_numbers
 from core.models.scan_focus.mending import mended, stored_zeros
 from core.models.scan_focus.plan import ScanFocus, ScanFocusSettings
 from core.models.scan_focus.population import draw_population
@@ -44,7 +45,8 @@ def fitted_mixture(
     scales = known.scales
     follows = determined(counted, scales, known.shares, known.design.condition)
     found = () if known.codec.domain.roles else known.zeros  # walks know what windows cannot hold
-    mixed = {"weights": mixture[0].detach().cpu(), "shares": mixture[1].detach().cpu()}
+    shares = without_far_numbers(known, mixture[1].detach().cpu())
+    mixed = {"weights": mixture[0].detach().cpu(), "shares": shares}
     parts = torch.split(mixed["shares"], [scale.size for scale in scales], dim=1)
     lines = [scale.line for scale in scales]
     together = dependences(mixed["weights"], parts, lines, [pair.columns for pair in counted])
@@ -52,6 +54,7 @@ def fitted_mixture(
     constants = {
         "sizes": [scale.size for scale in scales],
         "group": known.group,
+        "never_missing": never_missing(known),
         **placing.values,
         "significant_sets": [one.model_dump(mode="json") for one in known.significant_sets],
     }
@@ -84,7 +87,9 @@ def fitted_of(
         file=FILE,
         rows_at_once=ROWS_AT_ONCE,
         constants=constants,
-        conditionals=MixtureConditionals(codec, placing, weights, sizes),
+        conditionals=MixtureConditionals(
+            codec, placing, weights, sizes, frozenset(constants["never_missing"])
+        ),
         placing=placing,
     )
 

@@ -27,7 +27,8 @@ from core.schema.round_bounds import date_bounds, round_bounds, rung
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
 USUAL = (1e-3, 1e6)  # magnitudes among which the likeliest bins are taken where noise hides all
-MOST_BINS = 30  # that are taken so: two powers of ten of whole numbers, or all usual years
+RUNGS_TOGETHER, MOST_RUNGS = 3, 12  # that are taken so: one to four powers of ten
+TWO_THOUSAND = 2000.0  # a decade's first year that is a rung as well
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
 LOOK_AHEAD = 6  # bins that bounds may reach at once: two powers of ten
 SURE = 1.5  # standard deviations of noise that counts of what is empty leave room for
@@ -118,18 +119,21 @@ def _likeliest(
 ) -> tuple[NDArray[np.int64], list[float]]:
     """The ends of what stands clearest above noise that hides each bin: bins in a row, or an atom.
 
-    Bins of usual magnitudes and of one sign; of many together, the noise grows with the root.
+    Of numbers, from one rung to the third after it or later, of usual magnitudes and one sign: few
+    records in one bin would be seen. Of many bins together, the noise grows with the root.
     """
-    starts = np.array(grid.edges[:-1])
-    usual = (np.abs(starts) >= USUAL[0]) & (np.abs(starts) <= USUAL[1]) | (not grid.atoms)
+    edges = np.array(grid.edges)
+    rungs = np.flatnonzero(~np.isin(edges, DECADES[1:]) | (edges == TWO_THOUSAND))
+    least = 1
+    if grid.atoms:
+        rungs = rungs[(np.abs(edges[rungs]) <= USUAL[1]) & ~(np.abs(edges[rungs]) < USUAL[0])]
+        least = RUNGS_TOGETHER
     sums, clearest, ends = np.append(0.0, np.cumsum(bins)), -math.inf, (0, 0)
-    for size in range(1, MOST_BINS + 1):
-        whole = usual[size - 1 :] & usual[: len(bins) - size + 1]
-        whole &= (starts[size - 1 :] >= 0.0) == (starts[: len(bins) - size + 1] >= 0.0)
-        above = np.where(whole, sums[size:] - sums[:-size], -math.inf) / math.sqrt(size)
-        if len(above) and above.max() > clearest:
-            clearest, first = float(above.max()), int(np.argmax(above))
-            ends = first, first + size - 1
+    for first, start in enumerate(rungs):
+        for stop in rungs[first + least : first + MOST_RUNGS + 1]:
+            above = float(sums[stop] - sums[start]) / math.sqrt(stop - start)
+            if above > clearest and (edges[start] >= 0.0 or edges[stop] <= 0.0 or least == 1):
+                clearest, ends = above, (int(start), int(stop) - 1)
     if len(atom_counts) and atom_counts.max() > clearest:
         return np.zeros(0, dtype=np.int64), [grid.atoms[int(np.argmax(atom_counts))]]
     return np.array(ends, dtype=np.int64), []

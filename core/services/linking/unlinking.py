@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from core.schema.column import DomainColumn
+from core.schema.column import DomainColumn, is_whole
+from core.schema.number_text import values_as
 from core.schema.person import Person
 from core.schema.rules.steps import rewritten
 from core.schema.schema import Schema
@@ -81,6 +82,8 @@ def unlink(table: pd.DataFrame, schema: Schema) -> dict[str, tuple[pd.DataFrame,
         for column in of_event:
             if column.modelled:
                 events[column.name] = rewritten(events[column.name], DomainColumn.of(column))
+            elif is_whole(column.dtype):  # rows of other files have none
+                events[column.name] = values_as(events[column.name], column.dtype)
         if file.owner is None:
             events[file.event] = table.loc[there, key].to_numpy()
         events.columns = pd.Index([origins[name][1] for name in events.columns])

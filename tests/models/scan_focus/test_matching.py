@@ -71,7 +71,7 @@ def test_its_loss_does_not_see_which_class_a_component_is_in() -> None:
     assert losses[2][0] != pytest.approx(losses[2][1])
 
 
-def test_related_pairs_follow_the_scan_though_they_were_not_counted() -> None:
+def test_related_pairs_follow_the_scan_without_counts() -> None:
     """Of thirty flags the scan shows that the first two are alike; nothing was counted."""
     design = Design.of(Codec(flags(30)), 2)
     signs = (torch.tensor([[1.0], [-1.0]]).repeat(1, design.signs),) * 30

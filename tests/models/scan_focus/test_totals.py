@@ -138,7 +138,7 @@ def test_columns_repeat_the_fields_of_a_date_as_they_do():
     assert (made["weekday"] == (sold.dt.day_of_week + 1) % 7 + 1).all()
 
 
-def test_relations_of_many_columns_are_those_that_go_together_most():
+def test_of_many_relations_the_strongest_are_counted():
     """Of thirty amounts, 435 pairs: two in order, and one that is the sum of these."""
     whole = {"kind": Kind.INTEGER, "step": 1.0, "low": 0.0}
     columns = tuple(

@@ -62,7 +62,7 @@ def people() -> pd.DataFrame:
     return table(visits, loans)
 
 
-def test_every_file_counts_one_a_person_however_many_events_others_have(people):
+def test_every_file_counts_one_a_person(people):
     """Three visits and two loans: a third of a vote each, and a half."""
     for own in votes(people).values():
         assert own.groupby("variable")["weight"].sum().to_numpy() == pytest.approx(1.0, abs=1e-6)
