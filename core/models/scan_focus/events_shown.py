@@ -20,7 +20,8 @@ from core.encoding.windows import FIRST, NUMBER, RARELY_MISSING
 from core.models.steps.counting.releases import Releases
 
 Floats = NDArray[np.float64]
-TAIL_SNR_THRESHOLD = 2.5  # standard deviations that all numbers from one on stand above noise
+# standard deviations of noise from which on it errs less to keep a tail than to leave it out
+TAIL_SNR_THRESHOLD = math.sqrt(2.0)
 MISSING_SNR_THRESHOLD = 2.0  # … that missing cells of events must
 
 
@@ -47,7 +48,7 @@ def without_far_numbers(known: Releases, shares: Tensor) -> Tensor:
 def _most_shown(counts: Floats, std: Floats) -> int:
     """The last label from which on counts together stand above their noise.
 
-    >>> _most_shown(np.array([900.0, 90, 4, 3, 9]), np.full(5, 5.0))
+    >>> _most_shown(np.array([900.0, 90, 4, 3, -1]), np.full(5, 5.0))
     1
     """
     tails = np.cumsum(counts[::-1])[::-1]
