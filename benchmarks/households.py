@@ -18,23 +18,14 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.histories import _go_on
-from benchmarks.side_by_side import compare
+from benchmarks.side_by_side import Files, compare, synthetic_files
 from benchmarks.stays import _choose
-from core.proposing.propose import infer_schema
-from core.reading.raw_cells import raw_frame
-from core.services.linking.files import LinkedFile, link_all
-from core.services.linking.unlinking import unlink
-from core.services.synthesis.options import options_of
-from core.services.synthesis.schema_options import with_schema
-from core.services.synthesis.synthesize import synthesize
 
-Levels = dict[str, pd.DataFrame]
 REASONS = np.array(["checkup", "injury", "chronic", "maternity", "pediatric"])
 AGES, BANDS = [-1, 5, 17, 44, 59, 130], ("0-5", "6-17", "18-44", "45-59", "60-")
 
 
-def levels(homes: int, seed: int) -> Levels:
+def levels(homes: int, seed: int) -> Files:
     """Three tables whose keys match."""
     random = np.random.default_rng(seed)
     home = pd.DataFrame(
@@ -76,21 +67,13 @@ def levels(homes: int, seed: int) -> Levels:
     return {"households": home, "people": member, "visits": visit}
 
 
-def made(real: Levels, options: argparse.Namespace, seed: int) -> Levels:
+def made(real: Files, options: argparse.Namespace, seed: int) -> Files:
     """The same tables as a run makes them."""
     keys = ("household", "household", "people.person")
-    files = [
-        LinkedFile(raw_frame(frame), infer_schema(frame), name, key)
-        for (name, frame), key in zip(real.items(), keys, strict=True)
-    ]
-    linked = link_all(files, order=",date")
-    given = {"epsilon": options.epsilon, "model": "scan_focus", "people": "new", "seed": seed}
-    asked = options_of(given, table="households", declared=False)
-    done = synthesize(asked, *with_schema(asked, linked.rows, linked.schema), on_event=_go_on)
-    return {n: f for n, (f, _) in unlink(done.outcome.tables.synthetic, done.schema).items()}
+    return synthetic_files(real, options, seed, keys=keys, order=",date")
 
 
-def figures(tables: Levels) -> dict[str, float]:
+def figures(tables: Files) -> dict[str, float]:
     """What one would look at: who lives together, who comes how often, and for what."""
     home, member, visit = tables.values()
     size = member["household"].value_counts().reindex(home["household"], fill_value=0)

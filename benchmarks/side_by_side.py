@@ -9,8 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
+import pandas as pd
+
+from benchmarks.histories import _go_on
+from core.proposing.propose import infer_schema
+from core.reading.raw_cells import raw_frame
+from core.services.linking.files import LinkedFile, link_all
+from core.services.linking.unlinking import unlink
+from core.services.synthesis.options import options_of
+from core.services.synthesis.schema_options import with_schema
+from core.services.synthesis.synthesize import synthesize
 
 Made = TypeVar("Made")
+Files = dict[str, pd.DataFrame]  # by name, people first
 
 
 def compare(
@@ -45,6 +56,30 @@ def compare(
                 found[side].append(figures(tables))
     _print_means(found)
     return 0
+
+
+def synthetic_files(
+    real: Files,
+    options: argparse.Namespace,
+    seed: int,
+    *,
+    keys: Sequence[str],
+    order: str | None = None,
+) -> Files:
+    """Linked files, of which nothing is declared, as a run makes them.
+
+    Args:
+      keys: the column of each that says who, see `core.services.linking.files.link_all`.
+    """
+    files = [
+        LinkedFile(raw_frame(frame), infer_schema(frame), name, key)
+        for (name, frame), key in zip(real.items(), keys, strict=True)
+    ]
+    linked = link_all(files, order=order)
+    given = {"epsilon": options.epsilon, "model": "scan_focus", "people": "new", "seed": seed}
+    asked = options_of(given, table=next(iter(real)), declared=False)
+    done = synthesize(asked, *with_schema(asked, linked.rows, linked.schema), on_event=_go_on)
+    return {n: f for n, (f, _) in unlink(done.outcome.tables.synthetic, done.schema).items()}
 
 
 def _print_means(found: Mapping[str, Sequence[Mapping[str, float]]]) -> None:

@@ -150,9 +150,9 @@ class Person(BaseModel):
 
     @property
     def several_files(self) -> tuple[str, ...]:
-        """The keys of events in each file of them, where there are several; else none."""
+        """The keys of events in each file of them, where several are drawn event by event."""
         keys = tuple(file.event for file in self.files if file.event is not None)
-        return keys if len(keys) > 1 else ()
+        return keys if len(keys) > 1 and self.walked else ()
 
     @property
     def walked(self) -> bool:

@@ -88,3 +88,9 @@ def test_nobody_elses_rows_decide_what_a_person_counts_for(people):
     for who in ("a", "bb", "c", "d"):
         for rows in (people[people["who"] == who], people.sample(frac=1.0, random_state=3)):
             pd.testing.assert_frame_equal(votes(rows)[who], every[who])
+
+
+def test_rows_that_are_not_drawn_event_by_event_stay_as_they_are():
+    assert UNIT.history is not None and UNIT.several_files == ("visits.who", "loans.who")
+    flat = UNIT.history.model_copy(update={"learned": False})
+    assert UNIT.model_copy(update={"history": flat}).several_files == ()
