@@ -66,7 +66,8 @@ def propose(table: TableRecord, bring_in: BringIn) -> None:
         ":material/link: **The rows of {child} belong to the people in {parent}.** Link both "
         "tables to get synthetic files whose keys match."
     )
-    if by_id[link.parent].schema.linked:
+    person = by_id[link.parent].schema.person
+    if by_id[link.parent].schema.linked and person is not None and link.key not in person.columns:
         words = to_say(
             ":material/link: **The rows of {child} belong to rows of {parent}.** Link both tables "
             "to get synthetic files whose keys match."

@@ -115,6 +115,28 @@ def test_linked_tables_are_one_and_two_again(store, pair) -> None:
     assert parts["stays"][1].delimiter == ";"
 
 
+def test_loans_of_few_link_to_accounts_and_to_linked_ones(store) -> None:
+    """Each account has one loan at most, so its number stands once in either table."""
+    frames = {
+        "accounts": pd.DataFrame({"account_id": range(1, 101), "paid": ["m", "w"] * 50}),
+        "orders": pd.DataFrame({"account_id": [i // 2 + 1 for i in range(200)], "sum": range(200)}),
+        "loans": pd.DataFrame({"loan_id": range(1, 21), "account_id": range(3, 63, 3)}),
+    }
+    own, orders, loans = (
+        imports.import_frame(store, frame, name=name, source="test")
+        for name, frame in frames.items()
+    )
+    link = Link(own.id, loans.id, "account_id", "account_id")
+    assert stored.proposed_link(store, loans, [own]) == link
+    assert stored.proposed_link(store, own, [loans]) == link
+    both = stored.link_tables(store, own, orders, replace(link, child=orders.id), most=5)
+    link = replace(link, parent=both.id)
+    assert stored.proposed_link(store, loans, [both, own]) == link
+    assert stored.link_to_rows(store, both, loans) == link
+    every = stored.link_tables(store, both, loans, link, most=5)
+    assert set(unlink(store.load_frame(every.id), every.schema)) == set(frames)
+
+
 @pytest.fixture
 def levels(store: RunStore) -> TableRecord:
     """Homes, their members and the members' visits, linked one after the other."""

@@ -63,7 +63,8 @@ def proposed_link(
 ) -> Link | None:
     """The likeliest link of a table with another one; None where no column's values say so.
 
-    With rows of people in a linked table, too, where its own rows are of these.
+    Rows may belong to the people in a linked table, or to rows of these. Of a table in which each
+    key stands once, such as of loans, the key has to be called as in the other one.
 
     Args:
       others: the newest first; few of them are looked at.
@@ -78,7 +79,7 @@ def proposed_link(
 
 
 def link_to_rows(store: RunStore, table: TableRecord, new: TableRecord) -> Link | None:
-    """The likeliest link of a new table with rows of people in a linked one, not with people.
+    """The likeliest link of a new table with people in a linked one, or with rows of theirs.
 
     None where no column's values say so.
     """
@@ -90,8 +91,10 @@ def _candidates(
     store: RunStore, parent: TableRecord, child: TableRecord
 ) -> Iterator[tuple[tuple[int, float], Link]]:
     """Columns of the second table that hold keys of the first, by how sure that is."""
-    keys = {name: _values(store, parent, name) for name in key_columns(parent, unique=True)}
-    for child_key in key_columns(child, unique=False) if keys else ():
+    names = [*key_columns(parent, unique=True), *_of_people(parent)]
+    keys = {name: pc.unique(_values(store, parent, name)) for name in names}
+    once = key_columns(child, unique=True) if child.n < parent.n else []
+    for child_key in (*key_columns(child, unique=False), *once) if keys else ():
         cells = _values(store, child, child_key, batches=1)  # the first rows tell enough
         values = pc.unique(cells)
         for key, known in keys.items():
@@ -101,9 +104,15 @@ def _candidates(
             coded = not pc.all(pc.utf8_is_digit(known)).as_py()
             repeated = len(values) * REPEATED >= len(cells)
             near = covered >= COVERED and (alike == 1 or len(known) >= MANY_KEYS)
-            sure = (alike == 2, near, coded and repeated)
+            sure = (alike == 2, *((near, coded and repeated) if child_key not in once else ()))
             if share >= FOUND and any(sure):
                 yield (alike, share), Link(parent.id, child.id, key, child_key, first_date(child))
+
+
+def _of_people(table: TableRecord) -> tuple[str, ...]:
+    """The key of the people in a linked table, which stands in all rows of theirs."""
+    person = table.schema.person
+    return person.columns if person is not None and table.schema.linked else ()
 
 
 def key_columns(table: TableRecord, *, unique: bool) -> list[str]:
