@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -32,16 +31,13 @@ def without_far_numbers(known: Releases, shares: Tensor) -> Tensor:
       shares: [components, cells of all columns].
     """
     ends = np.cumsum([0, *(scale.size for scale in known.scales)])
-    kept = torch.ones_like(shares[0])
+    shares = shares.clone()
     for block, _ in _of_role(known, NUMBER):
-        first, end = ends[block.index : block.index + 2]
+        own = shares[:, ends[block.index] : ends[block.index + 1]]
         most = _most_shown(*_counted(known, block))
-        kept[first + most + 1 : end] = 0.0
-        rest = shares[:, first + most + 1 : end].sum(dim=1)
-        shares = shares.clone()
-        shares[:, first + most] += rest * (shares[:, first : first + most + 1].sum(dim=1) <= 0.0)
-        whole = (shares[:, first:end] * kept[first:end]).sum(dim=1, keepdim=True)
-        shares[:, first:end] *= kept[first:end] / whole
+        own[:, most] += (own[:, : most + 1].sum(dim=1) <= 0.0).to(own)  # who has more has the most
+        own[:, most + 1 :] = 0.0
+        own /= own.sum(dim=1, keepdim=True)
     return shares
 
 

@@ -123,7 +123,7 @@ def _likeliest(
     records in one bin would be seen. Of many bins together, the noise grows with the root.
     """
     edges = np.array(grid.edges)
-    rungs = np.flatnonzero(~np.isin(edges, DECADES[1:]) | (edges == TWO_THOUSAND))
+    rungs = np.flatnonzero(~np.isin(edges, DECADES) | (edges == TWO_THOUSAND))
     least = 1
     if grid.atoms:
         rungs = rungs[(np.abs(edges[rungs]) <= USUAL[1]) & ~(np.abs(edges[rungs]) < USUAL[0])]
