@@ -30,6 +30,7 @@ from core.schema.schema import Schema
 from core.services.linking.unlinking import unlink
 from tests.histories import KINDS, MOST, schema, three_levels, visits
 from tests.models.tables import Watcher
+from tests.privacy.deterministic_noise import DeterministicNoise
 
 pytestmark = pytest.mark.slow
 PEOPLE = 1500
@@ -46,7 +47,8 @@ def trained(rows: pd.DataFrame, declared: Schema, folder: Path) -> SavedModel:
     budget = Budget(epsilon=50.0, delta=1e-5)
     method = synthesizer("scan_focus")
     plan = plan_fit(method, layout.domain, PEOPLE, budget, QUICK, unit=declared.person)
-    table = PrivateTable(codes, layout.domain, plan, people=people)
+    noise = DeterministicNoise(1)  # a small fit is near its bounds, and noise would decide
+    table = PrivateTable(codes, layout.domain, plan, people=people, noise_source=noise)
     fitted = method.fit(table, plan, FitContext(on_event=Watcher(), folder=folder, seed=1))
     return laid_out(SavedModel.of(fitted), layout)
 
