@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from core.encoding.person_rows import number_people
+from core.privacy.discovery import file_rows
 from core.privacy.discovery.file_rows import side_by_side
 from core.schema.person import History, MoreEvents, Person
 
@@ -58,7 +59,8 @@ def votes(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 @pytest.fixture
 def people() -> pd.DataFrame:
     visits = {"a": ["x", "y", "z"], "bb": ["x"] * 5 + list("uvwxyz"), "c": [], "d": []}
-    loans = {"a": [10.0, 20.0], "bb": [7.0], "c": [5.0], "d": []}
+    visits["ee"] = list("stuv")
+    loans = {"a": [10.0, 20.0], "bb": [7.0], "c": [5.0], "d": [], "ee": []}
     return table(visits, loans)
 
 
@@ -85,9 +87,25 @@ def test_no_event_counts_less_than_one_of_the_most(people):
 
 def test_nobody_elses_rows_decide_what_a_person_counts_for(people):
     every = votes(people)
-    for who in ("a", "bb", "c", "d"):
+    for who in every:
         for rows in (people[people["who"] == who], people.sample(frac=1.0, random_state=3)):
             pd.testing.assert_frame_equal(votes(rows)[who], every[who])
+
+
+@pytest.mark.parametrize("twin", ["order of the file", "others' rows"])
+def test_events_that_others_decide_about_are_caught(people, monkeypatch, twin):
+    """Broken twins: the first events of a file are used; all people get as many rows."""
+    if twin == "order of the file":
+        monkeypatch.setattr(file_rows, "cell_hashes", lambda _: np.zeros(1, dtype=np.uint64))
+    else:
+        of_one = np.lcm
+
+        def most(one, other):
+            return np.full_like(one, of_one(one, other).max())
+
+        monkeypatch.setattr(file_rows.np, "lcm", most)
+    with pytest.raises(AssertionError):
+        test_nobody_elses_rows_decide_what_a_person_counts_for(people)
 
 
 def test_rows_that_are_not_drawn_event_by_event_stay_as_they_are():
