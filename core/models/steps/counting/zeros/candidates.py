@@ -205,7 +205,7 @@ def candidates(
                 )
                 # two labels that exclude each other are asked about once
                 found += row.candidates(atoms=first < second or label < scales[second].line)
-                found += row.all_but_it.candidates()
+                found += row.all_but_it.candidates(atoms=first < second or not both)
     found.sort(key=lambda candidate: -candidate.clearest)
     return _few_others(found, n)
 
