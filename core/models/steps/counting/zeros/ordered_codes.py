@@ -2,8 +2,10 @@
 
 Each code by itself may be too rare for its counts to say which label it belongs to. Codes are
 sorted, so that neighbours mostly belong together: a hidden Markov chain along the list says it.
-Where it says so clearly, a code's other labels are places without records, to be asked about. Rows
-that lie there get another code, for labels are known better than codes are.
+Where it says so clearly, a code's other labels are places without records, to be asked about; what
+is told of these leads along the same chain to one label a code. Some codes may have none: what
+others were merged into goes with any. Rows that lie with another label get another code, for labels
+are known better than codes are.
 
 Source: Rabiner, "A tutorial on hidden Markov models", Proceedings of the IEEE 1989 (forward and
 backward probabilities).
@@ -28,7 +30,9 @@ Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 SUSPECT = 0.25  # of the records, that break the rule by the other of two hypotheses
 UNLIKELY = 1e-4  # probability of a change that an order of labels does not foresee
-PLAUSIBLE = 0.01  # posterior probability from which on a code may belong to a label
+PLAUSIBLE = 0.001  # probability from which on a code may belong to a label
+CLEAR = 2.0  # deviations: noise alone lets one label in forty seem to be with codes far off
+ANY_LABEL = 1e-4  # probability that a code goes with any label
 
 
 @dataclass(frozen=True)
@@ -37,15 +41,22 @@ class LabelsOfCodes:
 
     Attributes:
       columns: of codes, of labels.
-      belongs: float64 [codes, labels], the probability that all of a code's records have a label.
-      codes: float64 [codes], records of each.
+      seen: float64 [codes, labels + 1], how likely pairs are if all of a code's records have a
+        label, or last if it goes with any; logarithm.
+      codes: float64 [codes], records of each; `spread`, their standard deviations.
       clearest: how much likelier the rule is than that a part of the records break it, logarithm.
     """
 
     columns: tuple[int, int]
-    belongs: Floats
+    seen: Floats
     codes: Floats
+    spread: Floats
     clearest: float
+
+    @cached_property
+    def belongs(self) -> Floats:
+        """Float64 [codes, labels], the probability that all of a code's records have a label."""
+        return _states(self.seen)[:, :-1]
 
     @cached_property
     def apart(self) -> Mask:
@@ -102,18 +113,18 @@ class LabelsOfCodes:
           counts: float64 [asked], released; `noise`, standard deviation of one.
           adds: float64 [asked], what a record there is expected to add to its count.
         """
-        far = len(self._labels)
+        far, (code, label) = len(self._labels), self._unsure
         records = (self.belongs * self.codes[:, None]).sum(axis=0)[self._labels]
-        few = counts[:far] < MAX_VARYING_BROKEN * adds[:far] * records + noise
-        without = np.zeros_like(self.apart)
-        without[:, self._labels[few]] = self.apart[:, self._labels[few]]
-        code, label = self._unsure
-        whole = adds[far:] * self.codes[code]
-        likely = np.full(self.belongs.shape, -np.inf)
-        likely[code, label] = np.log(self.belongs[code, label])
-        likely[code, label] += whole * (counts[far:] - whole / 2.0) / noise**2
-        some = np.unique(code)
-        without[some] |= ~self.apart[some] & (softmax(likely[some], axis=1) < PLAUSIBLE)
+        many = counts[:far] > MAX_VARYING_BROKEN * adds[:far] * records + CLEAR * noise
+        told = np.zeros_like(self.seen)
+        known = adds[far:] * self.codes[code], adds[far:] * self.spread[code]
+        told[code, label] = _all_of_it(counts[far:], *known, noise)
+        some = known[0] * _shares(self.belongs, self.codes)[label]
+        np.add.at(told[:, -1], code, some * (counts[far:] - some / 2.0) / noise**2)
+        likeliest = _states(self.seen + told).argmax(axis=1)[:, None]
+        every = np.arange(self.belongs.shape[1])
+        without = (likeliest != every) & (likeliest <= every[-1])
+        without[:, self._labels[many]] = False
         for one in np.flatnonzero(without.any(axis=0)):
             yield self._zero(without[:, one], int(one))
 
@@ -129,39 +140,57 @@ def labels_of_codes(
       codes: float64 [codes], records of each; `spread`, their standard deviations.
     """
     codes = np.maximum(codes, 0.0)
-    belongs = _belongs(counts, codes, spread, noise)
-    labels = (belongs * codes[:, None]).sum(axis=0)
-    rule = np.eye(len(labels))[belongs.argmax(axis=1)] * codes[:, None]
-    alone = codes[:, None] * labels / max(1.0, float(labels.sum()))
+    seen = _all_of_it(counts, codes[:, None], spread[:, None], noise)
+    belongs = _states(np.pad(seen, ((0, 0), (0, 1)), constant_values=-np.inf))[:, :-1]
+    rule = np.eye(belongs.shape[1])[belongs.argmax(axis=1)] * codes[:, None]
+    alone = codes[:, None] * _shares(belongs, codes)
     broken = (1.0 - SUSPECT) * rule + SUSPECT * alone
     evidence = ((rule - broken) * (counts - (rule + broken) / 2.0)).sum() / noise**2
     if evidence >= EVIDENCE:
-        yield LabelsOfCodes(columns, belongs, codes, float(evidence))
+        of_any = (alone * (counts - alone / 2.0)).sum(axis=1, keepdims=True) / noise**2
+        seen = np.concatenate([seen, of_any], axis=1)
+        yield LabelsOfCodes(columns, seen, codes, spread, float(evidence))
 
 
-def _belongs(counts: Floats, codes: Floats, spread: Floats, noise: float) -> Floats:
-    """Float64 [codes, labels], the probability that all of a code's records have a label.
+def _shares(belongs: Floats, codes: Floats) -> Floats:
+    """Float64 [labels], of all records."""
+    records = (belongs * codes[:, None]).sum(axis=0)
+    return np.asarray(records / max(1.0, float(records.sum())))
+
+
+def _all_of_it(counts: Floats, whole: Floats, spread: Floats, noise: float) -> Floats:
+    """How much likelier each count is if it holds all of a code's records than none, logarithm.
+
+    Args:
+      whole: records of the codes; `spread`, their standard deviations; both as they are counted.
+    """
+    variance = noise**2 + spread**2
+    off = (counts - whole) ** 2 / variance + np.log(variance / noise**2)
+    return np.asarray(((counts / noise) ** 2 - off) / 2.0)
+
+
+def _states(seen: Floats) -> Floats:
+    """Float64 [codes, labels + 1], the probability of each label of a code, and last of any.
 
     As many changes of the label along the list are expected as there are labels, to any other; or,
     which is as likely beforehand, all to later ones; or to earlier ones.
     """
-    length, labels = counts.shape
+    length, labels = len(seen), seen.shape[1] - 1
     every = np.ones((labels, labels))
-    variance = (noise**2 + spread**2)[:, None]
-    off = (counts - codes[:, None]) ** 2 / variance + np.log(variance / noise**2)
-    seen = ((counts / noise) ** 2 - off) / 2.0  # against no records at all
     orders = every, np.triu(every), np.tril(every)
     chains = [_chain(seen, _moves(to, labels / length)) for to in orders]
     likely = np.array([whole for _, whole in chains])
-    each = np.array([belongs for belongs, _ in chains])
+    each = np.array([states for states, _ in chains])
     return np.asarray(np.einsum("k,kij->ij", softmax(likely), each))
 
 
 def _moves(to: Floats, change: float) -> Floats:
-    """Logarithms of the probabilities of the next code's label, [labels, labels]."""
+    """Logarithms of the probabilities of the next code's state, [labels + 1, labels + 1]."""
     others = to * (1.0 - np.eye(len(to)))
     changing = min(0.5, change) * others / np.maximum(1.0, others.sum(axis=1, keepdims=True))
     moves = changing + np.diag(1.0 - changing.sum(axis=1))
+    moves = np.pad(moves, ((0, 1), (0, 0)), constant_values=1.0 / len(to))
+    moves = np.pad((1.0 - ANY_LABEL) * moves, ((0, 0), (0, 1)), constant_values=ANY_LABEL)
     return np.asarray(np.log(np.maximum(moves, UNLIKELY)))
 
 
