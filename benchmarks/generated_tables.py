@@ -9,13 +9,14 @@ structure is fixed by its name; the seed draws its rows, so truths are the same 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 if __package__ in (None, ""):
     import sys
@@ -158,12 +159,30 @@ def _blocks(n: int, structure: np.random.Generator, rng: np.random.Generator) ->
     """200 binary columns in 20 blocks of ten that share a normal latent number."""
     draft, names = Draft(), [[f"b{block:02d}_{i}" for i in range(10)] for block in range(20)]
     for block in names:
-        shared = rng.standard_normal(n)
-        for name in block:
-            own = 0.92 * shared + np.sqrt(1 - 0.92**2) * rng.standard_normal(n)
-            draft.put(flag(name), binary(own > structure.uniform(-0.6, 0.6)))
+        _put_block(draft, block, rng.standard_normal(n), structure, rng)
     pairs = [pair for block in names for pair in combinations(block, 2)]
     draft.truth = Truth(strong_pairs=tuple(pairs))
+    return draft
+
+
+def _put_block(
+    draft: Draft,
+    names: Sequence[str],
+    shared: NDArray[np.float64],
+    structure: np.random.Generator,
+    rng: np.random.Generator,
+) -> None:
+    for name in names:
+        own = 0.92 * shared + np.sqrt(1 - 0.92**2) * rng.standard_normal(len(shared))
+        draft.put(flag(name), binary(own > structure.uniform(-0.6, 0.6)))
+
+
+def _product(n: int, structure: np.random.Generator, rng: np.random.Generator) -> Draft:
+    """Such blocks of 200 columns, and a class: whether the first two numbers have one sign."""
+    draft, shared = Draft(), rng.standard_normal((20, n))
+    for block, own in enumerate(shared):
+        _put_block(draft, [f"b{block:02d}_{i}" for i in range(10)], own, structure, rng)
+    draft.put(flag("class"), binary(flipped(shared[0] * shared[1] > 0.0, 0.1, rng)))
     return draft
 
 
@@ -196,6 +215,7 @@ _REPORTED: dict[str, tuple[int, str, Build]] = {
     "parity4": (20_000, "class", _parity(4)),
     "dependencies": (12_000, "back", _dependencies),
     "blocks200": (10_000, "b00_0", _blocks),
+    "product200": (10_000, "class", _product),
     "wide1000": (50_000, "class", _wide),
 }
 _MAKERS = {**TUNING_MAKERS, **_REPORTED}
