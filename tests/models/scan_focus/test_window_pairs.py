@@ -7,7 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 
 from core.encoding.windows import FIRST, NEXT, NOW, PERSON
-from core.models.steps.counting.window_pairs import FOLLOWS, LISTED, matters, window_importance
+from core.models.steps.counting.window_pairs import (
+    FOLLOWS,
+    LISTED,
+    column_weights,
+    matters,
+    window_importance,
+)
 
 
 def importance(events: dict[str, bool], one: tuple[str, str], other: tuple[str, str]) -> float:
@@ -44,3 +50,14 @@ def test_what_a_walk_never_asks_is_not_counted() -> None:
     assert importance(events, (PERSON, "sex"), (NEXT, "ward")) > 0.0
     assert matters({}, [], range(5)) == 10  # all pairs of other tables
     assert np.all(window_importance({}, [], [(0, 1), (0, 2)]) == 1.0)
+
+
+def test_columns_weigh_what_leaves_them_least_off_together() -> None:
+    cells = np.array([2, 5, 30, 180])
+    own = np.array(column_weights({}, [SimpleNamespace()] * 4, cells.tolist()))
+
+    def off(weights: np.ndarray) -> float:
+        return float((cells / weights).sum() * np.sqrt((weights**2).sum()))
+
+    moved = own * np.exp(0.1 * np.random.default_rng(0).standard_normal((50, 4)))
+    assert all(off(weights) > off(own) for weights in moved)

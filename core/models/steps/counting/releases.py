@@ -7,6 +7,7 @@ that goes on asks exactly what was paid for.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import chain
 
@@ -24,6 +25,7 @@ from core.models.steps.counting.counts import PairTarget, RelationCounts, SetCou
 from core.models.steps.counting.denoising import beyond_independence
 from core.models.steps.counting.design import (
     ALL_PAIRS,
+    CELLS,
     COLUMNS,
     PAIRS,
     PAIRS_AGAIN,
@@ -87,7 +89,6 @@ class Releases:
         self.design = design.within_noise(plan)
         self.codec, self._list_counts = Codec(table.domain), context.list_counts
         self._fine_noise = [0.0] * len(self.codec.blocks)
-        self._weights = column_weights(self.codec.domain.roles, self.codec.blocks)
         self.checkpoint = Checkpoint.open(context, file, table.meter)
         self.emitter = Emitter(context.on_event, keep=self.checkpoint.keep)
         self.within: dict[int, tuple[Floats, float]] = {}
@@ -121,9 +122,10 @@ class Releases:
         grids = fine_grids(self.codec, noise * long, self.table.n)
         counts = {i: self._learned_counts(i).counts for i in self.design.learned}
         if counted:
-            weights = tuple(self._weights[i] for i in counted)
-            mechanism = FineHistograms(tuple(grids[i] for i in counted), weights)
-            self._fine_noise = [noise * mechanism.sensitivity / w for w in self._weights]
+            weights = self._weights([min(CELLS, grid.cells) + grid.atoms for grid in grids])
+            asked = tuple(grids[i] for i in counted), tuple(weights[i] for i in counted)
+            mechanism = FineHistograms(*asked)
+            self._fine_noise = [noise * mechanism.sensitivity / w for w in weights]
             released = mechanism.split(self.release(SCALES, mechanism))
             counts |= dict(zip(counted, released, strict=True))
         pairs = math.sqrt(min(len(self.design.pairs), ALL_PAIRS))
@@ -135,7 +137,8 @@ class Releases:
 
     def _count_columns(self) -> None:
         others = [i for i in range(self.design.columns) if i not in self.design.learned]
-        queries = {i: uniform_query(self.scales, (i,), self._weights[i]) for i in others}
+        weights = self._weights([scale.size for scale in self.scales])
+        queries = {i: uniform_query(self.scales, (i,), weights[i]) for i in others}
         known = {i: self._learned_counts(i) for i in self.design.learned}
         if queries:
             mechanism = SetCounts(self.scales, tuple(queries.values()))
@@ -149,6 +152,9 @@ class Releases:
         self.column_noise = [known[i].std for i in range(self.design.columns)]
         both = zip(self.scales, self.column_counts, strict=True)
         self.shares = [scale.shares(counts) for scale, counts in both]
+
+    def _weights(self, cells: Sequence[int]) -> tuple[float, ...]:
+        return column_weights(self.codec.domain.roles, self.codec.blocks, cells)
 
     def _learned_counts(self, column: int) -> ListCounts:
         return self._list_counts[self.codec.blocks[column].column.name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
@@ -26,15 +27,21 @@ GIVEN = 0.3  # weight of counts of a column that a walk never draws
 LISTED = 2.0  # times as much of two lists, whose labels people compare
 
 
-def column_weights(roles: Mapping[str, Role], blocks: Sequence[Block]) -> tuple[float, ...]:
-    """What each column's counts are multiplied by: 1 of tables that are no windows.
+def column_weights(
+    roles: Mapping[str, Role], blocks: Sequence[Block], cells: Sequence[int]
+) -> tuple[float, ...]:
+    """What each column's counts are multiplied by, so that all are least far off together.
 
-    What lies before the next event has been drawn by then, so it is counted to find cells alone.
+    A column of k cells is off by k / w, and the sum is least at w = ∛k. What lies before the next
+    event of a window has been drawn by then, so it is counted to find cells alone.
+
+    Args:
+      cells: of each column.
     """
     drawn = OF_PERSON | DRAWN | {OWNER}  # by whose cells events are told apart
-    return tuple(
-        1.0 if not roles or roles[block.column.name][0] in drawn else GIVEN for block in blocks
-    )
+    asked = [not roles or roles[block.column.name][0] in drawn for block in blocks]
+    both = zip(asked, cells, strict=True)
+    return tuple((1.0 if here else GIVEN) * math.cbrt(size) for here, size in both)
 
 
 def window_importance(
