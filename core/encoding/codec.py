@@ -26,6 +26,8 @@ from core.schema.labels import (
     code_indices,
     from_labels,
     from_numbers,
+    listed_neighbours,
+    to_labels,
     to_numbers,
     with_codes,
 )
@@ -271,8 +273,8 @@ class Codec:
 
         What the domain does not hold is moved inside by fixed rules, without an error that could
         reveal it: numbers are clipped; unknown categories become `other`, or missing where that is
-        allowed, or else the first; missing cells in a complete column become the low bound or the
-        first category.
+        allowed and no list was learned, or else a neighbour by alphabet; missing cells in a
+        complete column become the low bound or the first category.
         """
         states = np.zeros((len(rows), len(self.blocks)), dtype=np.int32)
         values = np.zeros((len(rows), self.numbers), dtype=np.float64)
@@ -336,10 +338,16 @@ def _blocks(domain: Domain) -> Iterator[Block]:
 
 
 def _encode_listed(block: Block, series: pd.Series[Any]) -> NDArray[np.int32]:
-    code, absent = category_indices(series, block.column), block.missing_state or 0
-    other = block.column.other
-    code[code < 0] = absent if other is None else (block.column.categories or ()).index(other)
-    code[series.isna().to_numpy()] = absent
+    column, gone = block.column, series.isna().to_numpy()
+    code, absent = category_indices(series, column), block.missing_state or 0
+    unlisted = np.flatnonzero((code < 0) & ~gone)
+    if column.other is not None:
+        code[unlisted] = (column.categories or ()).index(column.other)
+    elif column.missing and getattr(column, "learned", None) is None:
+        code[unlisted] = absent
+    elif len(unlisted):
+        code[unlisted] = listed_neighbours(to_labels(series.iloc[unlisted]), column)
+    code[gone] = absent
     return np.asarray(code, dtype=np.int32)
 
 

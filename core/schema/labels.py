@@ -8,6 +8,7 @@ all four; a dtype that cannot hold one comes back as its nullable twin when ther
 from __future__ import annotations
 
 import re
+from os.path import commonprefix
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -106,6 +107,21 @@ def _nearest_listed(labels: Series, listed: pd.Index[Any]) -> npt.NDArray[np.int
     values = _label_numbers(labels)[0]
     nearest = np.where(np.isnan(values), -1, order[np.searchsorted(middles, values)])
     return np.asarray(nearest, dtype=np.intp)
+
+
+def listed_neighbours(labels: Series, column: Column) -> npt.NDArray[np.intp]:
+    """Indices in the column's list of the label that each other one stands next to by alphabet.
+
+    Of two, the one that begins alike for longer: rare codes join those of their kind.
+    """
+    order = np.argsort(listed := np.array(column.categories, dtype=str))
+    names, (each, back) = listed[order], np.unique(labels.to_numpy(dtype=str), return_inverse=True)
+    after = np.searchsorted(names, each)
+    sides = np.maximum(after - 1, 0), np.minimum(after, len(names) - 1)
+    pairs = [zip(each, names[side], strict=True) for side in sides]
+    alike = [[len(commonprefix(both)) for both in one] for one in pairs]
+    nearer = np.where(np.less(*alike), sides[1], sides[0])
+    return np.asarray(order[nearer][back], dtype=np.intp)
 
 
 def listed_labels(cells: Series, column: Column) -> Series:

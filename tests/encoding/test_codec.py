@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.encoding.codec import Codec, Codes, Line, concat_codes
-from core.schema.column import Column, DomainColumn, Kind, Learned
+from core.schema.column import Column, DomainColumn, Kind, Learned, Provenance
 from core.schema.labels import to_numbers
-from core.schema.schema import Schema
+from core.schema.schema import Domain, Schema
 from tests.encoding.vectors import collapse
 
 
@@ -158,6 +158,25 @@ def test_what_lies_outside_the_domain_is_moved_inside():
     assert not back["remark"].isin(frame["remark"]).any()
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_rare_codes_that_no_list_holds_join_their_neighbours(missing):
+    column = DomainColumn(
+        name="grade",
+        kind=Kind.CATEGORY,
+        categories=("A1", "A2", "B1", "E3", "E4"),
+        missing=missing,
+        provenance=Provenance.LEARNED,
+        learned=Learned(domain=""),
+    )
+    codec = Codec(Domain(columns=(column,)))
+    cells = pd.Series(["A3", "E1", "G5", "B1", "0", None], name="grade", dtype="str")
+    frame = round_trip(cells.to_frame(), codec)
+    assert frame["grade"].tolist()[:-1] == ["A2", "E3", "E4", "B1", "A1"]
+    assert frame["grade"].isna().iloc[-1] if missing else frame["grade"].iloc[-1] == "A1"
+    alone = [round_trip(cells.iloc[[i]].to_frame(), codec).iloc[0, 0] for i in range(5)]
+    assert alone == frame["grade"].tolist()[:-1]  # whatever else the table holds
+
+
 def test_spike_and_tail_of_a_zero_inflated_column_both_survive():
     rng = np.random.default_rng(0)
     amount = np.where(rng.random(4000) < 0.9, 0, np.exp(rng.normal(8, 1, 4000)).astype(int))
@@ -211,6 +230,7 @@ def test_encoding_depends_on_the_row_alone():
         kind=Kind.CATEGORY,
         categories=("10", "90", "N"),
         missing=True,
+        provenance=Provenance.LEARNED,
         learned=Learned(domain="", nearest=True),
     )
     codec = codec_of(*mixed().domain.columns, learned)
