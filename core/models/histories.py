@@ -248,7 +248,7 @@ class _Walk:
         log = self._mixture.log_weights + self._mixture.log_likelihood(seen, self._known_first)
         log = log + self._mixture.log_there_once(self._windows.names(OWNER))
         names = self._windows.names(NUMBER, FIRST)
-        self._mixture.draw(log, seen, dict.fromkeys(names), self._random)
+        self._mixture.draw(log, seen, dict.fromkeys(names), self._known_first, self._random)
         return seen
 
     def of(self, persons: Codes, counts: Indices, start: int) -> Histories:
@@ -319,7 +319,8 @@ class _Walk:
         if len(again):
             some = seen.take(again)
             log = self._mixture.log_weights + self._mixture.log_likelihood(some, known)
-            self._mixture.draw(log, some, {n: self._there[n] for n in self._first}, self._random)
+            there = {name: self._there[name] for name in self._first}
+            self._mixture.draw(log, some, there, known, self._random)
             seen.states[again], seen.values[again] = some.states, some.values
         return seen
 

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from core.encoding.windows import GAP, LEFT, NEXT, NOW, NUMBER, OWNER, PERSON, PLACE, SINCE, Windows
 from core.models.scan_focus.conditionals import MixtureConditionals
+from core.models.steps.counting.zeros.structural_zeros import without_cells
 
 # a(x, y), float32 [cells, cells], by given and drawn column; for no given one, "", [1, cells]
 Effects = Mapping[tuple[str, str], Tensor]
@@ -92,6 +93,7 @@ class NextEvent:
       drawn: the others, in the order in which they are drawn.
       goals: of a given and a drawn column, shares of all windows, float32 [cells, cells].
       twins: of a drawn column, that of the event before.
+      never: of a given and a drawn column, bool [cells, cells], which go together in no record.
       barred: of drawn columns that may not be missing, the cell that would say so.
       bounded: the waits; None where nothing sorts.
     """
@@ -100,6 +102,7 @@ class NextEvent:
     drawn: Sequence[str]
     goals: Mapping[tuple[str, str], Tensor]
     twins: Mapping[str, str]
+    never: Mapping[tuple[str, str], Tensor]
     barred: Mapping[str, int]
     bounded: Bounded | None
 
@@ -112,7 +115,8 @@ class NextEvent:
         Args:
           missing: drawn columns whose values may be missing.
         """
-        known, drawn, goals = given_columns(windows), order_of_drawing(windows), {}
+        known, drawn = given_columns(windows), order_of_drawing(windows)
+        goals, never = dict[tuple[str, str], Tensor](), dict[tuple[str, str], Tensor]()
         cells = {y: mixture.missing_cell(y) for y in drawn if y not in missing}
         barred = {y: cell for y, cell in cells.items() if cell is not None}
         for at, y in enumerate(drawn):
@@ -122,9 +126,11 @@ class NextEvent:
                 if gone is not None:
                     own = goals[x, y][:, gone] - _without_windows(mixture, windows, x)
                     goals[x, y][:, gone] = own.clamp_min(0.0) if y in missing else 0.0
+                if (empty := mixture.barred(x, y)) is not None:
+                    goals[x, y], never[x, y] = without_cells(goals[x, y][None], empty)[0], empty
         blocks = windows.by_role
         twins = {blocks[NEXT, e].column.name: blocks[NOW, e].column.name for e in windows.events}
-        return cls(known, drawn, goals, twins, barred, Bounded.of(mixture, windows))
+        return cls(known, drawn, goals, twins, never, barred, Bounded.of(mixture, windows))
 
     def independent(self) -> Effects:
         """Those of columns that depend on nothing."""
@@ -158,6 +164,9 @@ class NextEvent:
                     total += step[given[x]] if x else step
         for y, cell in self.barred.items():  # of few windows, smoothing lets it be
             found["", y] = found["", y].index_fill(1, torch.tensor([cell]), 3.0 * NEVER)
+        for pair, empty in self.never.items():
+            effect = found.get(pair, torch.zeros(empty.shape))
+            found[pair] = effect.masked_fill(empty, 3.0 * NEVER)
         return found
 
     def _step(self, x: str, y: str, total: Tensor, given: Cells, weight: Tensor) -> Tensor:

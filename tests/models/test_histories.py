@@ -99,11 +99,31 @@ def test_walks_that_forget_the_event_before_are_caught(
     def forgetful(mixture, windows, missing):
         made = honest(mixture, windows, missing)
         known = [name for name in made.known if not name.startswith("now")]
-        return dataclasses.replace(made, known=known, twins={})
+        return dataclasses.replace(made, known=known, twins={}, never={})
 
     monkeypatch.setattr(histories.NextEvent, "of", forgetful)
     plain = laid_out(model.without(LAYOUT), Layout(schema().domain()))
     assert follows(plain.sample(PEOPLE, 3)) < 0.7
+
+
+def test_walks_keep_apart_what_goes_together_in_no_record(
+    model: SavedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = MixtureConditionals.barred
+
+    def barred(self: MixtureConditionals, first: str, second: str) -> torch.Tensor | None:
+        if (first, second) != ("sex", "next kind"):
+            return honest(self, first, second)
+        never = torch.zeros(self.table(first, second).shape, dtype=torch.bool)
+        never[self.codec.block("sex").states.index("f"), KINDS.index("c")] = True
+        return never
+
+    monkeypatch.setattr(MixtureConditionals, "barred", barred)
+    table = laid_out(model.without(LAYOUT), Layout(schema().domain())).sample(PEOPLE, 3)
+    events = table[table["key"].notna()]
+    later = events[events["who"].duplicated()]
+    assert not ((later["sex"] == "f") & (later["kind"] == "c")).any()
+    assert (later["kind"] == "c")[later["sex"] == "m"].mean() > 0.1
 
 
 def test_saved_histories_come_again(model: SavedModel, tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ class MixtureConditionals:
     """Draws of some columns given others.
 
     Attributes:
-      weights: "weights" [components] and "shares" [components, cells].
+      weights: "weights" [components], "shares" [components, cells], and "barred", see
+        `mending.stored_zeros`.
       never_missing: columns of first events that no event misses, see `events_shown`.
     """
 
@@ -67,6 +68,18 @@ class MixtureConditionals:
         one, two = (self._shares[self.codec.block(name).index] for name in (first, second))
         return (one * self.weights["weights"].float()) @ two.t()
 
+    def barred(self, first: str, second: str) -> Tensor | None:
+        """Bool [cells, cells] of two columns, which go together in no record; None of none."""
+        ends = np.cumsum([0, *self.sizes])
+        one, two = (self.codec.block(name).index for name in (first, second))
+        parts = [self.weights["barred"][:2, :, ends[i] : ends[i + 1]] for i in (one, two)]
+        named = [part.any(dim=2) for part in parts]  # [2 sides, zeros]
+        never = torch.zeros((self.sizes[one], self.sizes[two]), dtype=torch.bool)
+        for side in (0, 1):
+            for i in torch.nonzero(named[0][side] & named[1][1 - side])[:, 0].tolist():
+                never |= parts[0][side, i][:, None] & parts[1][1 - side, i]
+        return never if never.any() else None
+
     def log_likelihood(self, codes: Codes, names: Sequence[str]) -> Tensor:
         """Of these columns of n records by each component, float32 [n, components]."""
         total = torch.zeros((len(codes), len(self.log_weights)))
@@ -91,12 +104,18 @@ class MixtureConditionals:
         return shares.mean(dim=0).log() - shares.log().sum(dim=0)
 
     def draw(
-        self, log_weights: Tensor, codes: Codes, factors: Factors, random: torch.Generator
+        self,
+        log_weights: Tensor,
+        codes: Codes,
+        factors: Factors,
+        given: Sequence[str],
+        random: torch.Generator,
     ) -> None:
         """Draw columns of n records and write them into their codes.
 
         Args:
           log_weights: of each record's components, [n, components], up to a constant each.
+          given: columns that are known, with which some labels go together in no record.
           factors: of each column that is drawn, what its cells' shares are multiplied by, float32
             [1, cells]; None for nothing.
         """
@@ -107,8 +126,13 @@ class MixtureConditionals:
         component = one_of_each(torch.softmax(log_weights, dim=1), random)
         for name, factor in factors.items():
             shares = self._of_component[self.codec.block(name).index][component]
-            cells = one_of_each(shares if factor is None else shares * factor, random)
-            self.write(codes, name, cells, random)
+            shares = shares if factor is None else shares * factor
+            for known in given:
+                if (never := self.barred(known, name)) is not None:
+                    left = shares * ~never[self.cells(codes, known)]
+                    shares = torch.where(left.sum(dim=1, keepdim=True) > 0.0, left, shares)
+            self.write(codes, name, one_of_each(shares, random), random)
+            given = [*given, name]
 
     def write(self, codes: Codes, name: str, cells: Tensor, random: torch.Generator) -> None:
         """Put n records into cells of a column, numbers anywhere within theirs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
+from core.encoding.windows import FIRST, NUMBER, PERSON
 from core.models.base_sampler import FittedGenerator
 from core.models.scan_focus.balancing import balanced, even_totals
 from core.models.scan_focus.conditionals import MixtureConditionals
@@ -25,6 +27,7 @@ from core.models.steps.counting.relations import determined
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.within_cells import dependences
 
+DRAWN_FIRST = {PERSON, NUMBER, FIRST}
 FILE = "scan_focus.json"  # name of the JSON description
 ROWS_AT_ONCE = 65_536  # the more, the nearer their counts can come
 
@@ -44,7 +47,10 @@ def fitted_mixture(
     """
     scales = known.scales
     follows = determined(counted, scales, known.shares, known.design.condition)
-    found = () if known.codec.domain.roles else known.zeros  # walks know what windows cannot hold
+    found = known.zeros
+    if roles := known.codec.domain.roles:  # of later events, walks know what cannot be
+        drawn = [roles[block.column.name][0] in DRAWN_FIRST for block in known.codec.blocks]
+        found = tuple(zero for zero in found if all(drawn[column] for column in zero.columns))
     shares = without_far_numbers(known, mixture[1].detach().cpu())
     mixed = {"weights": mixture[0].detach().cpu(), "shares": shares}
     parts = torch.split(mixed["shares"], [scale.size for scale in scales], dim=1)
@@ -58,8 +64,9 @@ def fitted_mixture(
         **placing.values,
         "significant_sets": [one.model_dump(mode="json") for one in known.significant_sets],
     }
-    zeros = stored_zeros(found, scales)
-    weights = {**mixed, "zeros": zeros, **placing.tensors, **hidden}
+    barred = (*known.zeros, *chain.from_iterable(one.zeros(scales) for one in follows))
+    zeros = {"zeros": stored_zeros(found, scales), "barred": stored_zeros(barred, scales)}
+    weights = {**mixed, **zeros, **placing.tensors, **hidden}
     return fitted_of(known.codec, settings.model_dump(), weights, constants)
 
 

@@ -14,6 +14,7 @@ from core.models.scan_focus import mending
 from core.models.scan_focus.mending import mended, stored_zeros
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.placing import Placing
+from core.models.steps.counting.relations import Determined
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.zeros.candidates import candidates
 from core.models.steps.counting.zeros.finding import asked_zeros, kept_zeros
@@ -256,6 +257,21 @@ def test_places_that_go_together_share_what_a_record_adds() -> None:
     assert adds(same) == pytest.approx([1.0 / np.sqrt(1.0 + 0.5 * 8)] * 9)
     assert adds(apart) == pytest.approx([1.0 / np.sqrt(1.0 + 0.5 * 8 * 0.1)] * 9)
     assert adds(same, held=0.0) == pytest.approx([1.0] * 9), "nobody lies in empty places"
+
+
+def test_a_column_that_follows_leaves_other_cells_empty() -> None:
+    none, sizes = np.zeros(0), (3, 2)
+    scales = tuple(
+        ColumnScale(
+            ColumnBins(listed_block(tuple("abc")[:k]), none, 0.0), np.arange(k), 0,
+            np.ones(k), np.ones(k), none,
+        )
+        for k in sizes
+    )  # fmt: skip
+    rule = Determined(0, 1, torch.tensor([0, 1, 1]))
+    left, right, _ = stored_zeros(tuple(rule.zeros(scales)), scales)
+    empty = (left[:, :3, None] & right[:, None, 3:]).any(dim=0)
+    assert empty.tolist() == [[False, True], [True, False], [True, False]]
 
 
 def test_parts_of_a_cell_share_no_record() -> None:

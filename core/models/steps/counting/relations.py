@@ -6,7 +6,7 @@ says that nearly all records keep it, every drawn row is made to keep it. Post-p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -20,7 +20,7 @@ from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.zeros.row_noise import evidence_of_none
-from core.models.steps.counting.zeros.structural_zeros import EVIDENCE
+from core.models.steps.counting.zeros.structural_zeros import EVIDENCE, StructuralZero
 
 Floats = NDArray[np.float64]
 # Share of records that may break a relation which rows are made to keep, and the largest standard
@@ -52,6 +52,13 @@ class Determined:
     source: int
     result: int
     cells: Tensor
+
+    def zeros(self, scales: Sequence[ColumnScale]) -> Iterator[StructuralZero]:
+        """What the rule says goes together in no record: of each cell of the result."""
+        of_bins = self.cells[torch.from_numpy(scales[self.source].cell_of)]
+        for cell in range(scales[self.result].size):
+            own = torch.arange(scales[self.result].size) == cell
+            yield StructuralZero((self.source, self.result), of_bins != cell, own)
 
 
 def determined(

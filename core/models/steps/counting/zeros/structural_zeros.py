@@ -135,15 +135,19 @@ def emptied(
         for columns, mask in (((first, second), cells), ((second, first), cells.t())):
             empty[columns] = empty.get(columns, torch.zeros_like(mask)) | mask
     return tuple(
-        replace(pair, shares=_emptied(pair.shares, empty[pair.columns]))
+        replace(pair, shares=without_cells(pair.shares, empty[pair.columns]))
         if pair.columns in empty
         else pair
         for pair in pairs
     )
 
 
-def _emptied(shares: Tensor, empty: Tensor) -> Tensor:
-    """Of [classes, a, b], by iterative proportional fitting to the margins of each class."""
+def without_cells(shares: Tensor, empty: Tensor) -> Tensor:
+    """Of [classes, a, b], by iterative proportional fitting to the margins of each class.
+
+    Args:
+      empty: bool [a, b], cells that then hold nothing.
+    """
     shares = shares.clamp_min(0.0)
     margins = [(axis, shares.sum(dim=axis, keepdim=True)) for axis in (2, 1)]
     shares = shares * ~empty
