@@ -31,7 +31,7 @@ LONG = {SCALES: 0.16, COLUMNS: 0.11}
 # records a unit of noise: with fewer, noise hides the counts; with more, the usual share is enough
 LONG_SNR_FROM, LONG_SNR_TO = 2_100.0, 13_000.0
 # of tables with more pairs than are all counted: what the scan misses is not counted at all
-SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.125, PAIRS_AGAIN: 0.125, ZEROS: 0.03, FOCUS: 0.08}
+SHARES_WIDE = SHARES | {SCAN: 0.35, PAIRS: 0.125, PAIRS_AGAIN: 0.125, FOCUS: 0.08}
 ALL_PAIRS = 400  # so many are all counted; of more, the significant ones
 TOGETHER = 2  # columns, besides the target, that calibrated models count together
 CELLS = 32  # that a column gets at most

@@ -32,16 +32,17 @@ def column_weights(
 ) -> tuple[float, ...]:
     """What each column's counts are multiplied by, so that all are least far off together.
 
-    A column of k cells is off by k / w, and the sum is least at w = ∛k. What lies before the next
-    event of a window has been drawn by then, so it is counted to find cells alone.
+    A column of k cells is off by k / w, and the sum is least at w = ∛k. Windows are drawn by a few
+    columns that all matter alike; what lies before the next event has been drawn by then, so it is
+    counted to find cells alone.
 
     Args:
       cells: of each column.
     """
+    if not roles:
+        return tuple(map(math.cbrt, cells))
     drawn = OF_PERSON | DRAWN | {OWNER}  # by whose cells events are told apart
-    asked = [not roles or roles[block.column.name][0] in drawn for block in blocks]
-    both = zip(asked, cells, strict=True)
-    return tuple((1.0 if here else GIVEN) * math.cbrt(size) for here, size in both)
+    return tuple(1.0 if roles[block.column.name][0] in drawn else GIVEN for block in blocks)
 
 
 def window_importance(
