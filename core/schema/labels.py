@@ -114,13 +114,16 @@ def listed_neighbours(labels: Series, column: Column) -> npt.NDArray[np.intp]:
 
     Of two, the one that begins alike for longer: rare codes join those of their kind.
     """
-    order = np.argsort(listed := np.array(column.categories, dtype=str))
+    listed = np.array(column.categories, dtype=str)
+    order = np.argsort(listed)
     names, (each, back) = listed[order], np.unique(labels.to_numpy(dtype=str), return_inverse=True)
-    after = np.searchsorted(names, each)
-    sides = np.maximum(after - 1, 0), np.minimum(after, len(names) - 1)
-    pairs = [zip(each, names[side], strict=True) for side in sides]
-    alike = [[len(commonprefix(both)) for both in one] for one in pairs]
-    nearer = np.where(np.less(*alike), sides[1], sides[0])
+    at = np.searchsorted(names, each)
+    before, after = np.maximum(at - 1, 0), np.minimum(at, len(names) - 1)
+    alike_before, alike_after = (
+        np.array([len(commonprefix(both)) for both in zip(each, names[side], strict=True)])
+        for side in (before, after)
+    )
+    nearer = np.where(alike_after > alike_before, after, before)
     return np.asarray(order[nearer][back], dtype=np.intp)
 
 
