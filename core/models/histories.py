@@ -308,13 +308,14 @@ class _Walk:
         return self._windows.by_role[role, source]
 
     def _with_first(self, seen: Codes, counts: Indices) -> Codes:
-        """People whose first event is one where they have any; drawn anew where it is not."""
+        """People whose first event is one where they have any; drawn anew where it cannot be."""
         wrong = np.zeros(len(counts), dtype=bool)
         for name in self._first:
             block = self._windows.codec.block(name)
             if self._there[name] is not None:
                 gone = seen.states[:, block.index] == block.missing_state
                 wrong |= gone & (counts > 0)
+        wrong |= self._mixture.broken(seen, self._known_first, self._first) & (counts > 0)
         again, known = np.flatnonzero(wrong), [*self._known_first, *self._windows.names(NUMBER)]
         if len(again):
             some = seen.take(again)

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
@@ -79,6 +80,15 @@ class MixtureConditionals:
             for i in torch.nonzero(named[0][side] & named[1][1 - side])[:, 0].tolist():
                 never |= parts[0][side, i][:, None] & parts[1][1 - side, i]
         return never if never.any() else None
+
+    def broken(self, codes: Codes, given: Sequence[str], drawn: Sequence[str]) -> NDArray[np.bool_]:
+        """Which of n records hold what goes together in none, of drawn columns with any before."""
+        wrong = torch.zeros(len(codes), dtype=torch.bool)
+        for at, name in enumerate(drawn):
+            for known in (*given, *drawn[:at]):
+                if (never := self.barred(known, name)) is not None:
+                    wrong |= never[self.cells(codes, known), self.cells(codes, name)]
+        return np.asarray(wrong.numpy())
 
     def log_likelihood(self, codes: Codes, names: Sequence[str]) -> Tensor:
         """Of these columns of n records by each component, float32 [n, components]."""

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.encoding.windows import FIRST, NUMBER, PERSON
 from core.models.base_sampler import FittedGenerator
 from core.models.scan_focus.balancing import balanced, even_totals
 from core.models.scan_focus.conditionals import MixtureConditionals
@@ -27,7 +26,6 @@ from core.models.steps.counting.relations import determined
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.within_cells import dependences
 
-DRAWN_FIRST = {PERSON, NUMBER, FIRST}
 FILE = "scan_focus.json"  # name of the JSON description
 ROWS_AT_ONCE = 65_536  # the more, the nearer their counts can come
 
@@ -47,10 +45,7 @@ def fitted_mixture(
     """
     scales = known.scales
     follows = determined(counted, scales, known.shares, known.design.condition)
-    found = known.zeros
-    if roles := known.codec.domain.roles:  # of later events, walks know what cannot be
-        drawn = [roles[block.column.name][0] in DRAWN_FIRST for block in known.codec.blocks]
-        found = tuple(zero for zero in found if all(drawn[column] for column in zero.columns))
+    found = () if known.codec.domain.roles else known.zeros  # walks keep those of windows
     shares = without_far_numbers(known, mixture[1].detach().cpu())
     mixed = {"weights": mixture[0].detach().cpu(), "shares": shares}
     parts = torch.split(mixed["shares"], [scale.size for scale in scales], dim=1)

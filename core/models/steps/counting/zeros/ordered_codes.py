@@ -31,7 +31,9 @@ Mask = NDArray[np.bool_]
 SUSPECT = 0.25  # of the records, that break the rule by the other of two hypotheses
 UNLIKELY = 1e-4  # probability of a change that an order of labels does not foresee
 PLAUSIBLE = 0.001  # probability from which on a code may belong to a label
-CLEAR = 2.0  # deviations: noise alone lets one label in forty seem to be with codes far off
+FAR_SNR_THRESHOLD = (
+    2.0  # deviations: noise alone lets one label in forty seem to be with codes far off
+)
 ANY_LABEL = 1e-4  # probability that a code goes with any label
 
 
@@ -115,7 +117,7 @@ class LabelsOfCodes:
         """
         far, (code, label) = len(self._labels), self._unsure
         records = (self.belongs * self.codes[:, None]).sum(axis=0)[self._labels]
-        many = counts[:far] > MAX_VARYING_BROKEN * adds[:far] * records + CLEAR * noise
+        many = counts[:far] > MAX_VARYING_BROKEN * adds[:far] * records + FAR_SNR_THRESHOLD * noise
         told = np.zeros_like(self.seen)
         known = adds[far:] * self.codes[code], adds[far:] * self.spread[code]
         told[code, label] = _all_of_it(counts[far:], *known, noise)
