@@ -70,7 +70,15 @@ class MixtureConditionals:
         return (one * self.weights["weights"].float()) @ two.t()
 
     def barred(self, first: str, second: str) -> Tensor | None:
-        """Bool [cells, cells] of two columns, which go together in no record; None of none."""
+        """Bool [cells, cells] of two columns, which go together in no record; None of none.
+
+        Numbers are left to what a mixture says of them: several half-lines may leave none.
+
+        Args:
+          second: of labels, or nothing is barred.
+        """
+        if self.codec.block(second).number is not None:
+            return None
         ends = np.cumsum([0, *self.sizes])
         one, two = (self.codec.block(name).index for name in (first, second))
         parts = [self.weights["barred"][:2, :, ends[i] : ends[i + 1]] for i in (one, two)]
