@@ -25,6 +25,7 @@ from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relations import determined
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.within_cells import dependences
+from core.models.steps.counting.zeros.structural_zeros import StructuralZero
 
 FILE = "scan_focus.json"  # name of the JSON description
 ROWS_AT_ONCE = 65_536  # the more, the nearer their counts can come
@@ -45,7 +46,10 @@ def fitted_mixture(
     """
     scales = known.scales
     follows = determined(counted, scales, known.shares, known.design.condition)
-    found = () if known.codec.domain.roles else known.zeros  # walks keep those of windows
+    found, barred = known.zeros, tuple[StructuralZero, ...]()
+    if known.codec.domain.roles:  # walks draw what may be, and mend nothing
+        of_rules = chain.from_iterable(one.zeros(scales) for one in follows)
+        found, barred = (), (*known.zeros, *of_rules)
     shares = without_far_numbers(known, mixture[1].detach().cpu())
     mixed = {"weights": mixture[0].detach().cpu(), "shares": shares}
     parts = torch.split(mixed["shares"], [scale.size for scale in scales], dim=1)
@@ -59,7 +63,6 @@ def fitted_mixture(
         **placing.values,
         "significant_sets": [one.model_dump(mode="json") for one in known.significant_sets],
     }
-    barred = (*known.zeros, *chain.from_iterable(one.zeros(scales) for one in follows))
     zeros = {"zeros": stored_zeros(found, scales), "barred": stored_zeros(barred, scales)}
     weights = {**mixed, **zeros, **placing.tensors, **hidden}
     return fitted_of(known.codec, settings.model_dump(), weights, constants)
