@@ -31,9 +31,8 @@ Mask = NDArray[np.bool_]
 SUSPECT = 0.25  # of the records, that break the rule by the other of two hypotheses
 UNLIKELY = 1e-4  # probability of a change that an order of labels does not foresee
 PLAUSIBLE = 0.001  # probability from which on a code may belong to a label
-FAR_SNR_THRESHOLD = (
-    2.0  # deviations: noise alone lets one label in forty seem to be with codes far off
-)
+# deviations of the noise: it alone lets one label in forty seem to be with codes far off
+FAR_SNR_THRESHOLD = 2.0
 ANY_LABEL = 1e-4  # probability that a code goes with any label
 
 
