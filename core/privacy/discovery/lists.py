@@ -67,10 +67,9 @@ def listed(
     terms = [own[label][1] for label in labels] + ([] if closed else [max(1, len(inside))])
     std = [levels.std[LISTS] * math.sqrt(term) for term in terms]
     rest = Message("they become {other}", other=OTHER)
-    if closed and labels and not complete(column):  # nobody knows which the rest is near to
+    if nearest:  # nobody knows which numbers the rest is near to
         near = share * n / len(labels)
         each, std = [count + near for count in each], [math.hypot(one, near) for one in std]
-    if nearest:
         rest = Message("they move to the nearest")
     elif closed:
         rest = Message("they get another value")
