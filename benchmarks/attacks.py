@@ -72,11 +72,8 @@ from core.quality.metrics.attacks.trained import (  # noqa: E402
 from core.schema.schema import Schema  # noqa: E402
 from core.services.sample_tables import SAMPLE_TARGET, sample_table  # noqa: E402
 
-WIDE = (
-    "blocks200",
-    "product200",
-    "wide1000",
-)  # seconds a run, and nothing in them that the others lack
+# seconds a run, and nothing in them that the others lack
+WIDE = ("blocks200", "product200", "wide1000")
 GENERATED = tuple(name for name in (*REPORTED, *TUNING) if name not in WIDE)
 POPULATION = 100_000  # rows of the sample table that a run draws from
 KEPT_OUT = 0.1

@@ -91,8 +91,7 @@ class LabelsOfCodes:
     @cached_property
     def in_parts(self) -> Floats:
         """Float64 [asked], records if columns were independent, or if a code has the label."""
-        records = (self.belongs * self.codes[:, None]).sum(axis=0)
-        alone = np.outer(self.codes, records / max(1.0, float(records.sum())))
+        alone = np.outer(self.codes, _shares(self.belongs, self.codes))
         far = (self._far * alone).sum(axis=0)[self._labels]
         return np.append(far, self.codes[self._unsure[0]])
 
