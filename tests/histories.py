@@ -54,6 +54,23 @@ def visits(people: int, seed: int = 0, most: int = MOST + 2) -> pd.DataFrame:
     return frame.sample(frac=1.0, random_state=seed, ignore_index=True)
 
 
+WAVES = ("start", "later", "after", "end")  # in no order of the alphabet
+
+
+def waves(people: int) -> tuple[pd.DataFrame, Schema]:
+    """A panel: waves of each, one after another, in the order of a list."""
+    rows, declared = visits(people, most=len(WAVES)), schema()
+    place = rows.groupby("who")["day"].rank(method="first")
+    rows["wave"] = place.map(lambda rank: WAVES[int(rank) - 1], na_action="ignore")
+    wave = Column(name="wave", kind=Kind.ORDERED, categories=WAVES)
+    columns = tuple(wave if column.name == "day" else column for column in declared.columns)
+    assert declared.person is not None and declared.person.history is not None
+    own_names = {name: name for name in ("key", "wave", "kind")}
+    history = declared.person.history.model_copy(update={"own_names": own_names})
+    person = declared.person.model_copy(update={"history": history, "order": "wave"})
+    return rows.drop(columns="day"), Schema(columns=columns, person=person)
+
+
 def two_files(people: int, most: int = MOST) -> LinkedTables:
     """The same people with visits and with tests of their own, as one table."""
     visited, tested = visits(people), visits(people, seed=5)

@@ -177,9 +177,17 @@ class Windows:
         """What one of a distance is worth in the column that sorts."""
         return self.source.block(self.order).column.step or 1.0 if self.order else 1.0
 
+    @property
+    def last(self) -> float:
+        """The most that the column which sorts may hold; infinite without one."""
+        if self.order is None:
+            return np.inf
+        block = self.source.block(self.order)
+        return len(block.states) - block.absent - 1.0 if block.number is None else block.line.high
+
     def sorts(self, codes: Codes) -> Floats | None:
         """The column that sorts, float64 [rows]."""
-        return None if self.order is None else codes.numbers(self.source.block(self.order))
+        return None if self.order is None else sort_keys(codes, self.source.block(self.order))
 
     def taken(self, codes: Codes, blocks: Mapping[str, Block]) -> Floats:
         """How long each event takes, in the unit of distances: 0 where that is not known."""
@@ -254,6 +262,25 @@ class Windows:
         for (own, source), block in self.by_role.items():
             if own == role and source != self.order:
                 moved(codes, block, rows, self.source.block(source), every)
+
+
+def sort_keys(codes: Codes, block: Block) -> Floats:
+    """What a column sorts by, float64 [n], NaN if missing: numbers, or places in a list."""
+    if block.number is not None:
+        return codes.numbers(block)
+    state = codes.states[:, block.index]
+    return np.where(state < len(block.states) - block.absent, state, np.nan)
+
+
+def write_sort_keys(codes: Codes, block: Block, when: Floats) -> None:
+    """Write what a column sorts by; missing where it is NaN."""
+    gone = np.isnan(when)
+    if block.number is None:
+        state = np.clip(np.rint(np.nan_to_num(when)), 0, len(block.states) - block.absent - 1)
+    else:
+        state, value = block.snapped(np.where(gone, block.line.low, when))
+        codes.values[:, block.number] = np.where(gone, 0.0, value)
+    codes.states[:, block.index] = np.where(gone, block.missing_state or 0, state)
 
 
 def moved(codes: Codes, block: Block, out: Codes, to: Block, rows: Indices) -> None:
@@ -333,10 +360,10 @@ class _Maker:
     def file(
         self, file: FileOfEvents, columns: Sequence[DomainColumn], bins: Sequence[CountBins]
     ) -> str | None:
-        """The windows of a file's events: which numeric column sorts them, if any."""
+        """The windows of a file's events: which column that models see sorts them, if any."""
         self.listed("number of events", NUMBER, bins[0], missing=False)
         events = [column for column in columns if column.name in file.columns]
-        dated = next((c for c in events if c.name == file.order and c.kind.numeric), None)
+        dated = next((column for column in events if column.name == file.order), None)
         for column in events:
             self.add(column, (FIRST, column.name), f"first {column.name}")
         for role in (NOW, NEXT):
@@ -372,17 +399,20 @@ class _Maker:
         self._put(column, (role, ""), name)
 
     def distance(self, column: DomainColumn, role: str, name: str) -> None:
-        """A column of distances along one that sorts."""
-        unit = column.step or 1.0
-        high = ((column.high or 0.0) - (column.low or 0.0)) / unit
-        long = not column.step or high > FEW
+        """A column of distances along one that sorts; places apart, if that is a list."""
+        if column.kind.listed:
+            high, whole = len(column.categories or ()) - 1.0, True
+        else:
+            high = ((column.high or 0.0) - (column.low or 0.0)) / (column.step or 1.0)
+            whole = bool(column.step)
+        long = not whole or high > FEW
         gap = DomainColumn(
             name=name,
-            kind=Kind.INTEGER if column.step else Kind.NUMBER,
+            kind=Kind.INTEGER if whole else Kind.NUMBER,
             missing=True,
             low=0.0,
             high=high,
-            step=1.0 if column.step else 0.0,
+            step=1.0 if whole else 0.0,
             scale="log" if long else "linear",  # waits have a heavy tail
             spikes=(0.0,) if long else (),
             dtype="float64",

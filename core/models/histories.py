@@ -37,6 +37,8 @@ from core.encoding.windows import (
     CountBins,
     Windows,
     moved,
+    sort_keys,
+    write_sort_keys,
 )
 from core.models.base_sampler import BaseSampler, chunks
 from core.models.next_event import (
@@ -191,9 +193,6 @@ class _Walk:
         self._first = windows.names(FIRST)
         self._known_first = windows.names(PERSON, OWNER)
         self._begins = windows.by_role.get((FIRST, windows.order or ""))
-        self._last = (
-            np.inf if windows.order is None else windows.source.block(windows.order).line.high
-        )
         self._longest = np.inf  # from the first event to the last but one
         if windows.order is not None:
             # One wait is known better than how long ago the first event was.
@@ -258,7 +257,7 @@ class _Walk:
           counts: int64 [n], events of each.
         """
         seen = self._with_first(Codes(persons.states.copy(), persons.values.copy()), counts)
-        begins = np.zeros(len(counts)) if self._begins is None else seen.numbers(self._begins)
+        begins = np.zeros(len(counts)) if self._begins is None else sort_keys(seen, self._begins)
         since, every = np.zeros(len(counts)), np.arange(len(counts))
         held, before = since.copy(), since.copy()  # by events themselves; of the last but one
         drawn = [(seen, FIRST, every, since.copy(), held.copy())]
@@ -273,7 +272,7 @@ class _Walk:
             before[active] = since[active]
             took = self._windows.taken(window, self._now) * self._windows.unit
             held[active] += took
-            times = self._room(self._last - begins[active], since[active] + took)
+            times = self._room(self._windows.last - begins[active], since[active] + took)
             after = torch.from_numpy(counts[active] - step - 2).float()
             since[active] = took + self._stepped(window, since[active], times, after, weight)
             drawn.append((window, NEXT, active, since[active] - held[active], held[active]))
@@ -285,7 +284,7 @@ class _Walk:
             seen.states[active], seen.values[active] = window.states, window.values
         # Whoever would go beyond has shorter waits, all by one factor, and ends where the last of
         # as many times would lie that are scattered over what is left.
-        room = self._last - begins
+        room = self._windows.last - begins
         scattered = torch.rand(len(counts), generator=self._random, dtype=torch.float64).numpy()
         ends = scattered ** (1.0 / np.maximum(counts - 1, 1))
         left = (room - held).clip(0.0) / np.maximum(since - held, 1e-9)
@@ -378,7 +377,7 @@ class _Walk:
             self._mixture.write(some, y, cells[torch.from_numpy(beyond)], self._random)
             window.states[beyond], window.values[beyond] = some.states, some.values
 
-    def _rows(self, window: Codes, role: str, times: Floats) -> Codes:
+    def _rows(self, window: Codes, role: str, when: Floats) -> Codes:
         """Events of windows, as rows with what holds for their persons."""
         windows, source = self._windows, self._windows.source
         states = np.zeros((len(window), len(source.blocks)), dtype=np.int32)
@@ -386,9 +385,5 @@ class _Walk:
         windows.to_rows(window, PERSON, rows)
         windows.to_rows(window, role, rows)
         if windows.order is not None:
-            block = source.block(windows.order)
-            gone = np.isnan(times)
-            state, value = block.snapped(np.where(gone, block.line.low, times))
-            rows.states[:, block.index] = np.where(gone, block.missing_state or 0, state)
-            rows.values[:, block.number] = np.where(gone, 0.0, value)
+            write_sort_keys(rows, source.block(windows.order), when)
         return rows

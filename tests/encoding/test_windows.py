@@ -12,7 +12,16 @@ from core.encoding import window_rows
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
 from core.encoding.windows import CountBins, in_order, moved
-from tests.histories import KINDS, MOST, schema, three_levels, two_files, visits
+from tests.histories import (
+    KINDS,
+    MOST,
+    WAVES,
+    schema,
+    three_levels,
+    two_files,
+    visits,
+    waves,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -93,6 +102,17 @@ def test_distance_and_time_since_first_are_in_days():
     gaps = seen.groupby(who)["day to next"].apply(list)
     for one, gap in zip(since, gaps, strict=True):
         assert one[1:] == pytest.approx(list(np.cumsum(gap)[:-1]), abs=0.5)
+
+
+def test_a_list_sorts_in_its_own_order():
+    rows, declared = waves(60)
+    layout = Layout(declared.domain())
+    codes, _ = encoded_records(rows, layout, declared.person)
+    seen = layout.windows.codec.decode_codes(codes)
+    assert set(seen["first wave"].dropna()) == {WAVES[0]}
+    assert set(seen["wave to next"].dropna()) == {1.0}
+    places = seen["place"].dropna().astype(float) - 1.0
+    assert (seen["wave since first"].dropna() == places).all()
 
 
 def test_equal_events_stand_anywhere_where_nothing_sorts():

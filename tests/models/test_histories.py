@@ -28,7 +28,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
 from core.schema.schema import Schema
 from core.services.linking.unlinking import unlink
-from tests.histories import KINDS, MOST, schema, three_levels, visits
+from tests.histories import KINDS, MOST, WAVES, schema, three_levels, visits, waves
 from tests.models.tables import Watcher
 from tests.privacy.deterministic_noise import DeterministicNoise
 
@@ -89,6 +89,14 @@ def test_people_have_their_events_in_order(model: SavedModel) -> None:
         )
         assert made == pytest.approx(wanted, abs=0.03)
     assert follows(table) > 0.9
+
+
+def test_waves_of_a_panel_follow_one_another(tmp_path: Path) -> None:
+    table = trained(*waves(PEOPLE), tmp_path).sample(PEOPLE, 3)
+    events = table[table["key"].notna()]
+    wave = events["wave"].map({name: i for i, name in enumerate(WAVES)}).astype(float)
+    place = events.groupby("who").cumcount()
+    assert (wave == place).mean() > 0.98  # without an order of their own each is any wave
 
 
 def test_walks_that_forget_the_event_before_are_caught(
