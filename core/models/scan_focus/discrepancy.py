@@ -12,7 +12,7 @@ Mathematics Doklady 1966 (the discrepancy principle).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from core.models.scan_focus.matching import Targets, set_shares, within_classes
 from core.models.steps.counting.counts import LEAST_NOISE
 from core.models.steps.counting.design import Design
 
-Mixtures = Callable[[], tuple[Tensor, list[Tensor]]]  # see `LatentMixtures.forward`
+Mixtures = Callable[[], tuple[Tensor, Sequence[Tensor]]]  # see `MixtureGroups`
 
 FARTHER = 0.03  # from one: mixtures that have learned all of the pairs lie at .98 to 1.03
 CHANCE = 3.0  # standard deviations of it, where few cells were counted

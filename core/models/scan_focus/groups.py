@@ -73,10 +73,10 @@ class MixtureGroups:
             one.load_state_dict(own)
         self.done = int(state["step"])
 
-    def __call__(self) -> tuple[Tensor, list[Tensor]]:
-        """Of all mixtures, see `LatentMixtures.forward`."""
+    def __call__(self) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Of all mixtures, see `LatentMixtures.forward`; shares by column."""
         weights, shares = zip(*(one.mixtures() for one in self.matchers), strict=True)
-        return torch.cat(weights), [torch.cat(parts) for parts in zip(*shares, strict=True)]
+        return torch.cat(weights), self.matchers[0].mixtures.by_column(torch.cat(shares))
 
     @torch.no_grad()
     def combined(self) -> tuple[Tensor, Tensor]:

@@ -15,13 +15,19 @@ import torch
 from torch import Tensor
 
 from core.models.scan_focus.mixture import LatentMixtures
+from core.models.scan_focus.pair_distance import (
+    CELLS_A_STEP,
+    PairBlock,
+    blocks_of,
+    squared_distance,
+)
 from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
 from core.models.steps.counting.design import Design
 from core.models.steps.counting.scan import Scanned
 
+AT_ONCE = 32  # pairs of means that one product of all makes in the time of one by itself
 APART = 0.03  # weight of a pair that is not related; at 1 its signs are as exact as chance's
 COLUMNS_A_STEP = 300  # columns whose pairs are kept apart in one step
-CELLS_A_STEP = 200_000  # counted cells of pairs compared in one step
 
 
 @dataclass(frozen=True)
@@ -60,21 +66,6 @@ class Targets:
     pairs: tuple[PairTarget, ...] = ()
     sets: tuple[SetTarget, ...] = ()
     related: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Counted pairs that share their first column, side by side: of each class, or of all.
-
-    Attributes:
-      precision: float32 [partners' cells], one over the standard deviation of each share.
-      goals: float32 [classes or 1, cells of the first, partners' cells], shares times precision.
-    """
-
-    first: int
-    partners: tuple[int, ...]
-    precision: Tensor
-    goals: Tensor
 
 
 @dataclass
@@ -139,7 +130,7 @@ class MixtureMatcher:
         self.device, self._design, self._targets = device, design, targets
         self._columns = targets.columns.to(device)
         self._columns_precision = self._precision(targets.columns_noise).to(device)
-        self._blocks = self._blocks_of(targets.pairs)
+        self._blocks = blocks_of(targets.pairs, mixtures.sizes, targets.n, device)
         self._random = torch.Generator(device="cpu").manual_seed(seed)
         self._rate = rate
         self.begin(steps)
@@ -162,9 +153,10 @@ class MixtureMatcher:
         """One descent step."""
         weights, shares = self.mixtures()
         loss = self._column_loss(weights, shares)
-        within = within_classes(weights, shares, self._design)
+        within = self._within(weights, shares)
         loss = loss + self._pair_loss(within, shares) + self._scan_loss(within, shares)
-        loss = loss + self._set_loss(within, shares)
+        if self._targets.sets:
+            loss = loss + self._set_loss(within, self.mixtures.by_column(shares))
         self._optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         self._optimiser.step()
@@ -184,7 +176,7 @@ class MixtureMatcher:
     def expected(self, size: int) -> Tensor:
         """What the scan of sets of `size` columns shows of all together: float64 like the scan."""
         weights, shares = self.mixtures()
-        within = within_classes(weights, shares, self._design)
+        within = self._within(weights, shares)
         members, signs = self._members[size - 1], range(self._design.signs)
         groups = [self._sign_sums(within, shares, members, g).mean(dim=0) for g in signs]
         return torch.stack(groups, dim=1).double().cpu()
@@ -208,21 +200,11 @@ class MixtureMatcher:
         self._schedule.load_state_dict(state["schedule"])
         self._random.set_state(state["random"])
 
+    def _within(self, weights: Tensor, shares: Tensor) -> Tensor:
+        return within_classes(weights, self.mixtures.by_column(shares), self._design)
+
     def _precision(self, noise: Tensor) -> Tensor:
         return noise.clamp_min(LEAST_NOISE / self._targets.n).float() ** -2
-
-    def _blocks_of(self, pairs: Sequence[PairTarget]) -> list[_Block]:
-        side_by_side: dict[tuple[int, int], list[PairTarget]] = {}
-        for pair in pairs:
-            side_by_side.setdefault((pair.columns[0], len(pair.shares)), []).append(pair)
-        blocks = []
-        for (first, _), partners in side_by_side.items():
-            noise = torch.cat([torch.full((p.shares.shape[2],), p.noise) for p in partners])
-            precision = self._precision(noise).sqrt()
-            goals = torch.cat([p.shares for p in partners], dim=2).float() * precision
-            parts = (precision.to(self.device), goals.to(self.device))
-            blocks.append(_Block(first, tuple(pair.columns[1] for pair in partners), *parts))
-        return blocks
 
     def _followed_in_scan(self) -> list[tuple[Tensor, Tensor]]:
         """Of single columns and of related pairs, their members and their sums in the scan."""
@@ -246,37 +228,29 @@ class MixtureMatcher:
             pairs[first, second] = pairs[second, first] = 0.0
         return pairs.to(self.device)
 
-    def _column_loss(self, weights: Tensor, shares: list[Tensor]) -> Tensor:
-        whole = (torch.cat(shares, dim=1) @ weights[:, :, None])[:, :, 0]
+    def _column_loss(self, weights: Tensor, shares: Tensor) -> Tensor:
+        whole = (shares @ weights[:, :, None])[:, :, 0]
         gap = (whole - self._columns).square() * self._columns_precision
         self._gaps.columns = gap.detach().mean()
         return gap.sum()
 
-    def _pair_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
-        total, count = within.new_zeros(()), 0
+    def _pair_loss(self, within: Tensor, shares: Tensor) -> Tensor:
         chosen, factor = self._blocks_now()
-        for block in chosen:
-            first = shares[block.first]
-            partners = torch.cat([shares[column] for column in block.partners], dim=1)
-            partners = (partners * block.precision[:, None]).transpose(1, 2)
-            apart = within if len(block.goals) > 1 else within.sum(dim=1, keepdim=True)
-            for weights, goal in zip(apart.unbind(dim=1), block.goals, strict=True):
-                gap = torch.baddbmm(goal, first * weights[:, None], partners, beta=-1.0).flatten()
-                total = total + torch.linalg.vecdot(gap, gap)
-            count += block.goals.numel()
-        self._gaps.pairs = total.detach() / max(1, count * len(within))
+        total = squared_distance(shares, within, chosen)
+        cells = sum(block.counted for block in chosen)
+        self._gaps.pairs = total.detach() / max(1, cells * len(within))
         return total * factor
 
-    def _blocks_now(self) -> tuple[list[_Block], float]:
+    def _blocks_now(self) -> tuple[list[PairBlock], float]:
         """The blocks of a step, and what their sum is multiplied by to stand for all."""
-        cells = sum(block.goals.numel() for block in self._blocks)
+        cells = sum(block.counted for block in self._blocks)
         if cells <= CELLS_A_STEP:
             return self._blocks, 1.0
         count = max(1, round(len(self._blocks) * CELLS_A_STEP / cells))
         order = torch.randperm(len(self._blocks), generator=self._random)[:count].tolist()
         return [self._blocks[i] for i in order], len(self._blocks) / count
 
-    def _scan_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
+    def _scan_loss(self, within: Tensor, shares: Tensor) -> Tensor:
         """Singles and related pairs by one sign pattern a step."""
         scanned = self._targets.scanned
         if scanned is None or not self._scanned:
@@ -290,7 +264,7 @@ class MixtureMatcher:
         total = total * (precision * self._design.signs)
         return total if self._unrelated is None else total + self._apart_loss(within, shares)
 
-    def _apart_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
+    def _apart_loss(self, within: Tensor, shares: Tensor) -> Tensor:
         """Pairs that are not related are kept as far from going together as chance would.
 
         Nothing is known of them but that; without it a mixture ties them as its fit to the
@@ -302,8 +276,10 @@ class MixtureMatcher:
         if len(features) > COLUMNS_A_STEP:
             order = torch.randperm(len(features), generator=self._random)
             features = features[order[:COLUMNS_A_STEP].sort().values]
-        apart = [shares[column] for column in features]
-        means = _means(apart, torch.cat([self._coin(one.shape[1]) for one in apart]))
+        columns = self.mixtures.by_column(shares)
+        apart = [columns[column] for column in features]
+        sizes = [one.shape[1] for one in apart]
+        means = _means(torch.cat(apart, dim=1), torch.cat(list(map(self._coin, sizes))), sizes)
         among = self._unrelated[features][:, features]
         total = within.new_zeros(())
         for weight in within.unbind(dim=1):  # one class: [mixtures, components]
@@ -320,16 +296,19 @@ class MixtureMatcher:
         order = torch.randperm(cells, generator=self._random)
         return (1.0 - 2.0 * (order % 2)).to(self.device)
 
-    def _sign_sums(self, within: Tensor, shares: list[Tensor], members: Tensor, g: int) -> Tensor:
+    def _sign_sums(self, within: Tensor, shares: Tensor, members: Tensor, g: int) -> Tensor:
         """Mean sign products of sets in each class: [mixtures, classes, sets]."""
         assert self._signs is not None
-        means = _means(shares, self._signs[g])
+        means = _means(shares, self._signs[g], self.mixtures.sizes)
+        if members.shape[1] == 2 and means.shape[1] ** 2 <= AT_ONCE * len(members):
+            every = (means[:, None] * within[:, :, None]) @ means[:, None].transpose(2, 3)
+            return every[:, :, members[:, 0], members[:, 1]]
         products = means[:, members[:, 0]]
         for position in range(1, members.shape[1]):
             products = products * means[:, members[:, position]]
         return within @ products.transpose(1, 2)
 
-    def _set_loss(self, within: Tensor, shares: list[Tensor]) -> Tensor:
+    def _set_loss(self, within: Tensor, shares: Sequence[Tensor]) -> Tensor:
         total, count = within.new_zeros(()), 0
         for target in self._targets.sets:
             joint = set_shares(target, within, shares)
@@ -341,14 +320,13 @@ class MixtureMatcher:
         return total
 
 
-def _means(shares: Sequence[Tensor], values: Tensor) -> Tensor:
+def _means(shares: Tensor, values: Tensor, sizes: Sequence[int]) -> Tensor:
     """Each component's mean of a value of each column: [mixtures, columns, components].
 
     Args:
-      values: float32 [cells of all these columns].
+      shares: [mixtures, cells, components] of columns of these sizes.
+      values: float32 [cells].
     """
-    whole = torch.cat(list(shares), dim=1) * values[:, None]
-    sizes = torch.tensor([share.shape[1] for share in shares])
-    column = torch.arange(len(sizes)).repeat_interleave(sizes).to(whole.device)
-    means = whole.new_zeros((len(whole), len(sizes), whole.shape[2]))
-    return means.index_add(1, column, whole)
+    column = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)).to(shares.device)
+    means = shares.new_zeros((len(shares), len(sizes), shares.shape[2]))
+    return means.index_add(1, column, shares * values[:, None])

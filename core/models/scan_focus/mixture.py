@@ -68,15 +68,19 @@ class LatentMixtures(nn.Module):
         ):  # fmt: skip
             self.register_buffer(name, value, persistent=False)
 
-    def forward(self) -> tuple[Tensor, list[Tensor]]:
-        """Weights, float32 [mixtures, components]; a column's [mixtures, cells, components].
+    def forward(self) -> tuple[Tensor, Tensor]:
+        """Weights, float32 [mixtures, components]; shares [mixtures, cells, components].
 
         Those of a mixture sum to one, and a component's of each column.
         """
         far = self.scale[:, self.get_buffer("column"), None] * self.get_buffer("starts")
         logits = self.layers(self.get_buffer("latents")) + self.get_buffer("base")[:, None] + far
         shares = [torch.softmax(part, dim=1) for part in torch.split(logits, self.sizes, dim=1)]
-        return torch.softmax(self.weights, dim=1), shares
+        return torch.softmax(self.weights, dim=1), torch.cat(shares, dim=1)
+
+    def by_column(self, shares: Tensor) -> tuple[Tensor, ...]:
+        """Those of each column by themselves."""
+        return torch.split(shares, self.sizes, dim=1)
 
 
 class _Linear(nn.Module):

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from core.encoding.codec import Codec
+from core.models.scan_focus import pair_distance
 from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixtures
+from core.models.scan_focus.pair_distance import blocks_of, squared_distance
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.design import Design
 from core.models.steps.counting.scan import Scanned
@@ -36,7 +38,8 @@ def trained(shares: torch.Tensor, steps: int = 300) -> torch.Tensor:
     for _ in range(steps):
         one.step()
     with torch.no_grad():
-        weights, (first, second, classes) = one.mixtures()
+        weights, shares = one.mixtures()
+        first, second, classes = mixture.by_column(shares)
         return torch.einsum("mk,myk,mak,mbk->yab", weights, classes, first, second)
 
 
@@ -51,24 +54,44 @@ def test_a_pair_counted_together_is_matched_only_in_all_classes() -> None:
 
 
 def test_its_loss_does_not_see_which_class_a_component_is_in() -> None:
-    shares = [torch.tensor([[[0.9, 0.2], [0.1, 0.8]]]), torch.tensor([[[0.7, 0.4], [0.3, 0.6]]])]
+    shares = torch.tensor([[[0.9, 0.2], [0.1, 0.8], [0.7, 0.4], [0.3, 0.6]]])
     within = torch.tensor([[[0.4, 0.2], [0.1, 0.3]]])
+    moved = torch.stack([within[:, 0] - 0.05, within[:, 1] + 0.05], dim=1)
     losses = {}
     for count in (1, 2):
         pair = PairTarget((0, 1), torch.full((count, 2, 2), 0.25 / count), 0.01)
-        even = torch.full((6,), 0.5)
-        targets = Targets(1000, even, even, None, (), (pair,), (pair,))
-        mixture = LatentMixtures(
-            torch.randn((1, 4, 2)), even, torch.zeros((1, 6, 2)), anchored=(), sizes=SIZES, hidden=4
-        )
-        one = MixtureMatcher(
-            mixture, targets, Design.of(Codec(with_class(2)), 2),
-            steps=10, rate=0.01, seed=0, device="cpu",
-        )  # fmt: skip
-        moved = torch.stack([within[:, 0] - 0.05, within[:, 1] + 0.05], dim=1)
-        losses[count] = [float(one._pair_loss(part, shares)) for part in (within, moved)]
+        blocks = blocks_of((pair,), (2, 2), 1000, "cpu")
+        losses[count] = [float(squared_distance(shares, part, blocks)) for part in (within, moved)]
     assert losses[1][0] == pytest.approx(losses[1][1])
     assert losses[2][0] != pytest.approx(losses[2][1])
+
+
+@pytest.mark.parametrize("alone", [0, 100])
+def test_a_distance_and_its_gradient_are_those_of_each_pair(
+    alone: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one block or in several, pairs of all classes and of each, and one that nobody counted."""
+    monkeypatch.setattr(pair_distance, "ALONE", alone)
+    sizes, random = (3, 2, 4, 2), torch.Generator().manual_seed(2)
+    shares = torch.rand((2, 11, 5), generator=random).requires_grad_()
+    within = torch.rand((2, 2, 5), generator=random).requires_grad_()
+    pairs = [
+        PairTarget((a, b), torch.rand((classes, sizes[a], sizes[b]), generator=random), noise)
+        for a, b, classes, noise in
+        ((0, 1, 1, 0.1), (0, 3, 1, 0.2), (1, 2, 2, 0.3), (0, 2, 2, 0.1), (2, 3, 1, 0.5))
+    ]  # fmt: skip
+    blocks = blocks_of(pairs, sizes, 1000, "cpu")
+    assert all(isinstance(block.second, slice) == bool(alone) for block in blocks)
+    assert sum(block.counted for block in blocks) == 6 + 6 + 16 + 24 + 8
+    columns, expected = shares.split(sizes, dim=1), torch.zeros(())
+    for pair in pairs:
+        weights = within if len(pair.shares) > 1 else within.sum(dim=1, keepdim=True)
+        joint = torch.einsum("myk,mak,mbk->myab", weights, *(columns[i] for i in pair.columns))
+        expected = expected + ((joint - pair.shares) / pair.noise).square().sum()
+    found = squared_distance(shares, within, blocks)
+    torch.testing.assert_close(found, expected)
+    theirs = torch.autograd.grad(expected, (shares, within))
+    torch.testing.assert_close(torch.autograd.grad(found, (shares, within)), theirs)
 
 
 def test_related_pairs_follow_the_scan_without_counts() -> None:
@@ -91,6 +114,7 @@ def test_related_pairs_follow_the_scan_without_counts() -> None:
         for _ in range(300):
             one.step()
         with torch.no_grad():
-            weights, (first, second, *_) = one.mixtures()
+            weights, shares = one.mixtures()
+            first, second, *_ = mixture.by_column(shares)
             alike.append(float((weights * (first * second).sum(dim=1)).sum()))
     assert alike[0] == pytest.approx(0.5, abs=0.02) and alike[1] > 0.95

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -329,17 +330,19 @@ def test_pairs_that_are_not_related_are_kept_apart():
     shares = [torch.full((1, 2, 8), 0.5) for _ in range(30)]
     alike = torch.eye(2).repeat(1, 4)[None]
     shares[3] = shares[4] = alike
+    whole = torch.cat(shares, dim=1)
     matcher = object.__new__(MixtureMatcher)
+    matcher.mixtures = SimpleNamespace(by_column=lambda shares: torch.split(shares, 2, dim=1))
     matcher._design, matcher.device, matcher.done = design, "cpu", 0
     matcher._random = torch.Generator().manual_seed(0)
     matcher._targets = Targets(1000, torch.zeros(0), torch.zeros(0), None, ())
     within = torch.full((1, 1, 8), 1.0 / 8.0)
     matcher._unrelated = matcher._unrelated_pairs()
-    assert float(matcher._apart_loss(within, shares)) > 10.0
+    assert float(matcher._apart_loss(within, whole)) > 10.0
     related = (design.pairs.index((3, 4)),)
     matcher._targets = dataclasses.replace(matcher._targets, related=related)
     matcher._unrelated = matcher._unrelated_pairs()
-    assert float(matcher._apart_loss(within, shares)) < 1e-6
+    assert float(matcher._apart_loss(within, whole)) < 1e-6
 
 
 def test_stratified_draws_have_less_error_than_independent():

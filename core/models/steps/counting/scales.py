@@ -214,6 +214,11 @@ class ColumnScale:
         return not self.grid.width and bool((self.variance == 1.0).all())
 
     @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Int64 [cells + 1], the first bin of each cell, and one beyond the last bin."""
+        return np.searchsorted(self.cell_of, np.arange(self.size + 1))
+
+    @cached_property
     def numbers(self) -> tuple[Floats, Floats]:
         """The least and most that bins stand for, float64 [bins]; NaN where it is no number."""
         column = self.grid.block.column
@@ -230,7 +235,7 @@ class ColumnScale:
         )
         return low, high
 
-    @property
+    @cached_property
     def in_order(self) -> int:
         """How many cells, from the first, follow on one another: on the line, or ranked labels."""
         column = self.grid.block.column

@@ -22,6 +22,7 @@ from core.writing.whole_files import replacing
 
 POINTS = 64  # at least so many points of a curve, however soon a phase is over
 EVENT_SECONDS, PREVIEW_SECONDS, CHECKPOINT_SECONDS = 0.5, 4.0, 20.0
+PREVIEW_SHARE = 0.03  # of the time, at most, that goes into previews
 
 
 class Trainable(Protocol):
@@ -66,7 +67,8 @@ def train(
     emitter = Emitter(on_event, keep=keep)
     emitter.send(phase)
     keep()  # from here on a crash leaves something to go on from
-    reported = previewed = saved = time.monotonic()
+    reported = saved = time.monotonic()
+    preview_at = reported + PREVIEW_SECONDS
     for step in range(trained.done + 1, steps + 1):
         trained.step()
         now = time.monotonic()
@@ -77,11 +79,12 @@ def train(
         reported = now
         emitter.send(Progress(step=step, steps=steps, phase=phase.name))
         emitter.send(Metrics(step=step, values=trained.metrics()))
-        if now - previewed > PREVIEW_SECONDS or step == steps:
-            previewed = now
+        if now > preview_at or step == steps:
             rows = preview()
             if rows:
                 emitter.send(Preview(rows=rows))
+            took = time.monotonic() - now
+            preview_at = now + max(PREVIEW_SECONDS, took / PREVIEW_SHARE)
         if now - saved > CHECKPOINT_SECONDS:
             saved = now
             keep()

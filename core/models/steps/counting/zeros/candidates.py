@@ -269,7 +269,7 @@ class _Row:
             yield self._candidate((cell, cell + 1), beyond, (True, False))
         if not run:
             return
-        edges = np.searchsorted(self.scale.cell_of, np.arange(run + 1))
+        edges = self.scale.starts[: run + 1]
         before, after = (
             self._candidate((0, run), edges, asked) for asked in ((True, False), (False, True))
         )
@@ -296,27 +296,27 @@ class _Row:
     ) -> Candidate:
         """That of cells from … to, cut at bins; where it ends is as likely as it is empty."""
         here = slice(*cells)
-        starts = np.searchsorted(self.scale.cell_of, np.arange(cells[0], cells[1] + 1))
-        before = np.searchsorted(starts, cuts, side="right") - 1  # whole cells on either side
-        after = len(starts) - 1 - np.searchsorted(starts, cuts)
+        starts = self.scale.starts[cells[0] : cells[1] + 1]
         each, counts = self.rows[here], self.counts[here]
-        sides = (
-            self._side(counts, self.share * each, before),
-            self._side((each - counts)[::-1], (1.0 - self.share) * each[::-1], after),
-        )
+        before = after = None
+        if asked[0]:
+            whole = np.searchsorted(starts, cuts, side="right") - 1
+            before = self._side(counts, self.share * each, whole)
+        if asked[1]:
+            whole = len(starts) - 1 - np.searchsorted(starts, cuts)
+            after = self._side((each - counts)[::-1], (1.0 - self.share) * each[::-1], whole)
         if likelihood is None:
-            likelihood = sides[asked.index(True)].evidence
+            likelihood = next(side.evidence for side in (before, after) if side)
         shares = np.array([[self.share], [1.0 - self.share]])
         return Candidate(
             self.columns, self.right, shares * self._records, (int(starts[0]), int(starts[-1])),
-            tuple(cuts.tolist()), likelihood,
-            (sides[0] if asked[0] else None, sides[1] if asked[1] else None),
+            tuple(cuts.tolist()), likelihood, (before, after),
         )  # fmt: skip
 
     def _side(self, seen: Floats, expected: Floats, whole: NDArray[np.int64]) -> Side:
         """That of so many whole cells at each cut, counted from the end of the line."""
         sums = np.append(0.0, np.cumsum(seen))
-        variance = np.array([self.noise.variance(some) if some else np.inf for some in whole])
+        variance = self.noise.variance(whole)
         evidence = self.noise.evidence(seen, expected)[whole]
         spread = min(self.noise.deviation, MOST_SHARE * float(self.rows.sum()))
         return Side(evidence, sums[whole], variance, spread)
@@ -341,7 +341,7 @@ class _Row:
         likelihood = -np.append(off, none[-1]) / (2.0 * self.noise.deviation**2)
         near = np.flatnonzero(likelihood > likelihood.max() - UNSURE)
         few = np.linspace(near[0], near[-1], 2 * AROUND + 1).round().astype(np.int64)
-        starts = np.searchsorted(cell, np.arange(line + 1))
+        starts = self.scale.starts[: line + 1]
         around = starts[np.searchsorted(starts, near[0], side="right") - 1]
         beyond = starts[np.searchsorted(starts, near[-1])]
         cuts = np.unique([*few, likelihood.argmax(), around, beyond])

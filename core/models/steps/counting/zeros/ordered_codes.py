@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from core.models.steps.counting.relations import MAX_VARYING_BROKEN
 from core.models.steps.counting.zeros.structural_zeros import EVIDENCE, StructuralZero
@@ -198,8 +198,8 @@ def _chain(seen: Floats, moves: Floats) -> tuple[Floats, float]:
     """The probabilities of each label of each code, and the logarithm of that of all counts."""
     before, after = np.zeros_like(seen), np.zeros_like(seen)
     for i in range(1, len(seen)):
-        before[i] = logsumexp((before[i - 1] + seen[i - 1])[:, None] + moves, axis=0)
-        after[-1 - i] = logsumexp(after[-i] + seen[-i] + moves, axis=1)
+        before[i] = np.logaddexp.reduce((before[i - 1] + seen[i - 1])[:, None] + moves, axis=0)
+        after[-1 - i] = np.logaddexp.reduce(after[-i] + seen[-i] + moves, axis=1)
     whole = before + seen + after
-    total = logsumexp(whole[0])
-    return np.exp(whole - logsumexp(whole, axis=1, keepdims=True)), float(total)
+    total = np.logaddexp.reduce(whole, axis=1, keepdims=True)
+    return np.exp(whole - total), float(total[0, 0])

@@ -80,9 +80,10 @@ class RowNoise:
         """Counts that were released → nearer to their total."""
         return np.asarray(counts + (total - counts.sum()) * self._pull(0.0))
 
-    def variance(self, some: int) -> float:
-        """Of the sum of so many fitted counts."""
-        return float(some * self.deviation**2 * (1.0 - some * self._pull(0.0)))
+    def variance(self, some: NDArray[np.int64]) -> Floats:
+        """Of the sum of so many fitted counts; infinite of none, which tell nothing."""
+        variance = some * self.deviation**2 * (1.0 - some * self._pull(0.0))
+        return np.where(some, variance, np.inf)
 
     def evidence(self, seen: Floats, expected: Floats) -> Floats:
         """Of the first 0, 1, … of some cells, how much likelier it is that they hold none.
