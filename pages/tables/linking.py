@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.importing.raw_table import Progress
 from core.runs.records import TableRecord
-from core.schema.column import Kind
+from core.schema.column import Column, Kind
 from core.schema.person import DEFAULT_ROWS, MOST_ROWS
 from core.services import declarations
 from core.services.linking import stored
@@ -94,8 +94,8 @@ def choose(table: TableRecord, bring_in: BringIn, link: Link | None = None) -> N
         st.caption(say("Choose two different tables."))
         return
     with right:
-        numeric = [c.name for c in child.schema.columns if c.kind.numeric and c.name != child_key]
-        order = order_of(numeric, stored.first_date(child), f"{prefix}_order_{child.id}")
+        columns = [c for c in child.schema.columns if c.name != child_key]
+        order = order_of(columns, stored.first_date(child), f"{prefix}_order_{child.id}")
         person = parent.schema.person if parent.schema.linked else None
         most = most_of(DEFAULT_ROWS if person is None else person.rows, f"{prefix}_most")
     chosen = Link(parent.id, child.id, key, child_key, order)
@@ -141,9 +141,10 @@ def _side(
     return table, st.selectbox(words, table.columns, at, key=f"{key}_{table.id}")
 
 
-def order_of(columns: Sequence[str], first: str | None, key: str) -> str | None:
-    """The column that sorts the rows of a person, or none."""
-    options = [None, *columns]
+def order_of(columns: Sequence[Column], first: str | None, key: str) -> str | None:
+    """The one of these columns that sorts the rows of a person, or none."""
+    sorting = [c for c in columns if c.modelled and (c.kind.numeric or c.kind is Kind.ORDERED)]
+    options = [None, *(column.name for column in sorting)]
     return st.selectbox(
         say("In which order do the rows of a person come?"),
         options,
@@ -236,13 +237,9 @@ def settings(table: TableRecord, bring_in: BringIn) -> None:
         )
     )
     left, right = st.columns(2, gap="large")
-    sortable = [
-        c.name
-        for c in table.schema.columns
-        if c.name in history.own_names and c.kind.numeric and c.modelled
-    ]
+    columns = [c for c in table.schema.columns if c.name in history.own_names]
     with left:
-        order = order_of(sortable, person.order, f"order_{table.id}_{person.order}")
+        order = order_of(columns, person.order, f"order_{table.id}_{person.order}")
         counter = counter_of(table, order, f"counter_{table.id}_{order}_{person.counter}")
         learned = follows(f"follow_{table.id}", first=history.learned)
     with right:

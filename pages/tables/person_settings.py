@@ -171,8 +171,8 @@ def _order(
     table: TableRecord, person: Person | None, names: list[str]
 ) -> tuple[str | None, History | None]:
     """What sorts the rows of a person, proposed once, and whether their sequence is learned."""
-    columns = [name for name in names if table.schema[name].kind.numeric]
-    dates = (name for name in columns if table.schema[name].kind is Kind.DATETIME)
+    columns = [table.schema[name] for name in names]
+    dates = (column.name for column in columns if column.kind is Kind.DATETIME)
     first = next(dates, None) if person is None else person.order
     order = linking.order_of(columns, first, f"order_{table.id}")
     if order is None:
