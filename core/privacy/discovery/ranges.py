@@ -247,7 +247,7 @@ def bounded(column: SchemaColumn, look: FirstLook, n: int, fine: FineLook | None
     low, high = _rounded(column, look.low, look.high)
     high = look.high if look.high in look.often else high  # where values are cut off
     share, error = look.outside
-    if fine is not None and (narrowed := fine.narrowed(look, n)):
+    if fine is not None and (narrowed := fine.narrowed(look)):
         low, high, lost = narrowed
         share, error = min(1.0, share + lost / n), math.hypot(error, fine.std / n)
     spread_out = not _short(column, low, high)
@@ -295,41 +295,45 @@ class FineLook:
     std: float
     step: float
 
-    def narrowed(self, look: FirstLook, n: int) -> tuple[float, float, float] | None:
+    def narrowed(self, look: FirstLook) -> tuple[float, float, float] | None:
         """Where records lie, outward to round numbers, with all atoms; None where noise hides it.
 
-        And how many lie outside, ≥ 0, which are few as far as counts tell.
+        And how many lie outside, ≥ 0, which are few as far as counts tell. Records of a value that
+        many hold say nothing of where the others lie.
         """
-        bins = len(self.counts)
+        bins, width = len(self.counts), (look.high - look.low) / len(self.counts)
         found = np.flatnonzero(self.counts > cell_threshold(self.std, bins))
         if not len(found):
             return None
         first = _reach(self.counts, int(found[0]), 0, self.std)
         end = _reach(self.counts, int(found[-1]), bins - 1, self.std) + 1
-        lost = float(look.inside - self.counts[first:end].sum())
-        if lost > FEW_RECORDS * n + self.std * math.sqrt(end - first):
-            grown = self._grown(first, end, look.inside - FEW_RECORDS * n)
+        peaks = [min(int((value - look.low) / width), bins - 1) for value in look.peaks]
+        counts = np.where(np.isin(np.arange(bins), peaks), 0.0, self.counts)
+        held = look.inside - float((self.counts - counts).sum())
+        lost = float(held - counts[first:end].sum())
+        if lost > FEW_RECORDS * held + self.std * math.sqrt(end - first):
+            grown = _grown(counts, first, end, (1.0 - FEW_RECORDS) * held)
             if grown is None:
                 return None
             first, end = grown
-            lost = float(look.inside - self.counts[first:end].sum())
-        width = (look.high - look.low) / bins
+            lost = float(held - counts[first:end].sum())
         low, high = look.low + first * width, look.low + end * width
         unit = max(rung((high - low) / _UNITS), self.step)
         low, high = snap(np.array([math.floor(low / unit), math.ceil(high / unit)]) * unit, unit)
         return min([low, *look.atoms]), max([high, *look.atoms]), max(0.0, lost)
 
-    def _grown(self, first: int, end: int, least: float) -> tuple[int, int] | None:
-        """The shortest range around another that counts so many records; None where it is long."""
-        before = np.concatenate([[0.0], np.cumsum(self.counts)])
-        bins = len(self.counts)
-        for length in range(end - first, bins // NARROW + 1):
-            starts = np.arange(max(0, end - length), min(first, bins - length) + 1)
-            held = before[starts + length] - before[starts]
-            if held.max() >= least:
-                start = int(starts[held.argmax()])
-                return start, start + length
-        return None
+
+def _grown(counts: Counts, first: int, end: int, least: float) -> tuple[int, int] | None:
+    """The shortest range around another that counts so many records; None where it is long."""
+    before = np.concatenate([[0.0], np.cumsum(counts)])
+    bins = len(counts)
+    for length in range(end - first, bins // NARROW + 1):
+        starts = np.arange(max(0, end - length), min(first, bins - length) + 1)
+        held = before[starts + length] - before[starts]
+        if held.max() >= least:
+            start = int(starts[held.argmax()])
+            return start, start + length
+    return None
 
 
 def rest_of(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:

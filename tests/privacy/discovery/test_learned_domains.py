@@ -162,7 +162,7 @@ def test_a_second_look_finds_a_narrow_range_under_much_noise():
     counts = np.histogram(values, np.array(grid.edges))[0]
     look = FirstLook(20.0, 50.0, 5000.0, (), (), {}, False, False, (0.0, 0.0))
     looks = [FineLook(counts + OWN.normal(0.0, noise, len(counts)), noise, 0.0) for _ in range(40)]
-    found = [one.narrowed(look, 5000) for one in looks]
+    found = [one.narrowed(look) for one in looks]
     assert sum(one is None for one in found) <= 5
     lows, highs, _ = zip(*(one for one in found if one is not None), strict=True)
     assert np.median(lows) >= 40.0 and np.median(highs) <= 42.0
@@ -176,6 +176,14 @@ def test_a_second_look_leaves_a_thin_tail_where_it_was():
     values = np.where(OWN.random(N) < 0.9, OWN.uniform(20.0, 21.0, N), OWN.uniform(21.0, 50.0, N))
     _, column = column_of(values, 0.3)
     assert column.low <= 20.0 and column.high == 50.0
+
+
+def test_a_second_look_leaves_what_lies_thin_below_a_frequent_value():
+    """As of a test that gives 45 where nothing was found."""
+    values = np.where(OWN.random(N) < 0.94, 45.0, OWN.uniform(20.0, 45.0, N))
+    for _ in range(5):
+        _, column = column_of(values, 0.5)
+        assert column.low <= 20.0 and 45.0 in column.spikes
 
 
 def test_a_second_look_is_as_planned_where_nothing_needs_it():
