@@ -245,6 +245,10 @@ def _short(column: Column, low: float, high: float) -> bool:
 def bounded(column: SchemaColumn, look: FirstLook, n: int, fine: FineLook | None) -> SchemaColumn:
     """The column with its bounds, atoms and scale; `fine` is a second look, if one was taken."""
     low, high = _rounded(column, look.low, look.high)
+    if far_from_zero(column, look):  # up to zero there would be noise alone
+        step = column.step
+        low = max(low, math.floor(look.low / step) * step if step else look.low)
+        high = min(high, math.ceil(look.high / step) * step if step else look.high)
     high = look.high if look.high in look.often else high  # where values are cut off
     share, error = look.outside
     if fine is not None and (narrowed := fine.narrowed(look)):
