@@ -15,7 +15,7 @@ from core.models.events import FitPaused, Progress, Signal
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.models.scan_focus import plan as plan_module
-from core.models.scan_focus.discrepancy import more_to_learn, of_pairs, of_sets
+from core.models.scan_focus.discrepancy import lacking, of_pairs, of_sets
 from core.models.scan_focus.matching import SetTarget, Targets
 from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget
@@ -82,7 +82,7 @@ def test_noise_alone_is_nothing_to_learn_and_what_is_missing_is(short, farther):
     for _ in range(20):
         missing = short * noise * random.choice([-1.0, 1.0], (2, 5, 7))
         there = joint(some, False) + missing + random.normal(0.0, noise, (2, 5, 7))
-        assert more_to_learn(some, released(there, noise), DESIGN) is farther
+        assert (lacking(some, released(there, noise), DESIGN) > 0.0) is farther
 
 
 GROUPS = (torch.tensor([0, 0, 1, 1, 2]), torch.tensor([0, 1, 1, 1, 0, 0, 1]))
@@ -114,14 +114,14 @@ def test_of_larger_sets_it_is_that_of_their_groups():
 def test_sets_that_are_followed_into_their_noise_end_it(near, short, more):
     """Unless pairs lack more than sets have too much."""
     some = mixture()
-    lacking = released(joint(some, False) + short * 0.002, 0.002)
-    assert more_to_learn(some, lacking, DESIGN)
-    assert more_to_learn(some, with_set(lacking, near), DESIGN) is more
+    far = released(joint(some, False) + short * 0.002, 0.002)
+    assert lacking(some, far, DESIGN) > 0.0
+    assert (lacking(some, with_set(far, near), DESIGN) > 0.0) is more
 
 
 def test_without_pairs_there_is_nothing_to_compare():
     nothing = replace(released(joint(mixture(), False), 0.1), counted=())
-    assert not more_to_learn(mixture(), nothing, DESIGN)
+    assert not lacking(mixture(), nothing, DESIGN)
 
 
 class Steps:

@@ -27,20 +27,22 @@ FARTHER = 0.03  # from one: mixtures that have learned all of the pairs lie at .
 CHANCE = 3.0  # standard deviations of it, where few cells were counted
 
 
-def more_to_learn(mixtures: Mixtures, targets: Targets, design: Design) -> bool:
-    """Whether larger sets or pairs show more than the mixtures together have learnt.
+def lacking(mixtures: Mixtures, targets: Targets, design: Design) -> float:
+    """How much farther the counts lie than their noise explains, as a share of it; else 0.
 
-    Counts of larger sets that are already followed into their noise say no, since further steps
+    Counts of larger sets that are already followed into their noise say 0, since further steps
     would learn that, and a parity of four columns falls apart; but not against pairs that lack more
     than these have too much.
     """
     pairs = sum(pair.shares.numel() for pair in targets.counted)
-    lacking = of_pairs(mixtures, targets, design) - 1.0 if pairs else 0.0
+    lack = of_pairs(mixtures, targets, design) - 1.0 if pairs else 0.0
     if sets := sum(one.shares.numel() for one in targets.sets):
         apart = of_sets(mixtures, targets, design) - 1.0
         if abs(apart) > _margin(sets):
-            return apart > 0.0 or lacking > max(-apart, _margin(pairs))
-    return bool(pairs) and lacking > _margin(pairs)
+            if apart > 0.0:
+                return apart
+            return lack if lack > max(-apart, _margin(pairs)) else 0.0
+    return lack if pairs and lack > _margin(pairs) else 0.0
 
 
 def _margin(cells: int) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import FitEvent, PhaseStarted, Progress, Signal
-from core.models.scan_focus.discrepancy import more_to_learn
+from core.models.scan_focus.discrepancy import lacking
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
 from core.models.scan_focus.groups import GROUPS, MixtureGroups
 from core.models.scan_focus.matching import MixtureMatcher
@@ -26,7 +26,8 @@ from core.models.steps.counting.releases import Releases
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.training_loop import train
 
-TRAINING, IN_ALL = "training", "steps_in_all"  # names in a checkpoint
+TRAINING, IN_ALL, LACK = "training", "steps_in_all", "lack"  # names in a checkpoint
+LEAST_GAIN = 0.1  # of what lacks, that further steps must have learnt, or mixtures cannot
 FIRST = 0.25  # of the steps: where noise hides most, they show all and more would follow the noise
 
 
@@ -58,10 +59,13 @@ def train_mixture(
     _train(phase, model, int(state.get(IN_ALL, first)), focus, settings, context)
     phase = PhaseStarted(name=TRAINING, title="Further training (reads no private data)")
     most = steps * settings.trainings
-    while model.done < most and more_to_learn(model, targets, design):
+    while model.done < most:
+        lack = lacking(model, targets, design)
+        if not lack or lack > (1.0 - LEAST_GAIN) * state.get(LACK, math.inf):
+            break
         further = steps - model.done % steps
         model.begin(further)
-        state[IN_ALL] = model.done + further
+        state |= {IN_ALL: model.done + further, LACK: lack}
         _train(phase, model, model.done + further, focus, settings, context)
     hidden = unseen(focus.known, targets.counted, model.combined())
     return _fitted(focus, settings, model, hidden)
