@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Block, Codes, concat_codes
+from core.encoding.count_bins import CountBins
 from core.encoding.windows import (
     FIRST,
     GAP,
@@ -34,7 +35,6 @@ from core.encoding.windows import (
     PLACE,
     RARELY_MISSING,
     SINCE,
-    CountBins,
     Windows,
     moved,
     sort_keys,

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from core.encoding import window_rows
+from core.encoding.count_bins import CountBins
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
-from core.encoding.windows import CountBins, in_order, moved
+from core.encoding.windows import in_order, moved
 from tests.histories import (
     KINDS,
     MOST,

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 import torch
 
+from core.encoding.count_bins import CountBins
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
-from core.encoding.windows import CountBins
 from core.models import histories, in_parts
 from core.models.histories import numbers_of
 from core.models.in_parts import sampled

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.encoding.windows import CountBins
+from core.encoding.count_bins import CountBins
 from core.schema.column import DomainColumn, Kind
 from core.schema.labels import category_indices, to_numbers
 from core.schema.rules.gaps import free_name

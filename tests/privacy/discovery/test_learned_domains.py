@@ -178,7 +178,7 @@ def test_a_second_look_leaves_a_thin_tail_where_it_was():
     assert column.low <= 20.0 and column.high == 50.0
 
 
-def test_a_second_look_leaves_what_lies_thin_below_a_frequent_value():
+def test_a_second_look_leaves_few_records_below_a_frequent_value():
     """As of a test that gives 45 where nothing was found."""
     values = np.where(OWN.random(N) < 0.94, 45.0, OWN.uniform(20.0, 45.0, N))
     for _ in range(5):
