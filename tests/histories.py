@@ -71,6 +71,23 @@ def waves(people: int) -> tuple[pd.DataFrame, Schema]:
     return rows.drop(columns="day"), Schema(columns=columns, person=person)
 
 
+def scored(people: int) -> tuple[pd.DataFrame, Schema]:
+    """Visits with a number that stays in nine of ten, and else rises."""
+    rows, declared = visits(people), schema()
+    random, place = np.random.default_rng(4), rows.groupby("who")["day"].rank(method="first")
+    score, begins = np.zeros(len(rows)), random.integers(0, 400, rows["who"].max() + 1)
+    for who, own in rows.assign(place=place).sort_values("place").groupby("who").groups.items():
+        rises = random.integers(1, 90, len(own)) * (random.random(len(own)) < 0.1)
+        score[rows.index.get_indexer(own)] = begins[who] + np.cumsum(rises)
+    rows["score"] = pd.Series(score).where(rows["key"].notna())
+    column = Column(name="score", kind=Kind.INTEGER, low=0, high=1000, step=1, dtype="int64")
+    assert declared.person is not None and declared.person.history is not None
+    own_names = {**declared.person.history.own_names, "score": "score"}
+    history = declared.person.history.model_copy(update={"own_names": own_names})
+    person = declared.person.model_copy(update={"history": history})
+    return rows, Schema(columns=(*declared.columns, column), person=person)
+
+
 def two_files(people: int, most: int = MOST) -> LinkedTables:
     """The same people with visits and with tests of their own, as one table."""
     visited, tested = visits(people), visits(people, seed=5)

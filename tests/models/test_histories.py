@@ -28,7 +28,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
 from core.schema.schema import Schema
 from core.services.linking.unlinking import unlink
-from tests.histories import KINDS, MOST, WAVES, schema, three_levels, visits, waves
+from tests.histories import KINDS, MOST, WAVES, schema, scored, three_levels, visits, waves
 from tests.models.tables import Watcher
 from tests.privacy.deterministic_noise import DeterministicNoise
 
@@ -97,6 +97,19 @@ def test_waves_of_a_panel_follow_one_another(tmp_path: Path) -> None:
     wave = events["wave"].map({name: i for i, name in enumerate(WAVES)}).astype(float)
     place = events.groupby("who").cumcount()
     assert (wave == place).mean() > 0.98  # without an order of their own each is any wave
+
+
+def test_numbers_stay_and_rise_as_they_do(tmp_path: Path) -> None:
+    """Their cells hold a dozen values each: drawn anew, hardly one in ten would stay."""
+    rows, declared = scored(PEOPLE)
+    shares = []
+    for table in (rows, trained(rows, declared, tmp_path).sample(PEOPLE, 3)):
+        events = table[table["key"].notna()].sort_values(["who", "day"])
+        more = events.groupby("who")["score"].diff().dropna()
+        shares.append(((more == 0).mean(), (more < 0).mean()))
+    (stay, fall), (stays, falls) = shares
+    assert fall == 0.0 and falls < 0.02
+    assert stays == pytest.approx(stay, abs=0.08)
 
 
 def test_walks_that_forget_the_event_before_are_caught(

@@ -161,6 +161,12 @@ class MixtureConditionals:
             state, value = self.placing.numbers(block, cells.numpy(), random)
             codes.states[:, block.index], codes.values[:, block.number] = state, value
 
+    def follow_on(self, codes: Codes, before: Mapping[str, str], random: torch.Generator) -> None:
+        """See `Placing.follow_on`; columns by name."""
+        index = {name: self.codec.block(name).index for name in (*before, *before.values())}
+        pairs = {index[later]: index[now] for later, now in before.items()}
+        self.placing.follow_on(self.codec, codes, pairs, random)
+
     def reach(self, name: str, share: float) -> float:
         """The number that this share of a column's numbers does not exceed; infinite of none."""
         block, random = self.codec.block(name), torch.Generator().manual_seed(0)

@@ -123,6 +123,26 @@ class Placing:
             _make_equal(codec, codes, one, random)
         return self.settled(codec, codes)
 
+    def follow_on(
+        self, codec: Codec, codes: Codes, before: Mapping[int, int], random: torch.Generator
+    ) -> None:
+        """Let numbers of next events equal those before as often as they do, and keep to an order.
+
+        Args:
+          codes: of windows, written in place.
+          before: by column of a next event, the same one of the event before.
+        """
+        for one in (Comparison(*values) for values in self.values["compared"]):
+            for later, now in before.items():
+                if {one.low, one.high} != {later, now}:
+                    continue
+                _make_equal(codec, codes, replace(one, low=now, high=later), random)
+                blocks = codec.blocks[now], codec.blocks[later]
+                then, after = (codes.numbers(block) for block in blocks)
+                wrong = then > after if one.low == now else then < after
+                rows = np.flatnonzero(wrong & one.ordered)
+                _write(blocks[1], codes, rows, then[rows])
+
     def settled(self, codec: Codec, codes: Codes) -> Codes:
         """The records, in place, with numbers of each row in order, equal and adding up again."""
         _put_in_order(codec, codes, [Comparison(*one) for one in self.values["compared"]])

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block, Codec
-from core.encoding.windows import PERSON
+from core.encoding.windows import NEXT, NOW, PERSON
+from core.models.steps.counting.window_pairs import Role
 from core.schema.calendar import named_fields, number_of
 from core.schema.column import Kind
 from core.schema.round_bounds import number_step
@@ -150,18 +151,21 @@ def _totals(
 def _comparable(codec: Codec) -> Iterator[tuple[int, int]]:
     """Two dates or two other numbers each, whose ranges meet.
 
-    Of windows, those of the person: what a walk draws keeps no relation.
+    Of windows, those of the person, and of a number and the same in the next event.
     """
     roles = codec.domain.roles
-    numeric = [
-        block
-        for block in codec.blocks
-        if block.number is not None and (not roles or roles[block.column.name][0] == PERSON)
-    ]
+    numeric = [block for block in codec.blocks if block.number is not None]
     for one, other in combinations(numeric, 2):
+        if roles and not _compared(*(roles[block.column.name] for block in (one, other))):
+            continue
         low, high = max(one.line.low, other.line.low), min(one.line.high, other.line.high)
         if _undated(one) == _undated(other) and low < high:
             yield one.index, other.index
+
+
+def _compared(one: Role, other: Role) -> bool:
+    kinds = {one[0], other[0]}
+    return kinds == {PERSON} or (kinds == {NOW, NEXT} and one[1:] == other[1:])
 
 
 def _undated(block: Block) -> bool:
