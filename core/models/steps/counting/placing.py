@@ -140,8 +140,8 @@ class Placing:
                 blocks = codec.blocks[now], codec.blocks[later]
                 then, after = (codes.numbers(block) for block in blocks)
                 wrong = then > after if one.low == now else then < after
-                rows = np.flatnonzero(wrong & one.ordered)
-                _write(blocks[1], codes, rows, then[rows])
+                rows = np.flatnonzero(wrong & one.ordered)  # as far on the other side
+                _write(blocks[1], codes, rows, 2.0 * then[rows] - after[rows])
 
     def settled(self, codec: Codec, codes: Codes) -> Codes:
         """The records, in place, with numbers of each row in order, equal and adding up again."""
