@@ -203,7 +203,6 @@ class _Walk:
         self._before = {
             windows.by_role[NEXT, source].column.name: block.column.name
             for source, block in self._now.items()
-            if (NEXT, source) in windows.by_role
         }
         self._there = {  # by column of a first event, 0 where it may not be missing
             block.column.name: self._all_but_missing(source, block.column.name)

@@ -56,9 +56,9 @@ def blocks_of(
     blocks = []
     for classes in sorted({len(pair.shares) for pair in pairs}):
         some = [pair for pair in pairs if len(pair.shares) == classes]
-        counted = sum(pair.shares[0].numel() for pair in some)
-        firsts = len({pair.columns[0] for pair in some})
-        at_once = ends[-1] ** 2 <= 2 * min(counted, CELLS_A_STEP) + ALONE * firsts
+        counted = sum(pair.shares.numel() for pair in some)
+        apart = classes * len({pair.columns[0] for pair in some})  # products
+        at_once = classes * ends[-1] ** 2 <= 2 * min(counted, CELLS_A_STEP) + ALONE * apart
         for own in _side_by_side(some, ends, GROUPS if at_once else ends[-1]):
             one, last = own[0].columns[0], own[-1].columns[0]
             first = slice(ends[one], ends[last + 1])
