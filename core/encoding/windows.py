@@ -141,6 +141,12 @@ class Windows:
         """Columns of the table that both events of a window have."""
         return [source for role, source in self.by_role if role == NEXT]
 
+    @cached_property
+    def twins(self) -> dict[str, str]:
+        """Of each column of the next event, the same one of the event before, by name."""
+        blocks = self.by_role
+        return {blocks[NEXT, e].column.name: blocks[NOW, e].column.name for e in self.events}
+
     @property
     def unit(self) -> float:
         """What one of a distance is worth in the column that sorts."""

@@ -200,10 +200,6 @@ class _Walk:
             self._longest = longest * windows.unit
         blocks = windows.by_role.items()
         self._now = {source: block for (role, source), block in blocks if role == NOW}
-        self._before = {
-            windows.by_role[NEXT, source].column.name: block.column.name
-            for source, block in self._now.items()
-        }
         self._there = {  # by column of a first event, 0 where it may not be missing
             block.column.name: self._all_but_missing(source, block.column.name)
             for (role, source), block in blocks
@@ -359,7 +355,7 @@ class _Walk:
                 self._within(window, y, cells[y], room.until.numpy())
         if self._trace is not None:
             self._trace.append(Step(cells, weight, room))
-        self._mixture.follow_on(window, self._before, self._random)
+        self._mixture.follow_on(window, self._windows.twins, self._random)
         if order is None:
             return since
         gap = window.numbers(self._windows.block(GAP))

@@ -128,9 +128,8 @@ class NextEvent:
                     goals[x, y][:, gone] = own.clamp_min(0.0) if y in missing else 0.0
                 if (empty := mixture.barred(x, y)) is not None:
                     goals[x, y], never[x, y] = without_cells(goals[x, y][None], empty)[0], empty
-        blocks = windows.by_role
-        twins = {blocks[NEXT, e].column.name: blocks[NOW, e].column.name for e in windows.events}
-        return cls(known, drawn, goals, twins, never, barred, Bounded.of(mixture, windows))
+        waits = Bounded.of(mixture, windows)
+        return cls(known, drawn, goals, windows.twins, never, barred, waits)
 
     def independent(self) -> Effects:
         """Those of columns that depend on nothing."""
