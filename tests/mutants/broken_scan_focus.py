@@ -79,7 +79,7 @@ class BothOfEachSum(RelationCounts):
     """Counts a record that adds up among those that do not as well."""
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
-        sums, compared = self.split(super().statistic(rows, mask))
+        sums, compared, _ = self.split(super().statistic(rows, mask))
         sums = torch.stack([sums[:, 0], sums.sum(dim=1)], dim=1)
         return torch.cat([sums.flatten(), compared.flatten()])
 
@@ -88,9 +88,18 @@ class EqualIsBelowToo(RelationCounts):
     """Counts every record among those of which the first number is below as well."""
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
-        sums, compared = self.split(super().statistic(rows, mask))
+        sums, compared, _ = self.split(super().statistic(rows, mask))
         below = compared.sum(dim=1, keepdim=True)
         return torch.cat([sums.flatten(), torch.cat([below, compared[:, 1:]], dim=1).flatten()])
+
+
+class ForgetsCoarseDifferences(RelationCounts):
+    """States the sensitivity of fine counts of differences alone."""
+
+    @property
+    def sensitivity(self) -> float:
+        others = len(self.totals) + len(self.compared)
+        return math.sqrt(others + self.weight**2 * len(self.differences))
 
 
 class WholeInEachZero(BrokenZeros):

@@ -55,7 +55,8 @@ def fitted_mixture(
     parts = torch.split(mixed["shares"], [scale.size for scale in scales], dim=1)
     lines = [scale.line for scale in scales]
     together = dependences(mixed["weights"], parts, lines, [pair.columns for pair in counted])
-    placing = Placing.of(scales, follows, known.totals, found, together, known.compared)
+    kept = (known.compared, known.differences)
+    placing = Placing.of(scales, follows, known.totals, found, together, *kept)
     constants = {
         "sizes": [scale.size for scale in scales],
         "group": known.group,

@@ -20,7 +20,7 @@ from core.schema.round_bounds import DIGITS
 FINE_BINS = 256  # of the second look, within what the first one found, at most
 _SMALLEST, _LARGEST_INTEGER = -30, 19  # powers of ten: numbers below one, integers above the other
 # integers are often years, which 1,000 to 5,000 would not bound
-DECADES = tuple(float(year) for year in range(1900, 2110, 10))
+DECADES = tuple(float(year) for year in range(1800, 2110, 10))
 _YEARS = (
     *(1000, 1500, 1600, 1700, 1750, 1800, 1850, 1870),
     *range(1880, 2110, 10),

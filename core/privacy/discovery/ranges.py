@@ -281,9 +281,11 @@ def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, floa
         return date_bounds(
             low, last, step=column.step, dtype=column.dtype, date_format=column.date_format
         )
-    if column.kind is Kind.INTEGER and DECADES[0] <= low < high <= DECADES[-1]:
-        return low, high  # decades are round enough
-    return round_bounds(low, high, step=column.step, dtype=column.dtype)
+    ends = round_bounds(low, high, step=column.step, dtype=column.dtype)
+    if column.kind is Kind.INTEGER:  # decades are round enough, and zero would have been found
+        whole = low == 1.0 or DECADES[0] <= low <= DECADES[-1]
+        return low if whole else ends[0], high if high in DECADES else ends[1]
+    return ends
 
 
 @dataclass(frozen=True)

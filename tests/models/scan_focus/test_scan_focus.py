@@ -30,6 +30,7 @@ from core.models.steps.counting.counts import (
 )
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.design import MOST_SETS, Design
+from core.models.steps.counting.difference_candidates import DifferenceCandidate
 from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.relations import determined
 from core.models.steps.counting.releases import Releases
@@ -73,11 +74,13 @@ def measured(target: str | None = "ill"):
     zeros = [everywhere(pair, scales) for pair in ((0, 1), (2, 3))]
     zeros.append(dataclasses.replace(zeros[0], left=torch.arange(len(zeros[0].left)) < 3))
     sums = tuple(TotalCandidate(0, *one) for one in ((1, 3, 1.0), (0, 3, 1e-12), (1, 3, 0.0)))
+    apart = tuple(DifferenceCandidate(*pair, "own") for pair in ((1, 3), (3, 1)))
     return {
         "fine": histograms,
         "scan": Scan(scales, signs, design),
         "counts": SetCounts(scales, pairs),
         "relations": RelationCounts(codec.blocks, sums, ((1, 3), (3, 1))),
+        "differences": RelationCounts(codec.blocks, sums, ((1, 3),), apart),
         "zeros": BrokenZeros(scales, tuple(zeros)),
     }
 
@@ -86,7 +89,7 @@ def rows(n: int, seed: int = 0) -> Codes:
     return coded(n, seed=seed)[1]
 
 
-@pytest.mark.parametrize("kind", ["fine", "scan", "counts", "relations", "zeros"])
+@pytest.mark.parametrize("kind", ["fine", "scan", "counts", "relations", "differences", "zeros"])
 @pytest.mark.parametrize("target", ["ill", None])
 def test_no_record_moves_a_statistic_beyond_its_sensitivity(kind, target):
     mechanism = measured(target)[kind]
@@ -114,6 +117,7 @@ def twin(kind, honest):
         (broken.ForgetsWeights, "counts"),
         (broken.BothOfEachSum, "relations"),
         (broken.EqualIsBelowToo, "relations"),
+        (broken.ForgetsCoarseDifferences, "differences"),
         (broken.WholeInEachZero, "zeros"),
     ],
 )

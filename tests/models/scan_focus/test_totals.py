@@ -95,8 +95,12 @@ def test_no_total_tells_of_a_hidden_column(hidden, kept):
     known.table = SimpleNamespace(n=len(codes))
     known.noise_multiplier = lambda phase: 1.0
     known.release = lambda phase, mechanism: mechanism.statistic(codes, torch.ones(len(codes)))
+    known.pair_energy = lambda: (np.full(len(known.design.pairs), 3.0), None)
     known._count_relations()
     assert {one.total for one in known.totals} == kept
+    asked = {i for one in known.differences for i in (one.candidate.first, one.candidate.second)}
+    names = {codec.blocks[i].column.name for i in asked}
+    assert names and hidden not in names
 
 
 def test_columns_repeat_the_fields_of_a_date_as_they_do():
@@ -156,4 +160,5 @@ def test_of_many_relations_the_strongest_are_counted():
     sums = [one for one in asked.totals if one.unit]
     assert any((one.total, {one.left, one.right}) == (20, {4, 9}) for one in sums)
     assert len(asked.totals) <= 15 and not asked.many
+    assert asked.differences == every.differences
     assert strongest(codec, asked, strength) is asked

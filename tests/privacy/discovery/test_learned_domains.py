@@ -215,9 +215,9 @@ SHARES = OWN.integers(0, 501, N)
         (np.where(OWN.random(N) < 0.4, 501, SHARES), 501.0, (501.0,)),
         (np.minimum(OWN.lognormal(10, 1, N).round(), 50_000), 50_000.0, (50_000.0,)),
         (np.where(OWN.random(N) < 0.2, 40, OWN.integers(1, 900, N)), 1000.0, (40.0,)),
-        (np.where(OWN.random(N) < 0.4, 550, SHARES + 400), 900.0, (550.0,)),  # no cap: more beyond
+        (np.where(OWN.random(N) < 0.4, 550, SHARES + 400), 950.0, (550.0,)),  # no cap: more beyond
         (SHARES, 500.0, ()),
-        (np.where(OWN.random(N) < 0.4, 1234, 3 * SHARES), 2000.0, ()),  # of four digits
+        (np.where(OWN.random(N) < 0.4, 1234, 3 * SHARES), 1800.0, ()),  # of four digits
         (np.where(OWN.random(N) < 0.4, 40, OWN.integers(1, 99, N)), 100.0, ()),  # each has a bin
     ],
 )

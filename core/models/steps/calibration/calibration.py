@@ -24,6 +24,7 @@ from core.models.steps.calibration.row_weights import (
 )
 from core.models.steps.counting.counts import LEAST_NOISE
 from core.models.steps.counting.denoising import denoised
+from core.models.steps.counting.differences import Difference
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.relations import Comparison, Determined, determined
@@ -48,7 +49,8 @@ class Counts:
 
     Attributes:
       columns, pairs: shares of cells and their noise.
-      follows, sums, compared: relations that nearly all records keep.
+      follows, totals, compared: relations that nearly all records keep.
+      differences: how far columns lie apart.
     """
 
     n: int
@@ -58,6 +60,7 @@ class Counts:
     follows: tuple[Determined, ...]
     totals: tuple[TotalCandidate, ...]
     compared: tuple[Comparison, ...]
+    differences: tuple[Difference, ...]
     seed: int
 
 
@@ -78,7 +81,7 @@ def counts_of(known: Releases) -> Counts:
         noise = np.full(len(shares), max(pair.noise, least))
         pairs.append(CellTable(together, tuple(sizes[c] for c in together), shares, noise))
     follows = determined(known.counted, known.scales, known.shares, condition)
-    related, seed = (known.totals, known.compared), known.checkpoint.seed
+    related, seed = (known.totals, known.compared, known.differences), known.checkpoint.seed
     return Counts(n, known.scales, columns, tuple(pairs), follows, *related, seed)
 
 
@@ -105,7 +108,13 @@ def calibrate(
     most = min(POOL * candidates // MANY, max(FEWEST_POOL, POOL_A_RECORD * counts.n))
     rows = max(FEWEST_POOL, min(most, POOL_CELLS // len(tables)))
     kinds = tuple((table.columns, table.sizes) for table in tables)
-    placing = Placing.of(counts.scales, counts.follows, counts.totals, compared=counts.compared)
+    placing = Placing.of(
+        counts.scales,
+        counts.follows,
+        counts.totals,
+        compared=counts.compared,
+        apart=counts.differences,
+    )
     begun = Reweigh(counts.scales, kinds, (), placing, candidates=candidates)
     random = torch.Generator().manual_seed(counts.seed + 11)
     with torch.no_grad():

@@ -13,11 +13,14 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Block, Codes
+from core.models.steps.counting.densities import COARSE
+from core.models.steps.counting.difference_candidates import CELLS, FINE, DifferenceCandidate
 from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
 from core.privacy.mechanisms.additive import Mechanism
 
 NEAR = 1e-6  # of a step: what products of fractions are rounded by
+OF_DIFFERENCES = 0.25  # of the squared sensitivity of counts of relations
 LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
 
 
@@ -113,23 +116,36 @@ class RelationCounts(Mechanism):
     """How many records keep relations of numeric columns that might hold.
 
     Of columns that might add up, multiply or repeat a date's year, how many do, and how many do
-    not; of two, in how many the first is below the second, equal to it, and above it. A record with
-    a missing cell counts for none, nor does one of zeros in a total, which says nothing; so zeroing
-    one out moves at most one count of each: Δ₂ = √(number of candidates).
+    not; of two, in how many the first is below the second, equal to it, and above it; of others, in
+    how many they lie so far apart as each cell says. A record with a missing cell counts for none,
+    nor does one of zeros in a total, which says nothing; so zeroing one out moves at most one count
+    of each: Δ₂ = √(totals + compared + 2 w² · differences), fine cells and coarse.
     """
 
     blocks: tuple[Block, ...]
     totals: tuple[TotalCandidate, ...]
     compared: tuple[tuple[int, int], ...]
+    differences: tuple[DifferenceCandidate, ...] = ()
     noise: Literal["gaussian"] = "gaussian"
+
+    @property
+    def weight(self) -> float:
+        """What counts of differences are multiplied by: they get `OF_DIFFERENCES` of Δ₂², or more.
+
+        Each of their counts is read; of the others only which are next to none.
+        """
+        share = OF_DIFFERENCES / (1.0 - OF_DIFFERENCES)
+        others = len(self.totals) + len(self.compared)
+        return math.sqrt(max(1.0, share * others / max(1, 2 * len(self.differences))))
 
     @property
     def sensitivity(self) -> float:
         """Δ₂ under zero-out."""
-        return math.sqrt(len(self.totals) + len(self.compared))
+        others = len(self.totals) + len(self.compared)
+        return math.sqrt(others + 2.0 * self.weight**2 * len(self.differences))
 
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
-        """Float64 [2 totals + 3 compared]."""
+        """Float64 [2 totals + 3 compared + CELLS differences]."""
         records, weights = rows.to("cpu"), mask.to("cpu", torch.float64)
         needed = {c for one in self.totals for c in (one.total, one.left, one.right)}
         needed |= {c for pair in self.compared for c in pair}
@@ -149,12 +165,18 @@ class RelationCounts(Mechanism):
             apart = 0.5 * min(steps[first], steps[second])
             outcomes = gap < -apart, np.abs(gap) <= apart, gap > apart
             counts += [weights[torch.from_numpy(rows)].sum() for rows in outcomes]
+        for difference in self.differences:
+            cell = torch.from_numpy(difference.cells(self.blocks, records))
+            fine = self.weight * torch.bincount(cell, weights, minlength=FINE + 1)[:FINE]
+            counts += [*fine, *fine.reshape(-1, COARSE).sum(dim=1)]
         return torch.stack(counts).to(mask.device)
 
-    def split(self, release: Tensor) -> tuple[Tensor, Tensor]:
-        """A release → float64 [totals, 2] and [compared, 3]."""
-        ends = 2 * len(self.totals)
-        return release[:ends].reshape(-1, 2), release[ends:].reshape(-1, 3)
+    def split(self, release: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """A release → float64 [totals, 2], [compared, 3] and [differences, CELLS]."""
+        sizes = [2 * len(self.totals), 3 * len(self.compared), CELLS * len(self.differences)]
+        totals, compared, differences = torch.split(release, sizes)
+        differences = differences.reshape(-1, CELLS) / self.weight
+        return totals.reshape(-1, 2), compared.reshape(-1, 3), differences
 
 
 def uniform_query(

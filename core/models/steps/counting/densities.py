@@ -73,6 +73,24 @@ def agreeing(
     return np.asarray(np.linalg.solve(precision, information)), precision
 
 
+def with_coarse(counts: Floats, coarse: Floats) -> Floats:
+    """Counts of fine cells that agree with those of coarse ones.
+
+    Least squares: a coarse cell's total is the mean of both, by their variances, and what is
+    lacking goes to its fine cells in equal parts.
+
+    Args:
+      coarse: float64 [⌈fine cells / COARSE⌉], released beside them with the same noise; may be
+        empty.
+    """
+    counts = counts.copy()
+    for c, count in enumerate(coarse):
+        cells = slice(c * COARSE, (c + 1) * COARSE)
+        size = len(counts[cells])
+        counts[cells] += (count - counts[cells].sum()) / (size + 1.0)
+    return counts
+
+
 def densities(
     counts: Floats,
     noise: float,

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from core.encoding.codec import Block, Codec, Codes
 from core.encoding.heaping import dates_until
+from core.models.steps.counting.differences import Difference, keep_differences
 from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.relations import Comparison, Determined
 from core.models.steps.counting.scales import ColumnScale
@@ -21,7 +22,8 @@ from core.models.steps.counting.zeros.structural_zeros import StructuralZero
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
-VALUES = ("lines", "widths", "follows", "compared", "totals", "ends", "together")  # see `Placing`
+# see `Placing`
+VALUES = ("lines", "widths", "follows", "compared", "totals", "apart", "ends", "together")
 
 PASSES = 4  # over all orders, each of which may undo another
 NEAR = 1.0 / 256.0  # of a column's line, within which numbers are next to one another
@@ -38,7 +40,8 @@ class Placing:
         of the kth barred end, "barred.k", bool [cells] of the other column.
       values: "lines", of each column how many cells lie on the line, the others being labels,
         spikes and missing; "widths", of a fine cell, 0 where each is one value; "follows",
-        "compared" (see `Comparison`) and "totals", what every row is made to keep; "ends", of the
+        "compared" (see `Comparison`) and "totals", what every row is made to keep; "apart", what
+        all rows together keep, see `Difference`; "ends", of the
         barred ends of cells, either column and the fine cells, from … to, that do not go with the
         other's; "together", see `Dependence`.
     """
@@ -55,6 +58,7 @@ class Placing:
         zeros: Sequence[StructuralZero] = (),
         together: Sequence[Dependence] = (),
         compared: Sequence[Comparison] = (),
+        apart: Sequence[Difference] = (),
     ) -> Placing:
         """That of columns and of the relations between them."""
         ends = [
@@ -77,6 +81,7 @@ class Placing:
             "follows": [[relation.source, relation.result] for relation in follows],
             "compared": [list(astuple(one)) for one in compared],
             "totals": [list(astuple(one)) for one in totals],
+            "apart": [list(astuple(one)) for one in apart],
             "together": [list(one) for one in together],
         }
         return cls(tensors, values)
@@ -118,6 +123,8 @@ class Placing:
                     block, cells[i], random, ranks.get(i), slopes.get(i), self._left(i, cells)
                 )
         codes = Codes(states, values)
+        apart = [Difference.stored(*one) for one in self.values["apart"]]
+        keep_differences(codec, codes, apart, random)
         compared = [Comparison(*one) for one in self.values["compared"]]
         for one in sorted(_apart(compared), key=astuple):
             _make_equal(codec, codes, one, random)

@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 
 from core.encoding.codec import Block, Codec
 from core.encoding.windows import NEXT, NOW, PERSON
+from core.models.steps.counting.difference_candidates import (
+    DifferenceCandidate,
+    difference_candidates,
+)
 from core.models.steps.counting.window_pairs import Role
 from core.schema.calendar import named_fields, number_of
 from core.schema.column import Kind
@@ -63,29 +67,31 @@ class RelationCandidates:
 
     Attributes:
       compared: block indices of two numeric columns that are compared.
+      differences: of columns whose difference might be counted.
       many: whether these are more than are counted, see `strongest`; no totals are listed then.
     """
 
     totals: tuple[TotalCandidate, ...]
     compared: tuple[tuple[int, int], ...]
+    differences: tuple[DifferenceCandidate, ...] = ()
     many: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.totals or self.compared)
+        return bool(self.totals or self.compared or self.differences)
 
 
 def relation_candidates(codec: Codec) -> RelationCandidates:
     """All that might hold, by what is public of the columns."""
     numeric, ranked = _numeric(codec)
     compared = tuple(_comparable(codec))
-    fields = tuple(_fields(codec))
+    fields, apart = tuple(_fields(codec)), tuple(difference_candidates(codec))
     if len(compared) <= MOST_CANDIDATES:
         for parts in (numeric + ranked, numeric):
             if len(numeric) * math.comb(max(0, len(parts) - 1), 2) <= MOST_TRIPLES:
                 totals = (*fields, *_totals(numeric, {total.index: parts for total in numeric}))
                 if len(totals) <= MOST_CANDIDATES:
-                    return RelationCandidates(totals, compared)
-    return RelationCandidates(fields, compared, many=True)
+                    return RelationCandidates(totals, compared, apart)
+    return RelationCandidates(fields, compared, apart, many=True)
 
 
 def strongest(
@@ -117,6 +123,7 @@ def strongest(
     return RelationCandidates(
         (*candidates.totals, *totals[: int(TOTALS_A_COLUMN * columns)]),
         tuple(compared[: int(COMPARED_A_COLUMN * columns)]),
+        candidates.differences,
     )
 
 

@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from core.models.steps.counting.counts import PairTarget
+from core.models.steps.counting.counts import PairTarget, RelationCounts
+from core.models.steps.counting.differences import Difference, kept_differences
 from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.zeros.row_noise import evidence_of_none
@@ -101,6 +102,30 @@ def determined(
         if relation.result not in chosen and not follows and not leads:
             chosen[relation.result] = relation
     return tuple(chosen.values())
+
+
+def relations_kept(
+    mechanism: RelationCounts,
+    release: Tensor,
+    noise: float,
+    scales: Sequence[ColumnScale],
+    shares: Sequence[Floats],
+    n: int,
+) -> tuple[tuple[TotalCandidate, ...], tuple[Comparison, ...], tuple[Difference, ...]]:
+    """What nearly all records keep, of all that was asked about, and how far columns lie apart.
+
+    Args:
+      noise: standard deviation of a count of totals and comparisons.
+      shares: released shares of each column's cells.
+    """
+    totals, compared, apart = mechanism.split(release)
+    return (
+        totals_kept(totals, mechanism.totals, noise),
+        comparisons_kept(compared, mechanism.compared, scales, shares, n, noise),
+        kept_differences(
+            apart.numpy(), mechanism.differences, mechanism.blocks, noise / mechanism.weight
+        ),
+    )
 
 
 def totals_kept(

@@ -35,13 +35,10 @@ from core.models.steps.counting.design import (
     ZEROS,
     Design,
 )
+from core.models.steps.counting.difference_candidates import asked_differences
+from core.models.steps.counting.differences import Difference
 from core.models.steps.counting.relation_candidates import TotalCandidate, strongest
-from core.models.steps.counting.relations import (
-    Comparison,
-    comparisons_kept,
-    determined,
-    totals_kept,
-)
+from core.models.steps.counting.relations import Comparison, determined, relations_kept
 from core.models.steps.counting.scales import (
     ColumnScale,
     FineHistograms,
@@ -96,6 +93,7 @@ class Releases:
         self.scanned: Scanned | None = None
         self.totals: tuple[TotalCandidate, ...] = ()
         self.compared: tuple[Comparison, ...] = ()
+        self.differences: tuple[Difference, ...] = ()
         self.counted: tuple[PairTarget, ...] = ()
         self._released: list[PairTarget] = []
         self.zeros: tuple[StructuralZero, ...] = ()
@@ -169,14 +167,17 @@ class Releases:
 
     def _count_relations(self) -> None:
         asked = strongest(self.codec, self.design.related, self._strength)
-        mechanism = RelationCounts(self.codec.blocks, asked.totals, asked.compared)
-        added, compared = mechanism.split(self.release(RELATIONS, mechanism))
+        above, _ = self.pair_energy()
+        dependence = dict(zip(self.design.pairs, above / self.design.signs, strict=True))
+        apart = asked_differences(asked.differences, dependence, self.tagged)
+        mechanism = RelationCounts(self.codec.blocks, asked.totals, asked.compared, apart)
         noise = self.noise_multiplier(RELATIONS) * mechanism.sensitivity
-        totals = totals_kept(added, asked.totals, noise)
+        known = mechanism, self.release(RELATIONS, mechanism), noise
+        totals, compared, self.differences = relations_kept(
+            *known, self.scales, self.shares, self.table.n
+        )
         self.totals = tuple(c for c in totals if not {c.total, c.left, c.right} & self.tagged)
-        known = asked.compared, self.scales, self.shares, self.table.n
-        kept = comparisons_kept(compared, *known, noise)
-        self.compared = tuple(c for c in kept if not {c.low, c.high} & self.tagged)
+        self.compared = tuple(c for c in compared if not {c.low, c.high} & self.tagged)
 
     def _strength(self, one: int, other: int) -> float:
         """How much two columns go together, by the scan; least where it did not look."""

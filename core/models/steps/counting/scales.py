@@ -28,6 +28,7 @@ from core.models.steps.counting.densities import (
     keys,
     seen,
     supported,
+    with_coarse,
 )
 from core.models.steps.counting.design import CELLS
 from core.models.steps.counting.window_pairs import OF_PERSON, Role
@@ -128,21 +129,11 @@ class FineHistograms(Mechanism):
     def split(self, release: Tensor) -> list[Floats]:
         """A release → per column, counts of its fine cells that agree with the coarse ones.
 
-        Least squares: a coarse cell's total is the mean of both, by their variances, and what is
-        lacking goes to its fine cells in equal parts. Post-processing.
+        Post-processing, see `with_coarse`.
         """
         parts = [part.numpy() for part in torch.split(release, self.sizes)]
-        columns = []
-        columns_parts = zip(self.grids, self._weights, parts[0::2], parts[1::2], strict=True)
-        for grid, own, fine, coarse in columns_parts:
-            counts, coarse = fine / own, coarse / own
-            for c in range(len(coarse)):
-                cells = slice(c * COARSE, min((c + 1) * COARSE, grid.cells))
-                size = cells.stop - cells.start
-                lacking = (coarse[c] - counts[cells].sum()) * size / (size + 1.0)
-                counts[cells] += lacking / size
-            columns.append(counts)
-        return columns
+        both = zip(self._weights, parts[0::2], parts[1::2], strict=True)
+        return [with_coarse(fine / own, coarse / own) for own, fine, coarse in both]
 
 
 @dataclass(frozen=True)
@@ -183,7 +174,7 @@ class ColumnScale:
         fine, precision = agreeing(counts[: grid.cells], noise, ranges)
         counts, cuts = np.append(fine, counts[grid.cells :]), grid.cut_cells
         held = grid.held
-        runs = _merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts, held)
+        runs = merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts, held)
         ends = supported(fine, noise, seen(fine, runs, noise, ranges), precision, held)
         if not grid.width and grid.cells <= KEPT_GRID:  # each cell is a value
             on_line = np.arange(grid.cells)
@@ -192,7 +183,7 @@ class ColumnScale:
         elif grid.cells <= most:
             on_line = np.clip(np.arange(grid.cells), ends[0], ends[1] - 1) - ends[0]
         else:
-            on_line = _merged(fine, noise, most, cuts, held)
+            on_line = merged(fine, noise, most, cuts, held)
         line = int(on_line[-1]) + 1 if grid.cells else 0
         cell_of = np.concatenate([on_line, line + np.arange(grid.atoms)])
         variance = np.bincount(cell_of).astype(np.float64)
@@ -331,7 +322,7 @@ def ranges_within(grid: ColumnBins, known: ListCounts | None) -> list[RangeCount
     return [RangeCount(part, count, std) for part, count, std in each if part.sum() >= 2.0]
 
 
-def _merged(
+def merged(
     counts: Floats, noise: float, most: int, cuts: frozenset[int], values: Floats
 ) -> NDArray[np.int64]:
     """Ascending cells of counts: each of a fair share and clear of noise, spikes alone.
@@ -345,7 +336,7 @@ def _merged(
     some = np.flatnonzero(values)
     if 0 < len(some) < fine:
         cuts = frozenset(np.searchsorted(some, sorted(cuts)).tolist())
-        of_some = _merged(counts[some], noise, most, cuts, values[some])
+        of_some = merged(counts[some], noise, most, cuts, values[some])
         next_one = np.searchsorted(some, np.arange(fine)).clip(0, len(some) - 1)
         return np.asarray(of_some[next_one])
     fair = max(counts.sum(), 1.0) / most

@@ -1,0 +1,138 @@
+"""How far numbers of one unit lie apart is counted, and drawn rows keep it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from core.encoding.codec import Codec, Codes
+from core.models.steps.counting.counts import RelationCounts
+from core.models.steps.counting.difference_candidates import (
+    YEAR,
+    DifferenceCandidate,
+    asked_differences,
+    difference_candidates,
+)
+from core.models.steps.counting.differences import (
+    Difference,
+    keep_differences,
+    kept_differences,
+)
+from core.models.steps.counting.relation_candidates import relation_candidates
+from core.schema.calendar import DAY
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
+
+N = 8000
+BORN, DEBUT, BATS, WEIGHT, PAY, SPENT = range(6)
+
+
+def codec() -> Codec:
+    """People, whose debut is a date; their birth may be unknown."""
+    day = {"dtype": "str", "date_format": "%Y-%m-%d"}
+    debut = {"low": -40 * YEAR, "high": 60 * YEAR, "step": DAY, **day}
+    columns = [
+        Column(name="born", kind=Kind.INTEGER, low=1900, high=2020, step=1, missing=True),
+        Column(name="debut", kind=Kind.DATETIME, **debut),
+        Column(name="bats", kind=Kind.CATEGORY, categories=("L", "R")),
+        Column(name="weight", kind=Kind.INTEGER, low=100, high=400, step=1),
+        Column(name="pay", kind=Kind.INTEGER, low=0, high=10_000_000, step=1, scale="log"),
+        Column(name="spent", kind=Kind.INTEGER, low=0, high=10_000_000, step=1, scale="log"),
+    ]
+    return Codec(Schema(columns=tuple(columns)).domain())
+
+
+def people(apart: float = 4.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Years of birth, some unknown, and of the debut, some 24 years later."""
+    random = np.random.default_rng(seed)
+    born = np.round(random.uniform(1905.0, 1990.0, N))
+    debut = born + random.normal(24.0, apart, N).clip(10.0, 60.0)
+    return np.where(random.random(N) < 0.1, np.nan, born), debut
+
+
+def rows(born: np.ndarray, debut: np.ndarray) -> Codes:
+    """Records of these years; all else is at its lower bound."""
+    made = codec()
+    states = np.zeros((len(born), 6), dtype=np.int32)
+    values = np.zeros((len(born), made.numbers))
+    first, second = made.blocks[BORN], made.blocks[DEBUT]
+    states[:, BORN] = np.where(np.isnan(born), first.missing_state, 0)
+    values[:, first.number] = np.nan_to_num(first.line.position(born))
+    values[:, second.number] = second.line.position((debut - 1970.0) * YEAR)
+    return Codes(states, values)
+
+
+def years(codes: Codes) -> np.ndarray:
+    """How long after birth each debut is; NaN where the birth is unknown."""
+    born, debut = (codes.numbers(codec().blocks[i]) for i in (BORN, DEBUT))
+    return 1970.0 + debut / YEAR - born
+
+
+def released(codes: Codes, noise: float, seed: int = 0) -> tuple[Difference, ...]:
+    """What is kept by counts with so much noise."""
+    blocks, asked = codec().blocks, (DifferenceCandidate(BORN, DEBUT, "years"),)
+    mechanism = RelationCounts(blocks, (), (), asked)
+    counts = mechanism.split(mechanism.statistic(codes, torch.ones(N)))[2].numpy()
+    counts += noise * np.random.default_rng(seed).standard_normal(counts.shape)
+    return kept_differences(counts, asked, blocks, noise)
+
+
+def test_dates_have_the_unit_of_years_and_of_no_weight():
+    found = [(c.first, c.second, c.unit) for c in difference_candidates(codec())]
+    assert found == [(BORN, DEBUT, "years"), (PAY, SPENT, "log")]
+    assert relation_candidates(codec()).differences == tuple(difference_candidates(codec()))
+
+
+def test_only_what_goes_together_is_asked_about():
+    candidates = tuple(difference_candidates(codec()))
+    strengths = {(BORN, DEBUT): 0.4, (PAY, SPENT): 0.001}
+    asked = asked_differences(candidates, strengths, set())
+    assert [(one.first, one.second) for one in asked] == [(BORN, DEBUT)]
+    assert asked_differences(candidates, strengths, {DEBUT}) == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_histogram_with_noise_says_how_far_apart(seed):
+    codes = rows(*people())
+    (found,) = released(codes, 60.0, seed)
+    shares = np.array([0.01, 0.25, 0.5, 0.75, 0.99])
+    real = np.nanquantile(years(codes), shares)
+    np.testing.assert_allclose(found.at(shares, codec().blocks), real, atol=3.0)
+
+
+def test_noise_alone_says_nothing():
+    nobody = rows(np.full(N, np.nan), people()[1])
+    assert released(nobody, 60.0) == ()
+
+
+def test_rows_lie_as_far_apart_as_was_counted():
+    born, debut = people()
+    (found,) = released(rows(born, debut), 30.0)
+    drawn = rows(born, np.where(np.arange(N) % 5 == 0, people(seed=1)[1], debut))
+    before, moved = drawn.values.copy(), codec().blocks[DEBUT].number
+    assert np.nanmean((years(drawn) < 5.0) | (years(drawn) > 50.0)) > 0.05
+    keep_differences(codec(), drawn, [found], torch.Generator().manual_seed(0))
+    after = years(drawn)
+    assert np.nanmean((after < 5.0) | (after > 50.0)) < 0.002
+    assert np.nanstd(after) < 1.3 * np.nanstd(years(rows(born, debut)))
+    for number in range(before.shape[1]):
+        np.testing.assert_array_equal(np.sort(drawn.values[:, number]), np.sort(before[:, number]))
+        if number != moved:
+            np.testing.assert_array_equal(drawn.values[:, number], before[:, number])
+    unknown = np.isnan(born)
+    np.testing.assert_array_equal(drawn.values[unknown], before[unknown])
+
+
+def test_what_lies_as_far_apart_stays_where_it_is():
+    drawn = rows(*people())
+    (found,) = released(drawn, 30.0)
+    before = years(drawn)
+    keep_differences(codec(), drawn, [found], torch.Generator().manual_seed(0))
+    assert np.nanmean(np.abs(years(drawn) - before)) < 0.8
+
+
+def test_a_stored_difference_comes_back():
+    (found,) = released(rows(*people()), 30.0)
+    one = found.candidate
+    assert Difference.stored([one.first, one.second, one.unit], list(found.cumulated)) == found
