@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block, Codec, Codes
-from core.encoding.windows import PERSON
 from core.models.steps.counting.densities import COARSE
+from core.models.steps.counting.window_pairs import comparable
 from core.schema.calendar import DAY
 from core.schema.column import Kind
 
@@ -66,16 +66,19 @@ class DifferenceCandidate:
 
 
 def difference_candidates(codec: Codec) -> Iterator[DifferenceCandidate]:
-    """All columns of one unit whose ranges meet; of windows, those of the person."""
+    """All columns of one unit whose ranges meet; of windows, what is `comparable`."""
     roles = codec.domain.roles
     numeric = [
-        (block.index, unit, *_ends(unit, block))
+        (block.index, roles.get(block.column.name), unit, *_ends(unit, block))
         for block in codec.blocks
-        if block.number is not None and (not roles or roles[block.column.name][0] == PERSON)
+        if block.number is not None
         for unit in [_unit(block)]
     ]
-    for (first, unit, low, high), (second, other, least, most) in combinations(numeric, 2):
-        if unit == other and low < most and least < high:
+    for (first, role, unit, low, high), (second, other, same, least, most) in combinations(
+        numeric, 2
+    ):
+        meet = unit == same and low < most and least < high
+        if meet and (role is None or other is None or comparable(role, other)):
             yield DifferenceCandidate(first, second, unit)
 
 

@@ -123,8 +123,7 @@ class Placing:
                     block, cells[i], random, ranks.get(i), slopes.get(i), self._left(i, cells)
                 )
         codes = Codes(states, values)
-        apart = [Difference.stored(*one) for one in self.values["apart"]]
-        keep_differences(codec, codes, apart, random)
+        keep_differences(codec, codes, self._differences, random)
         compared = [Comparison(*one) for one in self.values["compared"]]
         for one in sorted(_apart(compared), key=astuple):
             _make_equal(codec, codes, one, random)
@@ -133,12 +132,18 @@ class Placing:
     def follow_on(
         self, codec: Codec, codes: Codes, before: Mapping[int, int], random: torch.Generator
     ) -> None:
-        """Let numbers of next events equal those before as often as they do, and keep to an order.
+        """Let numbers of next events lie as far from those before, and equal them as often.
+
+        And keep to an order.
 
         Args:
           codes: of windows, written in place.
           before: by column of a next event, the same one of the event before.
         """
+        apart = [
+            d for d in self._differences if before.get(d.candidate.second) == d.candidate.first
+        ]
+        keep_differences(codec, codes, apart, random)
         for one in (Comparison(*values) for values in self.values["compared"]):
             for later, now in before.items():
                 if {one.low, one.high} != {later, now}:
@@ -149,6 +154,10 @@ class Placing:
                 wrong = then > after if one.low == now else then < after
                 rows = np.flatnonzero(wrong & one.ordered)  # as far on the other side
                 _write(blocks[1], codes, rows, 2.0 * then[rows] - after[rows])
+
+    @property
+    def _differences(self) -> list[Difference]:
+        return [Difference.stored(*one) for one in self.values["apart"]]
 
     def settled(self, codec: Codec, codes: Codes) -> Codes:
         """The records, in place, with numbers of each row in order, equal and adding up again."""

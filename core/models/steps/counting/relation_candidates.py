@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block, Codec
-from core.encoding.windows import NEXT, NOW, PERSON
 from core.models.steps.counting.difference_candidates import (
     DifferenceCandidate,
     difference_candidates,
 )
-from core.models.steps.counting.window_pairs import Role
+from core.models.steps.counting.window_pairs import comparable
 from core.schema.calendar import named_fields, number_of
 from core.schema.column import Kind
 from core.schema.round_bounds import number_step
@@ -163,16 +162,11 @@ def _comparable(codec: Codec) -> Iterator[tuple[int, int]]:
     roles = codec.domain.roles
     numeric = [block for block in codec.blocks if block.number is not None]
     for one, other in combinations(numeric, 2):
-        if roles and not _compared(*(roles[block.column.name] for block in (one, other))):
+        if roles and not comparable(*(roles[block.column.name] for block in (one, other))):
             continue
         low, high = max(one.line.low, other.line.low), min(one.line.high, other.line.high)
         if _undated(one) == _undated(other) and low < high:
             yield one.index, other.index
-
-
-def _compared(one: Role, other: Role) -> bool:
-    kinds = {one[0], other[0]}
-    return kinds == {PERSON} or (kinds == {NOW, NEXT} and one[1:] == other[1:])
 
 
 def _undated(block: Block) -> bool:

@@ -107,3 +107,9 @@ def _importance(one: Role, other: Role, lists: int) -> float:
     if listed and NEXT in kinds and kinds & {NUMBER, LEFT}:
         return twice * ENDS / lists
     return WAITS if kinds == {NUMBER, GAP} else twice * STEP
+
+
+def comparable(one: Role, other: Role) -> bool:
+    """Whether both are a person's, or the same column of an event and of the next one."""
+    kinds = {one[0], other[0]}
+    return kinds == {PERSON} or (kinds == {NOW, NEXT} and one[1:] == other[1:])
