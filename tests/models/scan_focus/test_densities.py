@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from core.encoding.codec import Codec
 from core.models.steps.counting.densities import densities, keys, seen, supported
+from core.models.steps.counting.scales import FineHistograms, fine_grids
+from core.schema.column import Column, Kind
+from core.schema.schema import Schema
 
 Floats = NDArray[np.float64]
 NOISE = 60.0
@@ -140,3 +146,16 @@ def test_ends_are_found_however_few_cells_hold_values() -> None:
         first, end = sorted(random.choice(cells + 1, 2, replace=False).tolist())
         low, high = supported(counts, NOISE, (first, end), None, held)
         assert 0 <= low < high <= cells
+
+
+def test_coarse_cells_say_nothing_of_missing_numbers():
+    """Of a hundred values, the last coarse cell has four; missing ones come after them."""
+    column = Column(name="x", kind=Kind.INTEGER, low=0, high=99, step=1, missing=True)
+    codec = Codec(Schema(columns=(column,)).domain())
+    numbers = np.where(np.arange(4000) % 4 == 0, np.nan, np.arange(4000.0) % 100)
+    codes = codec.encode(pd.DataFrame({"x": numbers}))
+    histograms = FineHistograms(fine_grids(codec, 1.0, len(codes)))
+    exact = histograms.statistic(codes.to("cpu"), torch.ones(len(codes)))
+    (counts,) = histograms.split(exact)
+    np.testing.assert_allclose(counts, exact.numpy()[: len(counts)])
+    assert counts[-1] == 1000.0

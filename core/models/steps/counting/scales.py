@@ -132,8 +132,12 @@ class FineHistograms(Mechanism):
         Post-processing, see `with_coarse`.
         """
         parts = [part.numpy() for part in torch.split(release, self.sizes)]
-        both = zip(self._weights, parts[0::2], parts[1::2], strict=True)
-        return [with_coarse(fine / own, coarse / own) for own, fine, coarse in both]
+        columns = []
+        every = zip(self.grids, self._weights, parts[0::2], parts[1::2], strict=True)
+        for grid, own, counts, coarse in every:
+            line, atoms = counts[: grid.cells] / own, counts[grid.cells :] / own
+            columns.append(np.append(with_coarse(line, coarse / own), atoms))
+        return columns
 
 
 @dataclass(frozen=True)
