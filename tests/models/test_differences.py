@@ -20,6 +20,8 @@ from core.models.steps.counting.differences import (
     kept_differences,
 )
 from core.models.steps.counting.relation_candidates import relation_candidates
+from core.models.steps.counting.scales import FineHistograms, fine_grids, scales_of
+from core.models.steps.training.column_bins import ColumnBins
 from core.schema.calendar import DAY
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
@@ -69,13 +71,25 @@ def years(codes: Codes) -> np.ndarray:
     return 1970.0 + debut / YEAR - born
 
 
+def histograms(codes: Codes) -> list[np.ndarray]:
+    """Exact counts of the fine cells of each column."""
+    mechanism = FineHistograms(grids())
+    return mechanism.split(mechanism.statistic(codes.to("cpu"), torch.ones(N)))
+
+
+def grids() -> tuple[ColumnBins, ...]:
+    return fine_grids(codec(), 10.0, N)
+
+
 def released(codes: Codes, noise: float, seed: int = 0) -> tuple[Difference, ...]:
     """What is kept by counts with so much noise."""
     blocks, asked = codec().blocks, (DifferenceCandidate(BORN, DEBUT, "years"),)
     mechanism = RelationCounts(blocks, (), (), asked)
     counts = mechanism.split(mechanism.statistic(codes, torch.ones(N)))[2].numpy()
     counts += noise * np.random.default_rng(seed).standard_normal(counts.shape)
-    return kept_differences(counts, asked, blocks, noise)
+    scales = scales_of(grids(), histograms(codes), 1e-3)
+    shares = [scale.shares(scale.counts) for scale in scales]
+    return kept_differences(counts, asked, scales, shares, noise)
 
 
 def test_dates_have_the_unit_of_years_and_of_no_weight():
@@ -104,6 +118,12 @@ def test_a_histogram_with_noise_says_how_far_apart(seed):
 def test_noise_alone_says_nothing():
     nobody = rows(np.full(N, np.nan), people()[1])
     assert released(nobody, 60.0) == ()
+
+
+def test_a_wide_difference_says_nothing():
+    born, _ = people()
+    debut = np.random.default_rng(3).uniform(1940.0, 2020.0, N)  # whenever somebody was born
+    assert released(rows(born, debut), 30.0) == ()
 
 
 def test_rows_lie_as_far_apart_as_was_counted():

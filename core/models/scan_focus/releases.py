@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import combinations, islice
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from core.models.steps.counting.zeros.structural_zeros import emptied
 
 UNLEARNED_ENERGY_SHARE = 0.5  # of a clear pair's energy, that may be left unexplained
 MOST_SETS = 4
+OF_PAIRS = 0.5  # of what a set shows beyond the model, that one of its pairs shows alike
 FALSE_DISCOVERIES = 0.05  # share of pairs that only the scan shows to go together, that do not
 GROUPS = {3: 4, 4: 4}  # groups a number is folded to in a counted set, by its size; else 3
 
@@ -103,17 +104,23 @@ def unlearned_columns(known: Releases, preliminary: MixtureMatcher) -> frozenset
 def contradicted_sets(known: Releases, preliminary: MixtureMatcher | None) -> list[tuple[int, ...]]:
     """The larger sets whose scan the preliminary model explains least, beyond noise.
 
-    A set that holds a pair which the model contradicts as clearly shows that pair's lack again.
+    A set that holds a pair which the model contradicts half as clearly shows that pair's lack
+    again: with a column that is nearly constant, the set's signs are the pair's.
     """
     if known.scanned is None or preliminary is None:
         return []
     _, left = known.scanned.energy(2, preliminary.expected(2))
-    unlearned = [set(known.design.pairs[i]) for i in np.flatnonzero(left > SET_SNR_THRESHOLD)]
+    pairs: dict[tuple[int, ...], float]
+    pairs = dict(zip(known.design.pairs, left.tolist(), strict=True))
+
+    def of_pairs(columns: tuple[int, ...]) -> float:
+        return max(pairs.get(pair, 0.0) for pair in combinations(columns, 2))
+
     scores: list[tuple[tuple[int, ...], float]] = []
     for size in range(3, len(known.design.sets) + 1):
         _, score = known.scanned.energy(size, preliminary.expected(size))
         clearest = ((known.design.sets[size - 1][i], float(score[i])) for i in np.argsort(-score))
-        own = (one for one in clearest if not any(pair <= set(one[0]) for pair in unlearned))
+        own = ((columns, z) for columns, z in clearest if of_pairs(columns) < OF_PAIRS * z)
         scores += islice(own, MOST_SETS)
     scores.sort(key=lambda row: -row[1])
     clear = [(columns, z) for columns, z in scores if z > SET_SNR_THRESHOLD][:MOST_SETS]

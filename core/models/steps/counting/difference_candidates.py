@@ -22,7 +22,7 @@ FINE = 256  # cells of a histogram of differences
 CELLS = FINE + FINE // COARSE  # that are counted, coarse ones after them
 # Mean squared correlation of random signs of two columns, from which on their difference is asked
 # about: signs of numbers with a correlation of about a half have this.
-LEAST_DEPENDENCE = 0.02
+LEAST_DEPENDENCE = 0.05
 YEAR = 365.2425 * DAY  # seconds, on average
 FIRST_YEAR, LAST_YEAR = 1500.0, 2200.0  # between which whole numbers are taken for years
 
@@ -51,8 +51,7 @@ class DifferenceCandidate:
         both = blocks[self.first], blocks[self.second]
         other = np.any([np.asarray(codes.states[:, block.index]) != 0 for block in both], axis=0)
         first, second = (
-            np.where(other, np.nan, _along(self.unit, block, codes.numbers(block)))
-            for block in both
+            np.where(other, np.nan, along(self.unit, block, codes.numbers(block))) for block in both
         )
         return first, second
 
@@ -109,7 +108,7 @@ def _unit(block: Block) -> Unit:
     return "log" if line.log else "own"
 
 
-def _along(unit: Unit, block: Block, numbers: Floats) -> Floats:
+def along(unit: Unit, block: Block, numbers: Floats) -> Floats:
     """A column's numbers in a unit."""
     if unit == "years" and _dated(block):
         return 1970.0 + numbers / YEAR
@@ -117,7 +116,7 @@ def _along(unit: Unit, block: Block, numbers: Floats) -> Floats:
 
 
 def _ends(unit: Unit, block: Block) -> tuple[float, float]:
-    low, high = _along(unit, block, np.array([block.line.low, block.line.high])).tolist()
+    low, high = along(unit, block, np.array([block.line.low, block.line.high])).tolist()
     return low, high
 
 

@@ -23,12 +23,15 @@ from numpy.typing import NDArray
 from core.encoding.codec import Block, Codec, Codes
 from core.models.steps.counting.densities import densities, seen, supported, with_coarse
 from core.models.steps.counting.design import CELLS as MOST_RUNS
-from core.models.steps.counting.difference_candidates import FINE, DifferenceCandidate
-from core.models.steps.counting.scales import merged
+from core.models.steps.counting.difference_candidates import FINE, DifferenceCandidate, Unit, along
+from core.models.steps.counting.scales import ColumnScale, merged
 
 Floats = NDArray[np.float64]
-CLEAR = 4.0  # standard deviations of noise that all counts of a difference stand above, to be kept
-MOST = 0.9  # of the differences, in the range that tells which are the narrowest
+DIFFERENCE_SNR_THRESHOLD = 4.0  # standard deviations of noise, of all counts of one together
+MOST_ENDS = np.array([0.05, 0.95])  # shares between which most numbers lie
+# Of a column's own spread, that a difference has at most: a standard deviation of √(2 - 2ρ), which
+# is what two numbers with a correlation of ρ = .8 have.
+MOST_SPREAD = 0.63
 PASSES = 4  # over all differences, each of which moves others a little
 
 
@@ -51,7 +54,7 @@ class Difference:
           counts: float64 [CELLS]; `noise`, standard deviation of one.
         """
         fine = with_coarse(counts[:FINE], counts[FINE:])
-        if counts[FINE:].sum() <= CLEAR * noise * math.sqrt(len(counts) - FINE):
+        if counts[FINE:].sum() <= DIFFERENCE_SNR_THRESHOLD * noise * math.sqrt(len(counts) - FINE):
             return None
         runs = merged(fine, noise, MOST_RUNS, frozenset(), np.ones(FINE))
         ends = supported(fine, noise, seen(fine, runs, noise))
@@ -71,20 +74,42 @@ class Difference:
 
     def spread(self, blocks: Sequence[Block]) -> float:
         """How far most differences lie from each other."""
-        low, high = self.at(np.array([0.5 - MOST / 2.0, 0.5 + MOST / 2.0]), blocks)
+        low, high = self.at(MOST_ENDS, blocks)
         return float(high - low)
 
 
 def kept_differences(
-    counts: Floats, asked: Sequence[DifferenceCandidate], blocks: Sequence[Block], noise: float
+    counts: Floats,
+    asked: Sequence[DifferenceCandidate],
+    scales: Sequence[ColumnScale],
+    shares: Sequence[Floats],
+    noise: float,
 ) -> tuple[Difference, ...]:
-    """What is clear, the widest first: the narrower a difference, the more it says of each row.
+    """What says more of a number than its own column does, the widest difference first.
 
     Args:
       counts: float64 [asked, CELLS], released; `noise`, standard deviation of one.
+      shares: released shares of each column's cells.
     """
-    found = [Difference.of(one, own, noise) for one, own in zip(asked, counts, strict=True)]
-    return tuple(sorted((d for d in found if d), key=lambda d: -d.spread(blocks)))
+    kept, blocks = list[tuple[float, Difference]](), [scale.grid.block for scale in scales]
+    for one, own in zip(asked, counts, strict=True):
+        if (found := Difference.of(one, own, noise)) is not None:
+            spread = found.spread(blocks)
+            both = (_spread(one.unit, scales[i], shares[i]) for i in (one.first, one.second))
+            if spread < MOST_SPREAD * min(both):
+                kept.append((spread, found))
+    return tuple(found for _, found in sorted(kept, key=lambda pair: -pair[0]))
+
+
+def _spread(unit: Unit, scale: ColumnScale, share: Floats) -> float:
+    """How far most of a column's numbers lie from each other."""
+    numbers = np.add(*scale.numbers) / 2.0
+    known = np.flatnonzero(~np.isnan(numbers))
+    known = known[np.argsort(numbers[known])]
+    held = scale.in_bins(share)[known].cumsum()
+    ends = np.searchsorted(held, MOST_ENDS * held[-1]).clip(0, len(known) - 1)
+    low, high = along(unit, scale.grid.block, numbers[known[ends]])
+    return float(high - low)
 
 
 def keep_differences(

@@ -123,7 +123,7 @@ def relations_kept(
         totals_kept(totals, mechanism.totals, noise),
         comparisons_kept(compared, mechanism.compared, scales, shares, n, noise),
         kept_differences(
-            apart.numpy(), mechanism.differences, mechanism.blocks, noise / mechanism.weight
+            apart.numpy(), mechanism.differences, scales, shares, noise / mechanism.weight
         ),
     )
 
