@@ -94,7 +94,7 @@ class EqualIsBelowToo(RelationCounts):
 
 
 class ForgetsCoarseDifferences(RelationCounts):
-    """States the sensitivity of fine counts of differences alone."""
+    """States the sensitivity of a difference's fine cells alone."""
 
     @property
     def sensitivity(self) -> float:
