@@ -246,6 +246,7 @@ class Schema(BaseModel):
                     names=", ".join(lost),
                 )
         self._check_keys()
+        self._check_orders()
         settled = self._settled
         return Domain(
             columns=tuple(self.public(column) for column in remaining),
@@ -298,6 +299,16 @@ class Schema(BaseModel):
                     "Column '{name}' says whose a row is and gets made-up values, so it can be "
                     "neither the target nor hidden. Choose another column.",
                     name=name,
+                )
+
+    def _check_orders(self) -> None:
+        for file in () if self.person is None else self.person.files:
+            kind = Kind.ORDERED if file.order is None else self[file.order].kind
+            if not kind.numeric and kind is not Kind.ORDERED:
+                raise SchemaError(
+                    "'{name}' cannot sort a person's rows, because its values have no order. "
+                    "Choose a number, a date or an ordered list.",
+                    name=file.order,
                 )
 
     def public(self, column: SchemaColumn) -> DomainColumn:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from core.schema.column import Kind, SchemaColumn
+from core.schema.column import Column, Kind, SchemaColumn, SchemaError
 from core.schema.person import Person
 from core.schema.rules.rules import Combinations, IfThen, Rule, Statement, parse_rule
 from core.schema.schema import Schema
@@ -102,6 +102,20 @@ def test_roles_must_fit_together():
     with pytest.raises(ValidationError, match="which person a row is about"):
         Person(rows=2, constant=("sex",))
     assert Person(columns=("id",), rows=5).words == "per person, at most 5 rows"
+
+
+@pytest.mark.parametrize(("kind", "sorts"), [(Kind.CATEGORY, False), (Kind.ORDERED, True)])
+def test_only_what_has_an_order_sorts_rows(kind, sorts):
+    columns = (
+        Column(name="id", kind=Kind.IDENTIFIER),
+        Column(name="stage", kind=kind, categories=("late", "early")),
+    )
+    schema = Schema(columns=columns, person=Person(columns=("id",), rows=2, order="stage"))
+    if sorts:
+        assert schema.domain().person == schema.person
+    else:
+        with pytest.raises(SchemaError, match="'stage' cannot sort .* no order"):
+            schema.domain()
 
 
 def test_a_schema_knows_the_columns_that_rules_and_persons_name():
