@@ -158,7 +158,12 @@ class Block:
     @property
     def missing_state(self) -> int | None:
         """Index of the first state without a value, or None when nothing may be missing."""
-        return len(self.states) - self.absent if self.absent else None
+        return self.present if self.absent else None
+
+    @property
+    def present(self) -> int:
+        """How many states, the first ones, say that there is a value."""
+        return len(self.states) - self.absent
 
     @property
     def absent(self) -> int:

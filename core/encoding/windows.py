@@ -158,7 +158,7 @@ class Windows:
         if self.order is None:
             return np.inf
         block = self.source.block(self.order)
-        return len(block.states) - block.absent - 1.0 if block.number is None else block.line.high
+        return block.present - 1.0 if block.number is None else block.line.high
 
     def sorts(self, codes: Codes) -> Floats | None:
         """The column that sorts, float64 [rows]."""
@@ -244,14 +244,14 @@ def sort_keys(codes: Codes, block: Block) -> Floats:
     if block.number is not None:
         return codes.numbers(block)
     state = codes.states[:, block.index]
-    return np.where(state < len(block.states) - block.absent, state, np.nan)
+    return np.where(state < block.present, state, np.nan)
 
 
 def write_sort_keys(codes: Codes, block: Block, when: Floats) -> None:
     """Write what a column sorts by; missing where it is NaN."""
     gone = np.isnan(when)
     if block.number is None:
-        state = np.clip(np.rint(np.nan_to_num(when)), 0, len(block.states) - block.absent - 1)
+        state = np.clip(np.rint(np.nan_to_num(when)), 0, block.present - 1)
     else:
         state, value = block.snapped(np.where(gone, block.line.low, when))
         codes.values[:, block.number] = np.where(gone, 0.0, value)
@@ -264,8 +264,9 @@ def moved(codes: Codes, block: Block, out: Codes, to: Block, rows: Indices) -> N
     at = np.where(there, rows, 0)
     state = np.asarray(codes.states[at, block.index])
     if block.absent != to.absent:  # one of them may be missing, which stands before codes
-        kept = len(block.states) - block.absent
-        state = np.where(state >= kept, np.maximum(state + to.absent - block.absent, 0), state)
+        state = np.where(
+            state >= block.present, np.maximum(state + to.absent - block.absent, 0), state
+        )
     out.states[:, to.index] = np.where(there, state, to.missing_state or 0)
     if block.number is not None and to.number is not None:
         value = np.asarray(codes.values[at, block.number])

@@ -61,7 +61,7 @@ def _holds(condition: Condition, codec: Codec, rows: Any) -> NDArray[np.bool_]:
     state = np.asarray(rows.states[:, block.index])
     if condition.labels is not None:
         return np.isin(state, [block.states.index(label) for label in condition.labels])
-    absent = state >= len(block.states) - block.absent
+    absent = state >= block.present
     if condition.missing:
         codes = () if column.form is None or not column.kind.listed else column.form.codes
         return absent | np.isin(state, [i for i, name in enumerate(block.states) if name in codes])
