@@ -362,7 +362,7 @@ def test_the_pool_is_small_where_there_are_few_records():
     one = CellTable((0,), (made.transforms[0].scales[0].size,), np.zeros(0), np.zeros(0))
     share = np.full(one.sizes[0], 1.0 / one.sizes[0])
     table = dataclasses.replace(one, shares=share, noise=np.full(len(share), 0.1))
-    counts = Counts(N, made.transforms[0].scales[:1], (table,), (), (), (), (), seed=1)
+    counts = Counts(N, made.transforms[0].scales[:1], (table,), (), (), (), (), (), seed=1)
     calibrate(inner, counts)
     few = calibration.FEWEST_POOL
     assert sizes == [few, calibration.SETTLING * few]
