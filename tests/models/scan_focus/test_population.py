@@ -45,6 +45,7 @@ def mixture(codec: Codec, noise: float) -> tuple[dict[str, torch.Tensor], dict]:
     return weights, constants | {
         "follows": [],
         "compared": [],
+        "apart": [],
         "totals": [],
         "ends": [],
         "together": [],
