@@ -106,6 +106,25 @@ def test_only_what_goes_together_is_asked_about():
     assert asked_differences(candidates, strengths, {DEBUT}) == ()
 
 
+def test_differences_alone_plan_no_release():
+    """Whether one is asked about is known after the scan, and a release of nothing is refused."""
+    two = Codec(codec().domain.project(["born", "debut"]))
+    found = relation_candidates(two)
+    assert found.differences and not found
+
+
+def test_one_record_left_out_moves_counts_by_their_sensitivity():
+    some = rows(*(column[:7] for column in people()))
+    asked = (DifferenceCandidate(BORN, DEBUT, "years"), DifferenceCandidate(DEBUT, BORN, "years"))
+    mechanism = RelationCounts(codec().blocks, (), (), asked)
+    whole = mechanism.statistic(some, torch.ones(7))
+    moves = []
+    for left_out in range(7):
+        rest = some.take(np.delete(np.arange(7), left_out))
+        moves.append(float((whole - mechanism.statistic(rest, torch.ones(6))).norm()))
+    assert max(moves) == pytest.approx(mechanism.sensitivity)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_histogram_with_noise_says_how_far_apart(seed):
     codes = rows(*people())

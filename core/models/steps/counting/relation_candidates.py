@@ -76,7 +76,7 @@ class RelationCandidates:
     many: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.totals or self.compared or self.differences)
+        return bool(self.totals or self.compared)  # else there may be nothing to ask about
 
 
 def relation_candidates(codec: Codec) -> RelationCandidates:
