@@ -11,6 +11,8 @@ import pytest
 import torch
 
 from core.encoding.codec import Codec
+from core.models.scan_focus.matching import MixtureMatcher
+from core.models.scan_focus.releases import contradicted_sets
 from core.models.steps.calibration.calibration import counts_of
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.denoising import beyond_independence, denoised
@@ -365,3 +367,17 @@ def test_what_is_counted_once_more_is_what_was_counted_first() -> None:
     for one, other in zip(first, second, strict=True):
         assert one.columns == other.columns and one.shares.shape == other.shares.shape
         assert one.alike == other.alike
+
+
+@pytest.mark.parametrize(("of_pair", "counted"), [(0.0, True), (0.02, True), (0.04, False)])
+def test_a_set_that_mirrors_a_pairs_lack_is_not_counted(monkeypatch, of_pair, counted):
+    """One of its pairs shows nothing, a ninth or three fifths of what it shows itself."""
+    known = object.__new__(Releases)
+    known.design = Design.of(Codec(flags(3)), 3)
+    pairs, sets = (torch.zeros((1, 4, n), dtype=torch.float64) for n in (3, 1))
+    pairs[..., 0], sets[...] = of_pair, 0.052
+    known.scanned = Scanned([torch.zeros((1, 4, 3)), pairs, sets], 0.01)
+    known.checkpoint = SimpleNamespace(state={})
+    draft = object.__new__(MixtureMatcher)
+    monkeypatch.setattr(draft, "expected", lambda size: torch.zeros_like((pairs, sets)[size - 2]))
+    assert contradicted_sets(known, draft) == ([(0, 1, 2)] if counted else [])

@@ -1,14 +1,16 @@
-"""Ranges that noise hides bin by bin are read off what bins in a row hold together."""
+"""Learned ranges: what bins in a row hold together where noise hides each, and where they end."""
 
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
 from core.privacy.discovery.grids import grid_of
 from core.privacy.discovery.ranges import _likeliest
 from core.schema.column import Column, Kind
+from tests.privacy.learned_tables import by_name, learn, schema_for
 
 RUNS, STD = 40, 75.0
 
@@ -40,3 +42,13 @@ def test_what_is_taken_has_one_sign_and_usual_numbers():
         low, high = found(Kind.NUMBER, np.zeros(0), seed)
         assert low >= 0.0 or high <= 0.0
         assert max(abs(low), abs(high)) <= 1e6
+
+
+def test_years_and_days_end_where_they_do():
+    """Not at 0 and 5,000, where years of death would have a cell for each decade."""
+    random = np.random.default_rng(6)
+    years = np.where(random.random(5_000) < 0.5, np.nan, random.integers(1872, 2022, 5_000))
+    frame = pd.DataFrame({"died": years, "day": random.integers(1, 32, 5_000)})
+    columns = by_name(learn(frame, schema_for(frame), 1.0))
+    assert 1800.0 <= columns["died"].low <= 1880.0 and 2020.0 <= columns["died"].high <= 2100.0
+    assert (columns["day"].low, columns["day"].high) == (1.0, 50.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,9 @@ class Placing:
       values: "lines", of each column how many cells lie on the line, the others being labels,
         spikes and missing; "widths", of a fine cell, 0 where each is one value; "follows",
         "compared" (see `Comparison`) and "totals", what every row is made to keep; "apart", what
-        all rows together keep, see `Difference`; "ends", of the
-        barred ends of cells, either column and the fine cells, from … to, that do not go with the
-        other's; "together", see `Dependence`.
+        all rows together keep, see `Difference`; "ends", of the barred ends of cells, either column
+        and the fine cells, from … to, that do not go with the other's; "together", see
+        `Dependence`.
     """
 
     tensors: Mapping[str, Tensor]
@@ -155,7 +156,7 @@ class Placing:
                 rows = np.flatnonzero(wrong & one.ordered)  # as far on the other side
                 _write(blocks[1], codes, rows, 2.0 * then[rows] - after[rows])
 
-    @property
+    @cached_property
     def _differences(self) -> list[Difference]:
         return [Difference.stored(*one) for one in self.values["apart"]]
 

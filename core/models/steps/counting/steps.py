@@ -71,10 +71,11 @@ SETS = Counted(
 )
 RELATED = Counted(
     RELATIONS,
-    "Columns that are in order, add up or multiply",
+    "Columns that are in order, add up, multiply or lie close together",
     "For every two numeric columns, in how many records the first is below, equal to or above the "
-    "second; for every three that could add up or multiply, in how many they do; and for years, "
-    "months and the like beside a date, in how many they are that of the date.",
+    "second; for every three that could add up or multiply, in how many they do; for years, "
+    "months and the like beside a date, in how many they are that of the date; and for numbers or "
+    "dates that the scan shows to go together, how far apart they are.",
     "orders and sums that hold in every row",
 )
 SELECTED_PAIRS = Counted(
