@@ -15,7 +15,7 @@ from core.models.events import FitPaused, Progress, Signal
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.models.scan_focus import plan as plan_module
-from core.models.scan_focus.discrepancy import lacking, of_pairs, of_sets
+from core.models.scan_focus.discrepancy import clear_pair_unlearned, lacking, of_pairs, of_sets
 from core.models.scan_focus.matching import SetTarget, Targets
 from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget
@@ -83,6 +83,16 @@ def test_noise_alone_is_nothing_to_learn_and_what_is_missing_is(short, farther):
         missing = short * noise * random.choice([-1.0, 1.0], (2, 5, 7))
         there = joint(some, False) + missing + random.normal(0.0, noise, (2, 5, 7))
         assert (lacking(some, released(there, noise), DESIGN) > 0.0) is farther
+
+
+@pytest.mark.parametrize(("noise", "unlearned"), [(1e-3, True), (0.1, False)])
+def test_a_clear_pair_that_goes_together_too_little_is_unlearned(noise, unlearned):
+    """By mixtures in which columns are independent; what noise hides is not to be learned."""
+    some = mixture()
+    shown, (weights, shares) = released(joint(some, False), noise), some()
+    alike = [share.mean(dim=2, keepdim=True).expand_as(share) for share in shares]
+    assert clear_pair_unlearned(lambda: (weights, alike), shown, DESIGN) is unlearned
+    assert not clear_pair_unlearned(some, shown, DESIGN)
 
 
 GROUPS = (torch.tensor([0, 0, 1, 1, 2]), torch.tensor([0, 1, 1, 1, 0, 0, 1]))

@@ -20,11 +20,13 @@ from torch import Tensor
 from core.models.scan_focus.matching import Targets, set_shares, within_classes
 from core.models.steps.counting.counts import LEAST_NOISE
 from core.models.steps.counting.design import Design
+from core.models.steps.counting.pair_queries import PAIR_SNR_THRESHOLD
 
 Mixtures = Callable[[], tuple[Tensor, Sequence[Tensor]]]  # see `MixtureGroups`
 
 FARTHER = 0.03  # from one: mixtures that have learned all of the pairs lie at .98 to 1.03
 CHANCE = 3.0  # standard deviations of it, where few cells were counted
+LEARNED = 2.0 / 3.0  # of what a clear pair shows beyond independence: people call that kept
 
 
 def lacking(mixtures: Mixtures, targets: Targets, design: Design) -> float:
@@ -50,23 +52,48 @@ def _margin(cells: int) -> float:
     return max(FARTHER, CHANCE * math.sqrt(2.0 / cells))
 
 
-@torch.no_grad()
+def clear_pair_unlearned(mixtures: Mixtures, targets: Targets, design: Design) -> bool:
+    """Whether some pair goes together much less than its counts show beyond noise.
+
+    Where most pairs are noise, the few that are not hardly move the mean of all.
+    """
+    both = zip(_each_pair(mixtures, targets, design), targets.pairs, strict=True)
+    for (shares, _, noise), target in both:
+        shown = _beyond_independence(target.shares.to(shares))
+        energy = float(shown.square().sum())
+        if energy > PAIR_SNR_THRESHOLD * noise**2 * math.sqrt(2.0 * shown.numel()):
+            learned = float((shown * _beyond_independence(shares)).sum())
+            if learned < LEARNED * energy:
+                return True
+    return False
+
+
 def of_pairs(mixtures: Mixtures, targets: Targets, design: Design) -> float:
     """Mean squared distance to the released counts of pairs, in units of their noise."""
+    return _mean_square(_each_pair(mixtures, targets, design), targets.n)
 
-    def each() -> Iterator[tuple[Tensor, Tensor, float]]:
-        weights, shares = mixtures()
-        within = within_classes(weights, shares, design)
-        for pair in targets.counted:
-            first, second = (shares[column] for column in pair.columns)
-            apart = within if len(pair.shares) == within.shape[1] else weights[:, None]
-            cells = [
-                ((first * part[:, None]) @ second.transpose(1, 2)).mean(dim=0)
-                for part in apart.unbind(dim=1)
-            ]
-            yield torch.stack(cells), pair.shares, pair.noise
 
-    return _mean_square(each(), targets.n)
+@torch.no_grad()
+def _each_pair(
+    mixtures: Mixtures, targets: Targets, design: Design
+) -> Iterator[tuple[Tensor, Tensor, float]]:
+    """What the mixtures have of each counted pair, what was released of it, and its noise."""
+    weights, shares = mixtures()
+    within = within_classes(weights, shares, design)
+    for pair in targets.counted:
+        first, second = (shares[column] for column in pair.columns)
+        apart = within if len(pair.shares) == within.shape[1] else weights[:, None]
+        cells = [
+            ((first * part[:, None]) @ second.transpose(1, 2)).mean(dim=0)
+            for part in apart.unbind(dim=1)
+        ]
+        yield torch.stack(cells), pair.shares, pair.noise
+
+
+def _beyond_independence(shares: Tensor) -> Tensor:
+    """Of [classes, a, b], less what columns that are independent within each class would show."""
+    first, second = shares.sum(dim=2, keepdim=True), shares.sum(dim=1, keepdim=True)
+    return shares - first * second / shares.sum(dim=(1, 2), keepdim=True).clamp_min(1e-12)
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import FitEvent, PhaseStarted, Progress, Signal
-from core.models.scan_focus.discrepancy import lacking
+from core.models.scan_focus.discrepancy import clear_pair_unlearned, lacking
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
 from core.models.scan_focus.groups import GROUPS, MixtureGroups
 from core.models.scan_focus.matching import MixtureMatcher
@@ -28,7 +28,7 @@ from core.models.steps.training.training_loop import train
 
 TRAINING, IN_ALL, LACK = "training", "steps_in_all", "lack"  # names in a checkpoint
 LEAST_GAIN = 0.1  # of what lacks, that further steps must have learnt, or mixtures cannot
-FIRST = 0.25  # of the steps: where noise hides most, they show all and more would follow the noise
+FIRST = 0.25  # of the steps: where noise hides all, more would follow the noise
 
 
 def train_preliminary(known: Releases, settings: ScanFocusSettings, context: FitContext) -> Focus:
@@ -61,11 +61,13 @@ def train_mixture(
     most = steps * settings.trainings
     while model.done < most:
         lack = lacking(model, targets, design)
-        if not lack or lack > (1.0 - LEAST_GAIN) * state.get(LACK, math.inf):
+        if lack > (1.0 - LEAST_GAIN) * state.get(LACK, math.inf):
+            break
+        if not lack and (model.done >= steps or not clear_pair_unlearned(model, targets, design)):
             break
         further = steps - model.done % steps
         model.begin(further)
-        state |= {IN_ALL: model.done + further, LACK: lack}
+        state |= {IN_ALL: model.done + further, LACK: lack or math.inf}
         _train(phase, model, model.done + further, focus, settings, context)
     hidden = unseen(focus.known, targets.counted, model.combined())
     return _fitted(focus, settings, model, hidden)
