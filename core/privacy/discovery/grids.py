@@ -15,12 +15,10 @@ from core.schema.calendar import CELLS
 from core.schema.column import Column, Kind
 from core.schema.labels import snap
 from core.schema.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
-from core.schema.round_bounds import DIGITS
+from core.schema.round_bounds import DIGITS, rung
 
 FINE_BINS = 256  # of the second look, within what the first one found, at most
 _SMALLEST, _LARGEST_INTEGER = -30, 19  # powers of ten: numbers below one, integers above the other
-# integers are often years, which 1,000 to 5,000 would not bound
-DECADES = tuple(float(year) for year in range(1800, 2110, 10))
 _YEARS = (
     *(1000, 1500, 1600, 1700, 1750, 1800, 1850, 1870),
     *range(1880, 2110, 10),
@@ -127,7 +125,7 @@ def _grid(kind: Kind) -> PublicGrid:
     integers = kind is Kind.INTEGER
     powers = range(0 if integers else _SMALLEST, _LARGEST_INTEGER if integers else 150)
     sizes = {float(f"{digit}e{power}") for power in powers for digit in DIGITS}
-    sizes |= {*DECADES, float(f"1e{_LARGEST_INTEGER}")} if integers else {LARGEST}
+    sizes.add(float(f"1e{_LARGEST_INTEGER}") if integers else LARGEST)
     positive = sorted(sizes)
     return PublicGrid((*(-x for x in reversed(positive)), 0.0, *positive), _ATOMS)
 
@@ -142,14 +140,16 @@ def grid_of(column: Column) -> PublicGrid:
     return _grid(column.kind)
 
 
-def linear_grid(low: float, high: float, step: float) -> PublicGrid:
-    """The grid of a second look at what lies from low to high > low: equal bins of a step or more.
+def fine_grid(low: float, high: float, step: float) -> PublicGrid:
+    """The grid of a second look at what lies from low to high > low: equal, round bins.
 
     Args:
-      step: of the column; 0 for none.
+      step: of the column, which no bin is shorter than; 0 for none.
     """
-    bins = FINE_BINS if not step else max(2, min(FINE_BINS, round((high - low) / step)))
-    edges = np.unique(np.linspace(low, high, bins + 1))
-    if len(edges) < 2 or not math.isfinite(high - low):
+    if not (low < high and math.isfinite(high - low)):
+        raise ValueError("A second look needs a range.")
+    width = max(rung((high - low) / FINE_BINS), step)
+    edges = np.unique(np.linspace(low, high, max(2, math.ceil((high - low) / width - 1e-9)) + 1))
+    if len(edges) < 2:
         raise ValueError("A second look needs a range.")
     return PublicGrid(tuple(float(edge) for edge in edges))

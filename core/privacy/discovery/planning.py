@@ -28,11 +28,13 @@ FAILURES = 0.25  # of δ, where labels have to be found; replace-one counts them
 # shares of one column: a label needs more than a range does, which is found between round numbers,
 # and what it needs beyond a column's share goes to the lists of which not all labels were found.
 # The few numbers that need a second look share one column's
-_WEIGHTS = {BOUNDS: 0.5, LISTS: 1.0, FINE: 0.25, LISTS_AGAIN: 0.5}
+_WEIGHTS = {BOUNDS: 0.75, LISTS: 1.0, FINE: 0.25, LISTS_AGAIN: 1.25}
+MOST_AGAIN = 4  # open lists that a second look is planned for: seldom do more lack labels
 BESIDE = 0.7  # what counts by year and by step, which need not be as exact, are multiplied by
 SINGLY = 0.35  # … and counts of waits, of the calendar and of single, frequent values
 MISSING_DOUBT = 0.01  # chance that missing cells are seen anywhere where there are none
-NEIGHBOUR_DOUBT = 0.01  # chance that bounds reach one cell too far at either end
+MOST_TOGETHER = 12  # bins in a row that are looked for as one: four powers of ten
+NEIGHBOUR_DOUBT = 0.03  # chance that bounds reach one cell too far at either end
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Levels:
         if LISTS in multiplier and _open_lists(wanted):
             label = _label_threshold(plan, LISTS, std[LISTS], _open_lists(wanted))
         return cls(
-            cell=cell_threshold(std[BOUNDS], sum(cells)),
+            cell=cell_threshold(std[BOUNDS], MOST_TOGETHER * sum(cells)),
             neighbour=cell_threshold(std[BOUNDS], 1, doubt=NEIGHBOUR_DOUBT),
             missing=missing,
             label=label,
@@ -149,11 +151,12 @@ def _open_lists(wanted: OpenDomain) -> int:
 def _columns(wanted: OpenDomain) -> dict[str, int]:
     """How many columns or rules a phase is for, which says what it may spend.
 
-    A second look is for one, however many share it.
+    A second look at numbers is for one, however many share it; at lists, for those that are open.
     """
     numeric = len(wanted.numeric)
     lists = len(wanted.listed) + len(wanted.rules) + len(wanted.made_up)
-    return {BOUNDS: numeric, LISTS: lists, FINE: min(1, len(wanted.stepped)), LISTS_AGAIN: lists}
+    again = min(_open_lists(wanted) - len(wanted.beginnings), MOST_AGAIN)
+    return {BOUNDS: numeric, LISTS: lists, FINE: min(1, len(wanted.stepped)), LISTS_AGAIN: again}
 
 
 def _squared_sensitivities(wanted: OpenDomain) -> dict[str, float]:
@@ -182,17 +185,14 @@ def discovery_phases(
       each: the share of it that a list gets, in (0, 1].
       failure: the probability that a label is shown which one unit alone holds.
     """
-    counts, weights, unknown = _columns(wanted), dict(_WEIGHTS), _open_lists(wanted) > 0
-    if not unknown:
-        counts[LISTS_AGAIN] = 0
-        weights[LISTS] += weights[LISTS_AGAIN]
+    counts, unknown = _columns(wanted), _open_lists(wanted) > 0
     return tuple(
         Phase(
             name=name,
             title=_TITLES[name],
             what=_WHAT[name],
-            share=min(1.0, each * weights[name] * count),
-            noise_multiplier=noise_for_share(scale, each * weights[name] * count),
+            share=min(1.0, each * _WEIGHTS[name] * count),
+            noise_multiplier=noise_for_share(scale, each * _WEIGHTS[name] * count),
             failure=failure / 2 if name in (LISTS, LISTS_AGAIN) and unknown else 0.0,
         )
         for name, count in counts.items()

@@ -10,15 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.message import Message
+from core.privacy.discovery.bins_in_a_row import bin_of, clearest, likeliest, reach
 from core.privacy.discovery.grids import (
-    DECADES,
     SINGLE,
     PublicGrid,
     grid_of,
     value_grid,
     year_grid,
 )
-from core.privacy.discovery.planning import BESIDE, BOUNDS, NEIGHBOUR_DOUBT, SINGLY, Levels
+from core.privacy.discovery.planning import (
+    BESIDE,
+    BOUNDS,
+    NEIGHBOUR_DOUBT,
+    SINGLY,
+    Levels,
+)
 from core.privacy.discovery.thresholds import cell_threshold
 from core.schema.column import Column, Kind, Learned, SchemaColumn
 from core.schema.labels import snap
@@ -26,17 +32,14 @@ from core.schema.round_bounds import date_bounds, round_bounds, rung
 
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
-USUAL = (1e-3, 1e6)  # magnitudes among which the likeliest bins are taken where noise hides all
-RUNGS_TOGETHER, MOST_RUNGS = 3, 12  # that are taken so: one to four powers of ten
-TWO_THOUSAND = 2000.0  # a decade's first year that is a rung as well
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
-LOOK_AHEAD = 6  # bins that bounds may reach at once: two powers of ten
 SURE = 1.5  # standard deviations of noise that counts of what is empty leave room for
 MANY = 4.0  # … that all counts by step must exceed to be believed
 EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
 FEW_RECORDS = 0.02  # share of the records that years or parts left out hold at most
 FAR = 0.2  # of the end farther from zero, that the other lies beyond, for a second look to be taken
 NARROW = 8  # of a range, the part beyond which bins are not added to those that surely hold records
+HALF = 0.5  # of the records, which noise must not pass for where a range is made longer
 HEAPED = 3.0  # standard deviations of noise above which numbers of one step are believed
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 Counts = NDArray[np.float64]
@@ -48,6 +51,7 @@ class FirstLook:
 
     Attributes:
       low, high: of the cells that were found, low ≤ high; `inside`, records in their bins.
+      bins: the ends of those bins; the same where single values alone were found.
       atoms: values with a cell of their own that were found; `often` those that are the column's.
       peaks: other single values that many records hold, with their counts.
       heavy: whether most of the range is a thin tail.
@@ -56,6 +60,7 @@ class FirstLook:
 
     low: float
     high: float
+    bins: tuple[float, float]
     inside: float
     atoms: tuple[float, ...]
     often: tuple[float, ...]
@@ -70,9 +75,9 @@ def first_look(
 ) -> FirstLook:
     """Read the noisy counts of a column's grid and, beside, of years or of single numbers.
 
-    Bins above `levels.cell` are found, and from the outermost ones on what `_reach` adds; whatever
-    lies between two found ones is inside. Where noise hides all bins, the likeliest are taken, so
-    that no column is lost.
+    Bins above `levels.cell`, by themselves or some in a row, are found, and from the outermost ones
+    on what `reach` adds; whatever lies between two found ones is inside. Where noise hides all
+    bins, the likeliest are taken, so that no column is lost.
     """
     grid = grid_of(column)
     bins, atom_counts = counts[1 : grid.bins + 1], counts[grid.bins + 2 : -1]
@@ -81,13 +86,16 @@ def first_look(
         a for a, c in zip(grid.atoms, atom_counts, strict=True) if c > max(levels.cell, OFTEN * n)
     ]
     seeds = np.flatnonzero(bins > levels.cell)
+    height, row = clearest(grid, bins)
+    if height > levels.cell:
+        seeds = np.union1d(seeds, row)
     if not len(seeds) and not found:
-        seeds, found = _likeliest(grid, bins, atom_counts)
-    around = [*seeds.tolist(), *(_bin_of(grid, atom) for atom in found)]
-    zero = _bin_of(grid, 0.0) if grid.atoms else 0  # dates have no sign
+        seeds, found = likeliest(grid, bins, atom_counts)
+    around = [*seeds.tolist(), *(bin_of(grid, atom) for atom in found)]
+    zero = bin_of(grid, 0.0) if grid.atoms else 0  # dates have no sign
     std = levels.std[BOUNDS]
-    first = _reach(bins, min(around), zero if min(around) >= zero else 0, std)
-    last = _reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)
+    first = reach(bins, min(around), zero if min(around) >= zero else 0, std)
+    last = reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)
     apart = not len(seeds) and (first, last) == (min(around), max(around))
     ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1]))]
     peaks = _peaks(beside, levels, n) if len(beside) == value_grid().size else {}
@@ -104,6 +112,7 @@ def first_look(
     return FirstLook(
         low=min(ends),
         high=max(ends),
+        bins=(min(ends), min(ends)) if apart else (grid.edges[first], grid.edges[last + 1]),
         inside=float(bins[first : last + 1].sum()),
         atoms=(*found, *peaks),
         often=tuple(dict.fromkeys((*often, *peaks))),
@@ -112,31 +121,6 @@ def first_look(
         heavy=_heavy(grid, bins, first, last, found=found, atom_counts=atom_counts),
         outside=rest_of(inside, std / BESIDE if len(kept) else std, n),
     )
-
-
-def _likeliest(
-    grid: PublicGrid, bins: Counts, atom_counts: Counts
-) -> tuple[NDArray[np.int64], list[float]]:
-    """The ends of what stands clearest above noise that hides each bin: bins in a row, or an atom.
-
-    Of numbers, from one rung to the third after it or later, of usual magnitudes and one sign: few
-    records in one bin would be seen. Of many bins together, the noise grows with the root.
-    """
-    edges = np.array(grid.edges)
-    rungs = np.flatnonzero(~np.isin(edges, DECADES) | (edges == TWO_THOUSAND))
-    least = 1
-    if grid.atoms:
-        rungs = rungs[(np.abs(edges[rungs]) <= USUAL[1]) & ~(np.abs(edges[rungs]) < USUAL[0])]
-        least = RUNGS_TOGETHER
-    sums, clearest, ends = np.append(0.0, np.cumsum(bins)), -math.inf, (0, 0)
-    for first, start in enumerate(rungs):
-        for stop in rungs[first + least : first + MOST_RUNGS + 1]:
-            above = float(sums[stop] - sums[start]) / math.sqrt(stop - start)
-            if above > clearest and (edges[start] >= 0.0 or edges[stop] <= 0.0 or least == 1):
-                clearest, ends = above, (int(start), int(stop) - 1)
-    if len(atom_counts) and atom_counts.max() > clearest:
-        return np.zeros(0, dtype=np.int64), [grid.atoms[int(np.argmax(atom_counts))]]
-    return np.array(ends, dtype=np.int64), []
 
 
 def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
@@ -181,33 +165,6 @@ def _without_empty_years(
     return float(edges[first]), float(edges[end]), kept
 
 
-def _bin_of(grid: PublicGrid, value: float) -> int:
-    """The bin that a value would lie in, were it no atom."""
-    place = int(np.searchsorted(grid.edges, value, side="right")) - 1
-    return min(max(place, 0), grid.bins - 1)
-
-
-def _reach(bins: Counts, start: int, end: int, std: float) -> int:
-    """The last bin from `start` towards `end` that records seem to lie in.
-
-    A bin beside what was found counts above what noise passes with `NEIGHBOUR_DOUBT`, and so do k
-    bins together, with that over k⁴: the further a bound is too far, the more it harms. Bounds do
-    not reach across zero so: amounts seldom change their sign, and where they do, enough records
-    say it.
-    """
-    at, step = start, 1 if end > start else -1
-    counted = range(1, LOOK_AHEAD + 1)
-    needed = np.array([cell_threshold(std, k**4, NEIGHBOUR_DOUBT) * math.sqrt(k) for k in counted])
-    while at != end:
-        ahead = [at + step * i for i in range(1, min(LOOK_AHEAD, abs(end - at)) + 1)]
-        sums = np.cumsum(bins[ahead])
-        beyond = np.flatnonzero(sums > needed[: len(sums)])
-        if not len(beyond):
-            break
-        at = ahead[int(beyond[-1])]
-    return at
-
-
 def _heavy(
     grid: PublicGrid,
     bins: Counts,
@@ -233,8 +190,8 @@ def _heavy(
 
 def far_from_zero(column: Column, look: FirstLook) -> bool:
     """Whether round numbers say little of where a long range of numbers lies, as of a longitude."""
-    near, far = sorted((look.low, look.high), key=abs)
-    long = look.low < look.high and not _short(column, look.low, look.high)
+    near, far = sorted(look.bins, key=abs)
+    long = near != far and not _short(column, *look.bins)
     return long and column.kind is not Kind.DATETIME and near / far >= FAR
 
 
@@ -282,9 +239,8 @@ def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, floa
             low, last, step=column.step, dtype=column.dtype, date_format=column.date_format
         )
     ends = round_bounds(low, high, step=column.step, dtype=column.dtype)
-    if column.kind is Kind.INTEGER:  # decades are round enough, and zero would have been found
-        whole = low == 1.0 or DECADES[0] <= low <= DECADES[-1]
-        return low if whole else ends[0], high if high in DECADES else ends[1]
+    if column.kind is Kind.INTEGER:  # zero would have been found
+        return low if low == 1.0 else ends[0], ends[1]
     return ends
 
 
@@ -307,39 +263,45 @@ class FineLook:
         And how many lie outside, ≥ 0, which are few as far as counts tell. Records of a value that
         many hold say nothing of where the others lie.
         """
-        bins, width = len(self.counts), (look.high - look.low) / len(self.counts)
+        bins, (low, high) = len(self.counts), look.bins
+        width = (high - low) / bins
         found = np.flatnonzero(self.counts > cell_threshold(self.std, bins))
         if not len(found):
             return None
-        first = _reach(self.counts, int(found[0]), 0, self.std)
-        end = _reach(self.counts, int(found[-1]), bins - 1, self.std) + 1
-        peaks = [min(int((value - look.low) / width), bins - 1) for value in look.peaks]
+        first = reach(self.counts, int(found[0]), 0, self.std)
+        end = reach(self.counts, int(found[-1]), bins - 1, self.std) + 1
+        peaks = [min(int((value - low) / width), bins - 1) for value in look.peaks]
         counts = np.where(np.isin(np.arange(bins), peaks), 0.0, self.counts)
         held = look.inside - float((self.counts - counts).sum())
         lost = float(held - counts[first:end].sum())
-        if lost > FEW_RECORDS * held + self.std * math.sqrt(end - first):
-            grown = _grown(counts, first, end, (1.0 - FEW_RECORDS) * held)
-            if grown is None:
+        if lost > FEW_RECORDS * held:
+            grown = self._grown(counts, first, end, held)
+            if grown is not None:
+                first, end = grown
+                lost = float(held - counts[first:end].sum())
+            elif lost > FEW_RECORDS * held + self.std * math.sqrt(end - first):
                 return None
-            first, end = grown
-            lost = float(held - counts[first:end].sum())
-        low, high = look.low + first * width, look.low + end * width
+        low, high = low + first * width, low + end * width
         unit = max(rung((high - low) / _UNITS), self.step)
         low, high = snap(np.array([math.floor(low / unit), math.ceil(high / unit)]) * unit, unit)
         return min([low, *look.atoms]), max([high, *look.atoms]), max(0.0, lost)
 
+    def _grown(self, counts: Counts, first: int, end: int, held: float) -> tuple[int, int] | None:
+        """The shortest range around another that counts nearly all of what is held.
 
-def _grown(counts: Counts, first: int, end: int, least: float) -> tuple[int, int] | None:
-    """The shortest range around another that counts so many records; None where it is long."""
-    before = np.concatenate([[0.0], np.cumsum(counts)])
-    bins = len(counts)
-    for length in range(end - first, bins // NARROW + 1):
-        starts = np.arange(max(0, end - length), min(first, bins - length) + 1)
-        held = before[starts + length] - before[starts]
-        if held.max() >= least:
-            start = int(starts[held.argmax()])
-            return start, start + length
-    return None
+        None where that is long, or where noise alone could pass for half of the records.
+        """
+        before, bins = np.concatenate([[0.0], np.cumsum(counts)]), len(counts)
+        noise = cell_threshold(self.std, bins, NEIGHBOUR_DOUBT)
+        for length in range(end - first, bins // NARROW + 1):
+            if noise * math.sqrt(length) > HALF * held:
+                return None
+            starts = np.arange(max(0, end - length), min(first, bins - length) + 1)
+            own = before[starts + length] - before[starts]
+            if own.max() >= (1.0 - FEW_RECORDS) * held:
+                start = int(starts[own.argmax()])
+                return start, start + length
+        return None
 
 
 def rest_of(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:

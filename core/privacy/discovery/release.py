@@ -249,7 +249,7 @@ def _second_look(
     Where nothing was, any number is looked at, for what is planned is made.
     """
     far = [i for i, one in enumerate(zip(columns, looks, strict=True)) if far_from_zero(*one)]
-    inside = [grids.linear_grid(looks[i].low, looks[i].high, columns[i].step) for i in far]
+    inside = [grids.fine_grid(*looks[i].bins, columns[i].step) for i in far]
     counted = CellCounts(tuple(inside) or (_ANYWHERE,), (1.0,) * max(1, len(far)), tuple(far))
     parts = counted.split(noisy_counts(table, FINE, counted))
     std = levels.std[FINE] * counted.sensitivity

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 NOISE_MARGIN = 1e-4  # for the rounding of statistics and weights, which is far less than this
-DOUBT = 1e-5  # chance that noise alone passes for data in any cell of a whole release
+DOUBT = 1e-4  # chance that noise alone passes for data in any cell of a whole release
 _STEPS = 200  # halvings of the search for a threshold
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from core.privacy.accounting.accountant import epsilon, guarantee
-from core.privacy.discovery.grids import grid_of, linear_grid
+from core.privacy.discovery.grids import fine_grid, grid_of
 from core.privacy.discovery.open_domain import OpenDomain, open_domain
 from core.privacy.discovery.planning import BOUNDS, LISTS, Levels, most_keys
 from core.privacy.discovery.raw_rows import read_raw
@@ -116,7 +116,7 @@ def test_no_unit_moves_counts_beyond_their_sensitivity(seed, most):
     owner, weights = units(12, most, seed)
     frame, schema = numbers(12, seed)
     wanted = open_domain(schema)
-    fine = (linear_grid(-5.0, 5.0, 0.0), linear_grid(0.0, 2000.0, 1.0), linear_grid(0.0, 1e9, 0.0))
+    fine = (fine_grid(-5.0, 5.0, 0.0), fine_grid(0.0, 2000.0, 1.0), fine_grid(0.0, 1e9, 0.0))
     some = CellCounts(fine[:2], (1.0, 1.0), columns=(2, 0))  # numbers that need a second look
     for mechanism in (bounds_counts(wanted), CellCounts(fine, (1.0,) * 3), some):
         assert max(cell_moves(mechanism, frame, wanted, owner, weights)) <= SLACK
@@ -130,7 +130,7 @@ def test_sensitivity_is_reached_and_broken_twins_are_caught(most):
     frame, schema = numbers(1, 0)
     frame = pd.concat([frame] * (most + 1), ignore_index=True)
     wanted = open_domain(schema)
-    fine = CellCounts((linear_grid(-1.0, 1.0, 0.0),) * 3, (1.0,) * 3)
+    fine = CellCounts((fine_grid(-1.0, 1.0, 0.0),) * 3, (1.0,) * 3)
     some = CellCounts(fine.grids[:2], (1.0, 1.0), columns=(2, 0))
     assert max(cell_moves(some, frame, wanted, owner, weights)) >= 0.95
     wrong = broken.CellsStateOne(some.grids, some.scales, some.columns)

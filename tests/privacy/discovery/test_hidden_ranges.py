@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+from core.privacy.discovery.bins_in_a_row import likeliest
 from core.privacy.discovery.grids import grid_of
-from core.privacy.discovery.ranges import _likeliest
+from core.privacy.discovery.ranges import FineLook, FirstLook
 from core.schema.column import Column, Kind
 from tests.privacy.learned_tables import by_name, learn, schema_for
 
@@ -22,7 +23,7 @@ def found(kind: Kind, values: NDArray[np.float64], seed: int) -> tuple[float, fl
     counts = np.histogram(values, edges)[0].astype(float)
     assert counts.max() < 4.0 * STD
     noisy = counts + STD * random.standard_normal(len(counts))
-    ends, atoms = _likeliest(grid, noisy, STD * random.standard_normal(len(grid.atoms)))
+    ends, atoms = likeliest(grid, noisy, STD * random.standard_normal(len(grid.atoms)))
     return (edges[ends[0]], edges[ends[1] + 1]) if not atoms else (atoms[0], atoms[0])
 
 
@@ -52,3 +53,37 @@ def test_years_and_days_end_where_they_do():
     columns = by_name(learn(frame, schema_for(frame), 1.0))
     assert 1800.0 <= columns["died"].low <= 1880.0 and 2020.0 <= columns["died"].high <= 2100.0
     assert (columns["day"].low, columns["day"].high) == (1.0, 50.0)
+
+
+def test_amounts_do_not_end_where_years_begin():
+    """At 1,800 or 2,100, were the cells of whole numbers decades there."""
+    random = np.random.default_rng(7)
+    amounts = random.lognormal(6.9, 0.4, 4_000).round().astype(np.int64)
+    frame = pd.DataFrame({f"x{i}": amounts for i in range(4)})
+    ends = [one for seed in range(8) for one in learn(frame, schema_for(frame), 0.2, seed).columns]
+    assert np.mean([column.high in (2000.0, 5000.0) for column in ends]) >= 0.9
+    assert np.mean([(amounts > column.high).mean() for column in ends]) < 0.03
+
+
+def test_few_amounts_far_beyond_zero_are_seen_together():
+    """As of debts, which most have not, and of which no cell holds enough to be seen."""
+    random = np.random.default_rng(8)
+    some = random.random(4_000) < 0.15
+    debts = np.where(some, random.lognormal(8.0, 0.9, 4_000), 0.0).round()
+    assert np.histogram(debts[some], [500, 1000, 2000, 5000, 10_000])[0].max() < 300
+    frame = pd.DataFrame({f"x{i}": debts for i in range(4)})
+    found = [one for seed in range(8) for one in learn(frame, schema_for(frame), 0.3, seed).columns]
+    assert {0.0} == {column.spikes[0] for column in found}
+    assert np.mean([(debts > column.high).mean() < 0.03 for column in found]) >= 0.8
+
+
+def test_noise_does_not_pass_for_records_in_a_narrow_range():
+    """A third lie in one bin; noise of the others could make it look as if it were all."""
+    random, std = np.random.default_rng(9), 200.0
+    held = np.where(random.random(3_000) < 0.3, 10.15, random.uniform(5.0, 20.0, 3_000))
+    counts = np.histogram(held, 150, (5.0, 20.0))[0]
+    look = FirstLook(5.0, 20.0, (5.0, 20.0), 3_000.0, (), (), {}, False, False, (0.0, 0.0))
+    for _ in range(200):
+        noisy = counts + std * random.standard_normal(150)
+        low, high, _ = FineLook(noisy, std, 0.0).narrowed(look) or (5.0, 20.0, 0.0)
+        assert ((held >= low) & (held <= high)).mean() > 0.5

@@ -1,0 +1,85 @@
+"""Bins of a public grid in a row: the clearest above noise, and how far bounds reach from there."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.privacy.discovery.grids import PublicGrid
+from core.privacy.discovery.planning import MOST_TOGETHER, NEIGHBOUR_DOUBT
+from core.privacy.discovery.thresholds import cell_threshold
+
+USUAL = (1e-3, 1e6)  # magnitudes among which the likeliest bins are taken where noise hides all
+RUNGS_TOGETHER = 3  # that are taken so, at least: a power of ten
+LOOK_AHEAD = 6  # bins that bounds may reach at once: two powers of ten
+Counts = NDArray[np.float64]
+
+
+def likeliest(
+    grid: PublicGrid, bins: Counts, atom_counts: Counts
+) -> tuple[NDArray[np.int64], list[float]]:
+    """The ends of what stands clearest above noise that hides each bin: bins in a row, or an atom.
+
+    Of numbers, a power of ten or more, of usual magnitudes: few records in one bin would be seen.
+    """
+    if not grid.atoms:
+        return clearest(grid, bins)[1], []
+    usual = (np.abs(grid.edges) <= USUAL[1]) & ~(np.abs(grid.edges) < USUAL[0])
+    height, row = clearest(grid, bins, least=RUNGS_TOGETHER, among=usual)
+    if atom_counts.max() > height:
+        return np.zeros(0, dtype=np.int64), [grid.atoms[int(np.argmax(atom_counts))]]
+    return row, []
+
+
+def clearest(
+    grid: PublicGrid, bins: Counts, *, least: int = 1, among: NDArray[np.bool_] | None = None
+) -> tuple[float, NDArray[np.int64]]:
+    """Of bins in a row, the clearest: its count over the root of its length, and its two ends.
+
+    The noise of so many counts together grows with that root. Numbers in a row have one sign.
+
+    Args:
+      least: how many bins they are.
+      among: [edges], whether a row may begin or end there; anywhere if None.
+    """
+    edges = np.array(grid.edges)
+    allowed = np.ones(len(edges), dtype=bool) if among is None else among
+    sums, clearest, row = np.append(0.0, np.cumsum(bins)), -math.inf, (0, 0)
+    for length in range(least, min(MOST_TOGETHER, len(bins)) + 1):
+        fits = allowed[:-length] & allowed[length:]
+        if grid.atoms:  # dates have no sign
+            fits &= (edges[:-length] >= 0.0) | (edges[length:] <= 0.0)
+        above = np.where(fits, sums[length:] - sums[:-length], -math.inf) / math.sqrt(length)
+        start = int(above.argmax())
+        if above[start] > clearest:
+            clearest, row = float(above[start]), (start, start + length - 1)
+    return clearest, np.array(row, dtype=np.int64)
+
+
+def bin_of(grid: PublicGrid, value: float) -> int:
+    """The bin that a value would lie in, were it no atom."""
+    place = int(np.searchsorted(grid.edges, value, side="right")) - 1
+    return min(max(place, 0), grid.bins - 1)
+
+
+def reach(bins: Counts, start: int, end: int, std: float) -> int:
+    """The last bin from `start` towards `end` that records seem to lie in.
+
+    A bin beside what was found counts above what noise passes with `NEIGHBOUR_DOUBT`, and so do k
+    bins together, with that over k⁴: the further a bound is too far, the more it harms. Bounds do
+    not reach across zero so: amounts seldom change their sign, and where they do, enough records
+    say it.
+    """
+    at, step = start, 1 if end > start else -1
+    counted = range(1, LOOK_AHEAD + 1)
+    needed = np.array([cell_threshold(std, k**4, NEIGHBOUR_DOUBT) * math.sqrt(k) for k in counted])
+    while at != end:
+        ahead = [at + step * i for i in range(1, min(LOOK_AHEAD, abs(end - at)) + 1)]
+        sums = np.cumsum(bins[ahead])
+        beyond = np.flatnonzero(sums > needed[: len(sums)])
+        if not len(beyond):
+            break
+        at = ahead[int(beyond[0])]
+    return at
