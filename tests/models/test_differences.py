@@ -1,26 +1,34 @@
-"""How far numbers of one unit lie apart is counted, and drawn rows keep it."""
+"""How far numbers, or ranks of unlike ones, lie apart is counted, and drawn rows keep it."""
 
 from __future__ import annotations
+
+from itertools import combinations
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import spearmanr
 
 from core.encoding.codec import Codec, Codes
 from core.models.steps.counting.counts import RelationCounts
 from core.models.steps.counting.difference_candidates import (
     YEAR,
     DifferenceCandidate,
-    asked_differences,
     difference_candidates,
 )
 from core.models.steps.counting.differences import (
     Difference,
+    asked_differences,
     keep_differences,
     kept_differences,
 )
 from core.models.steps.counting.relation_candidates import relation_candidates
-from core.models.steps.counting.scales import FineHistograms, fine_grids, scales_of
+from core.models.steps.counting.scales import (
+    ColumnScale,
+    FineHistograms,
+    fine_grids,
+    scales_of,
+)
 from core.models.steps.training.column_bins import ColumnBins
 from core.schema.calendar import DAY
 from core.schema.column import Column, Kind
@@ -28,6 +36,7 @@ from core.schema.schema import Schema
 
 N = 8000
 BORN, DEBUT, BATS, WEIGHT, PAY, SPENT = range(6)
+BIRTHS = (DifferenceCandidate(BORN, DEBUT, "years"),)
 
 
 def codec() -> Codec:
@@ -81,29 +90,42 @@ def grids() -> tuple[ColumnBins, ...]:
     return fine_grids(codec(), 10.0, N)
 
 
-def released(codes: Codes, noise: float, seed: int = 0) -> tuple[Difference, ...]:
+def known(codes: Codes) -> tuple[tuple[ColumnScale, ...], list[np.ndarray]]:
+    """Scales and shares of cells, of counts as without noise."""
+    scales = scales_of(grids(), histograms(codes), 5.0)
+    return scales, [scale.shares(scale.counts) for scale in scales]
+
+
+def asked_of(codes: Codes, pair: tuple[int, int], halves: float) -> tuple[DifferenceCandidate, ...]:
+    """Of all candidates, what is asked about if only this pair goes together, in such halves."""
+    candidates = tuple(difference_candidates(codec()))
+    return asked_differences(candidates, {pair: (0.4, halves)}, set(), *known(codes))
+
+
+def released(
+    codes: Codes, noise: float, seed: int = 0, asked: tuple[DifferenceCandidate, ...] = BIRTHS
+) -> tuple[Difference, ...]:
     """What is kept by counts with so much noise."""
-    blocks, asked = codec().blocks, (DifferenceCandidate(BORN, DEBUT, "years"),)
-    mechanism = RelationCounts(blocks, (), (), asked)
+    mechanism = RelationCounts(codec().blocks, (), (), asked)
     counts = mechanism.split(mechanism.statistic(codes, torch.ones(N)))[2].numpy()
     counts += noise * np.random.default_rng(seed).standard_normal(counts.shape)
-    scales = scales_of(grids(), histograms(codes), 1e-3)
-    shares = [scale.shares(scale.counts) for scale in scales]
-    return kept_differences(counts, asked, scales, shares, noise)
+    return kept_differences(counts, asked, *known(codes), noise)
 
 
-def test_dates_have_the_unit_of_years_and_of_no_weight():
-    found = [(c.first, c.second, c.unit) for c in difference_candidates(codec())]
-    assert found == [(BORN, DEBUT, "years"), (PAY, SPENT, "log")]
+def test_numbers_are_compared_in_their_unit_or_by_ranks():
+    found = {(c.first, c.second): c.unit for c in difference_candidates(codec())}
+    units = {(BORN, DEBUT): "years", (PAY, SPENT): "log"}
+    numeric = combinations((BORN, DEBUT, WEIGHT, PAY, SPENT), 2)
+    assert found == {pair: units.get(pair, "ranks") for pair in numeric}
     assert relation_candidates(codec()).differences == tuple(difference_candidates(codec()))
 
 
 def test_only_what_goes_together_is_asked_about():
-    candidates = tuple(difference_candidates(codec()))
-    strengths = {(BORN, DEBUT): 0.4, (PAY, SPENT): 0.001}
-    asked = asked_differences(candidates, strengths, set())
+    candidates, of = tuple(difference_candidates(codec())), known(rows(*people()))
+    seen = {(BORN, DEBUT): (0.4, 0.0), (PAY, SPENT): (0.001, 0.9), (BORN, WEIGHT): (0.4, 0.3)}
+    asked = asked_differences(candidates, seen, set(), *of)
     assert [(one.first, one.second) for one in asked] == [(BORN, DEBUT)]
-    assert asked_differences(candidates, strengths, {DEBUT}) == ()
+    assert asked_differences(candidates, seen, {DEBUT}, *of) == ()
 
 
 def test_differences_alone_plan_no_release():
@@ -115,7 +137,8 @@ def test_differences_alone_plan_no_release():
 
 def test_one_record_left_out_moves_counts_by_their_sensitivity():
     some = rows(*(column[:7] for column in people()))
-    asked = (DifferenceCandidate(BORN, DEBUT, "years"), DifferenceCandidate(DEBUT, BORN, "years"))
+    ranks = asked_of(rows(*people()), (BORN, WEIGHT), 0.9)
+    asked = (*BIRTHS, DifferenceCandidate(DEBUT, BORN, "years"), *ranks)
     mechanism = RelationCounts(codec().blocks, (), (), asked)
     whole = mechanism.statistic(some, torch.ones(7))
     moves = []
@@ -174,4 +197,57 @@ def test_what_lies_as_far_apart_stays_where_it_is():
 def test_a_stored_difference_comes_back():
     (found,) = released(rows(*people()), 30.0)
     one = found.candidate
-    assert Difference.stored([one.first, one.second, one.unit], list(found.cumulated)) == found
+    stored = [one.first, one.second, one.unit, one.curves]
+    assert Difference.stored(stored, list(found.cumulated)) == found
+
+
+# -- ranks of unlike numbers -----------------------------------------------------------------------
+
+
+def weighed(sign: float, seed: int = 0, loose: float = 0.02) -> Codes:
+    """Players who weigh the more, or the less, the later they were born."""
+    born, debut = people(seed=seed)
+    random = np.random.default_rng(seed)
+    weight = 250.0 + sign * (np.nan_to_num(born, nan=1950.0) - 1947.0) ** 3 / 700.0
+    weight = weight + loose * 100.0 * random.standard_normal(N)
+    codes = rows(born, debut)
+    block = codec().blocks[WEIGHT]
+    codes.values[:, block.number] = block.line.position(weight.clip(100.0, 400.0).round())
+    return codes
+
+
+def together(codes: Codes) -> float:
+    """The rank correlation of birth and weight."""
+    born, weight = (codes.numbers(codec().blocks[i]) for i in (BORN, WEIGHT))
+    return float(spearmanr(born, weight, nan_policy="omit").statistic)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_ranks_of_unlike_numbers_are_kept(sign):
+    real, drawn = weighed(sign), weighed(sign)
+    asked = asked_of(real, (BORN, WEIGHT), sign * 0.9)
+    (found,) = released(real, 60.0, asked=asked)
+    number = codec().blocks[WEIGHT].number
+    mixed = np.random.default_rng(4).random(N) < 0.5  # of half the rows, nobody knows
+    drawn.values[mixed, number] = np.random.default_rng(5).permutation(drawn.values[mixed, number])
+    assert abs(together(drawn)) < 0.6
+    keep_differences(codec(), drawn, [found], torch.Generator().manual_seed(0))
+    assert sign * together(drawn) > 0.97
+    assert sign * together(real) > 0.97
+
+
+def test_the_wrong_direction_says_nothing():
+    asked = asked_of(weighed(1.0), (BORN, WEIGHT), -0.9)
+    assert released(weighed(1.0), 30.0, asked=asked) == ()
+
+
+def test_one_unit_with_unlike_spreads_is_compared_by_ranks():
+    """Minutes and what they cost: both are own numbers, and their difference is the minutes."""
+    codes = rows(*people())
+    pay, spent = (codec().blocks[i] for i in (PAY, SPENT))
+    many = np.random.default_rng(6).lognormal(10.0, 1.0, N)
+    codes.values[:, pay.number] = pay.line.position(many)
+    codes.values[:, spent.number] = spent.line.position(np.sqrt(many))
+    (one,) = asked_of(codes, (PAY, SPENT), 0.9)
+    assert one.unit == "ranks" and len(released(codes, 60.0, asked=(one,))) == 1
+    assert asked_of(codes, (PAY, SPENT), 0.2) == ()

@@ -97,7 +97,7 @@ class ScanFocusSettings(Frozen):
         le=6,
     )
     hidden: int = tunable(
-        256,
+        128,
         "Network width",
         "Neurons in each hidden layer of the network.",
         form=(8, 2048),

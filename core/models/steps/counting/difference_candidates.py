@@ -1,8 +1,8 @@
-"""Which numbers have one unit, so that how far apart they lie might be counted; public facts."""
+"""Which numbers might lie close together, in one unit or by their ranks; public facts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
@@ -17,31 +17,41 @@ from core.schema.calendar import DAY
 from core.schema.column import Kind
 
 Floats = NDArray[np.float64]
-Unit = Literal["own", "years", "log"]
+Unit = Literal["own", "years", "log", "ranks", "ranks from either end"]
+Curve = tuple[tuple[float, ...], tuple[float, ...]]  # ascending numbers, and the rank of each
 FINE = 256  # cells of a histogram of differences
 CELLS = FINE + FINE // COARSE  # that are counted, coarse ones after them
-# Mean squared correlation of random signs of two columns, from which on their difference is asked
-# about: signs of numbers with a correlation of about a half have this.
-LEAST_DEPENDENCE = 0.05
 YEAR = 365.2425 * DAY  # seconds, on average
 FIRST_YEAR, LAST_YEAR = 1500.0, 2200.0  # between which whole numbers are taken for years
 
 
 @dataclass(frozen=True)
 class DifferenceCandidate:
-    """Two numeric columns of one unit, by block indices.
+    """Two numeric columns, by block indices.
 
     Attributes:
-      unit: what they are compared in: years, if they are dates or such numbers, logarithms, or
-        their own.
+      unit: what they are compared in: years, if they are dates or such numbers, logarithms, their
+        own, or, of unlike columns, ranks in [0, 1], the first's from above if they go together so.
+      curves: of ranks, how they follow from released shares, of either column.
     """
 
     first: int
     second: int
     unit: Unit
+    curves: tuple[Curve, ...] = ()
+
+    def along(self, block: Block, numbers: Floats) -> Floats:
+        """Numbers of either column in the unit."""
+        if not self.curves:
+            return along(self.unit, block, numbers)
+        second = block.index == self.second
+        ranks = np.interp(numbers, *self.curves[second])
+        return ranks if second or self.unit == "ranks" else 1.0 - ranks
 
     def ends(self, blocks: Sequence[Block]) -> tuple[float, float]:
         """The least and the greatest difference, second - first, that bounds leave."""
+        if self.curves:
+            return -1.0, 1.0
         low, high = _ends(self.unit, blocks[self.first])
         least, most = _ends(self.unit, blocks[self.second])
         return least - high, most - low
@@ -51,7 +61,7 @@ class DifferenceCandidate:
         both = blocks[self.first], blocks[self.second]
         other = np.any([np.asarray(codes.states[:, block.index]) != 0 for block in both], axis=0)
         first, second = (
-            np.where(other, np.nan, along(self.unit, block, codes.numbers(block))) for block in both
+            np.where(other, np.nan, self.along(block, codes.numbers(block))) for block in both
         )
         return first, second
 
@@ -65,7 +75,10 @@ class DifferenceCandidate:
 
 
 def difference_candidates(codec: Codec) -> Iterator[DifferenceCandidate]:
-    """All columns of one unit whose ranges meet; of windows, what is `comparable`."""
+    """All numeric columns, by ranks where they have no unit in common or ranges that do not meet.
+
+    Of windows, those that are `comparable`.
+    """
     roles = codec.domain.roles
     numeric = [
         (block.index, roles.get(block.column.name), unit, *_ends(unit, block))
@@ -77,27 +90,9 @@ def difference_candidates(codec: Codec) -> Iterator[DifferenceCandidate]:
         numeric, 2
     ):
         meet = unit == same and low < most and least < high
-        if meet and (role is None or other is None or comparable(role, other)):
-            yield DifferenceCandidate(first, second, unit)
-
-
-def asked_differences(
-    candidates: Sequence[DifferenceCandidate],
-    dependence: Mapping[tuple[int, ...], float],
-    tagged: Set[int],
-) -> tuple[DifferenceCandidate, ...]:
-    """Those that go together most, as many as there are columns among them at most.
-
-    Args:
-      dependence: mean squared correlation of signs of two columns, by block indices.
-      tagged: columns of which nothing is asked.
-    """
-    free = (one for one in candidates if not {one.first, one.second} & tagged)
-    found = [(dependence.get((one.first, one.second), 0.0), one) for one in free]
-    clear = [(much, one) for much, one in found if much > LEAST_DEPENDENCE]
-    columns = {index for _, one in clear for index in (one.first, one.second)}
-    clear.sort(key=lambda pair: -pair[0])
-    return tuple(one for _, one in clear[: len(columns)])
+        lines = low < high and least < most
+        if lines and (role is None or other is None or comparable(role, other)):
+            yield DifferenceCandidate(first, second, unit if meet else "ranks")
 
 
 def _unit(block: Block) -> Unit:

@@ -1,4 +1,4 @@
-"""How far numbers of one unit that go together lie apart: counted once, and kept by drawn rows.
+"""How far numbers that go together lie apart: counted once, and kept by drawn rows.
 
 A mixture knows numbers by their cells, which may be many years wide, and what noise leaves of a
 table of both lets some people die before they were born. How far apart both lie is one histogram.
@@ -13,8 +13,8 @@ application to colour transfer", ICCV 2005 (distributions carried over one direc
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -23,7 +23,12 @@ from numpy.typing import NDArray
 from core.encoding.codec import Block, Codec, Codes
 from core.models.steps.counting.densities import densities, seen, supported, with_coarse
 from core.models.steps.counting.design import CELLS as MOST_RUNS
-from core.models.steps.counting.difference_candidates import FINE, DifferenceCandidate, Unit, along
+from core.models.steps.counting.difference_candidates import (
+    FINE,
+    Curve,
+    DifferenceCandidate,
+    Unit,
+)
 from core.models.steps.counting.scales import ColumnScale, merged
 
 Floats = NDArray[np.float64]
@@ -33,6 +38,12 @@ MOST_ENDS = np.array([0.05, 0.95])  # shares between which most numbers lie
 # is what two numbers with a correlation of ρ = .8 have.
 MOST_SPREAD = 0.63
 PASSES = 4  # over all differences, each of which moves others a little
+# Mean squared correlation of random signs of two columns, from which on their difference is asked
+# about: signs of numbers with a correlation of about a half have this.
+LEAST_DEPENDENCE = 0.05
+# Of records, by how many more or fewer than not lie in the same half of both columns; from which on
+# ranks are asked about: of numbers with a correlation of .7, half more.
+LEAST_HALVES = 0.5
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,55 @@ class Difference:
         return float(high - low)
 
 
+def asked_differences(
+    candidates: Sequence[DifferenceCandidate],
+    seen: Mapping[tuple[int, ...], tuple[float, float]],
+    tagged: Set[int],
+    scales: Sequence[ColumnScale],
+    shares: Sequence[Floats],
+) -> tuple[DifferenceCandidate, ...]:
+    """Those that go together most, as many as there are columns among them at most.
+
+    Args:
+      seen: of two columns, by block indices, the mean squared correlation of their signs, and see
+        `LEAST_HALVES`.
+      tagged: columns of which nothing is asked.
+      shares: released, of each column's cells.
+    """
+    clear = []
+    for one in candidates:
+        much, halves = seen.get((one.first, one.second), (0.0, 0.0))
+        if much <= LEAST_DEPENDENCE or {one.first, one.second} & tagged:
+            continue
+        own = [(scales[i], shares[i]) for i in (one.first, one.second)]
+        if one.unit == "ranks" or not _alike(one, own):
+            if abs(halves) <= LEAST_HALVES:
+                continue
+            unit: Unit = "ranks" if halves > 0.0 else "ranks from either end"
+            one = replace(one, unit=unit, curves=tuple(_curve(*both) for both in own))
+        clear.append((much, one))
+    columns = {index for _, one in clear for index in (one.first, one.second)}
+    clear.sort(key=lambda pair: -pair[0])
+    return tuple(one for _, one in clear[: len(columns)])
+
+
+def _alike(one: DifferenceCandidate, own: Sequence[tuple[ColumnScale, Floats]]) -> bool:
+    """Whether numbers in their unit might lie close together, by how far those of each spread."""
+    spreads = sorted(_spread(one, *both) for both in own)
+    return spreads[1] - spreads[0] < MOST_SPREAD * spreads[0]
+
+
+def _curve(scale: ColumnScale, share: Floats) -> Curve:
+    """The rank of numbers of a column's line: at the ends of bins, or in the middle of values."""
+    cells = scale.grid.cells
+    held = scale.in_bins(share)[:cells] + 1e-12
+    above = np.cumsum(held) / held.sum()
+    low, high = (ends[:cells] for ends in scale.numbers)
+    if not scale.grid.width:
+        return tuple(low.tolist()), tuple((above - 0.5 * held / held.sum()).tolist())
+    return (*low.tolist(), float(high[-1])), (0.0, *above.tolist())
+
+
 def kept_differences(
     counts: Floats,
     asked: Sequence[DifferenceCandidate],
@@ -95,21 +155,21 @@ def kept_differences(
     for one, own in zip(asked, counts, strict=True):
         if (found := Difference.of(one, own, noise)) is not None:
             spread = found.spread(blocks)
-            both = (_spread(one.unit, scales[i], shares[i]) for i in (one.first, one.second))
+            both = (_spread(one, scales[i], shares[i]) for i in (one.first, one.second))
             if spread < MOST_SPREAD * min(both):
                 kept.append((spread, found))
     return tuple(found for _, found in sorted(kept, key=lambda pair: -pair[0]))
 
 
-def _spread(unit: Unit, scale: ColumnScale, share: Floats) -> float:
+def _spread(one: DifferenceCandidate, scale: ColumnScale, share: Floats) -> float:
     """How far most of a column's numbers lie from each other."""
     numbers = np.add(*scale.numbers) / 2.0
     known = np.flatnonzero(~np.isnan(numbers))
     known = known[np.argsort(numbers[known])]
     held = scale.in_bins(share)[known].cumsum()
     ends = np.searchsorted(held, MOST_ENDS * held[-1]).clip(0, len(known) - 1)
-    low, high = along(unit, scale.grid.block, numbers[known[ends]])
-    return float(high - low)
+    low, high = one.along(scale.grid.block, numbers[known[ends]])
+    return abs(float(high - low))
 
 
 def keep_differences(

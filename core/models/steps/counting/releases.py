@@ -35,8 +35,7 @@ from core.models.steps.counting.design import (
     ZEROS,
     Design,
 )
-from core.models.steps.counting.difference_candidates import asked_differences
-from core.models.steps.counting.differences import Difference
+from core.models.steps.counting.differences import Difference, asked_differences
 from core.models.steps.counting.relation_candidates import TotalCandidate, strongest
 from core.models.steps.counting.relations import Comparison, determined, relations_kept
 from core.models.steps.counting.scales import (
@@ -167,9 +166,10 @@ class Releases:
 
     def _count_relations(self) -> None:
         asked = strongest(self.codec, self.design.related, self._strength)
-        above, _ = self.pair_energy()
-        dependence = dict(zip(self.design.pairs, above / self.design.signs, strict=True))
-        apart = asked_differences(asked.differences, dependence, self.tagged)
+        assert self.scanned is not None
+        seen = self.scanned.together(self.design.pairs, self._independent_pairs)
+        known_columns = self.tagged, self.scales, self.shares
+        apart = asked_differences(asked.differences, seen, *known_columns)
         mechanism = RelationCounts(self.codec.blocks, asked.totals, asked.compared, apart)
         noise = self.noise_multiplier(RELATIONS) * mechanism.sensitivity
         known = mechanism, self.release(RELATIONS, mechanism), noise

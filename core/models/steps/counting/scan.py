@@ -188,6 +188,17 @@ class Scanned:
         spread = noise * math.sqrt(2.0 * gap.shape[0] * gap.shape[1])
         return above.numpy(), (above / spread).numpy()
 
+    def together(
+        self, pairs: Sequence[tuple[int, ...]], expected: Tensor
+    ) -> dict[tuple[int, ...], tuple[float, float]]:
+        """How much each pair goes together: its `energy` a sign, and halves of both columns.
+
+        The latter is the mean product of the first signs, which split numbers at their medians.
+        """
+        energy = self.energy(2, expected)[0] / self.sums[1].shape[1]
+        halves = self.sums[1][:, 0].sum(dim=0)
+        return dict(zip(pairs, zip(energy.tolist(), halves.tolist(), strict=True), strict=True))
+
     def beyond_independence(
         self, shares: Tensor, members: Tensor, known: Tensor, spread: Tensor, chance: Floats
     ) -> Floats:
