@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import chain
 from types import SimpleNamespace
 
 import numpy as np
@@ -98,10 +99,20 @@ def test_no_total_tells_of_a_hidden_column(hidden, kept):
     known.plan = SimpleNamespace(protection=SimpleNamespace(groups={"g": (hidden,)}))
     known.table = SimpleNamespace(n=len(codes))
     known.noise_multiplier = lambda phase: 1.0
-    known.release = lambda phase, mechanism: mechanism.statistic(codes, torch.ones(len(codes)))
-    known.pair_energy = lambda: (np.full(len(known.design.pairs), 3.0), None)
+    asked = []
+
+    def release(phase, mechanism):
+        asked.extend((one.first, one.second) for one in mechanism.differences)
+        return mechanism.statistic(codes, torch.ones(len(codes)))
+
+    known.release = release
+    known._independent_pairs = None
+    seen = {pair: (1.0, 0.9) for pair in design.pairs}
+    known.scanned = SimpleNamespace(together=lambda pairs, expected: seen)
     known._count_relations()
     assert {one.total for one in known.totals} == kept
+    names = [block.column.name for block in codec.blocks]
+    assert asked and hidden not in {names[i] for i in chain(*asked)}
 
 
 def test_columns_repeat_the_fields_of_a_date_as_they_do():
