@@ -155,7 +155,8 @@ def _columns(wanted: OpenDomain) -> dict[str, int]:
     """
     numeric = len(wanted.numeric)
     lists = len(wanted.listed) + len(wanted.rules) + len(wanted.made_up)
-    again = min(_open_lists(wanted) - len(wanted.beginnings), MOST_AGAIN)
+    open_kinds = sum(column.kind is not Kind.BOOLEAN for column in wanted.listed)
+    again = min(open_kinds + len(wanted.rules), MOST_AGAIN)  # whatever labels the rows propose
     return {BOUNDS: numeric, LISTS: lists, FINE: min(1, len(wanted.stepped)), LISTS_AGAIN: again}
 
 
