@@ -46,16 +46,16 @@ def clearest(
     """
     edges = np.array(grid.edges)
     allowed = np.ones(len(edges), dtype=bool) if among is None else among
-    sums, clearest, row = np.append(0.0, np.cumsum(bins)), -math.inf, (0, 0)
+    sums, height, row = np.append(0.0, np.cumsum(bins)), -math.inf, (0, 0)
     for length in range(least, min(MOST_TOGETHER, len(bins)) + 1):
         fits = allowed[:-length] & allowed[length:]
         if grid.atoms:  # dates have no sign
             fits &= (edges[:-length] >= 0.0) | (edges[length:] <= 0.0)
         above = np.where(fits, sums[length:] - sums[:-length], -math.inf) / math.sqrt(length)
         start = int(above.argmax())
-        if above[start] > clearest:
-            clearest, row = float(above[start]), (start, start + length - 1)
-    return clearest, np.array(row, dtype=np.int64)
+        if above[start] > height:
+            height, row = float(above[start]), (start, start + length - 1)
+    return height, np.array(row, dtype=np.int64)
 
 
 def bin_of(grid: PublicGrid, value: float) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import torch
@@ -104,27 +105,35 @@ def asked_differences(
       tagged: columns of which nothing is asked.
       shares: released, of each column's cells.
     """
+
+    @cache
+    def spread(unit: Unit, column: int) -> float:
+        return _spread(DifferenceCandidate(column, column, unit), scales[column], shares[column])
+
+    @cache
+    def curve(column: int) -> Curve:
+        return _curve(scales[column], shares[column])
+
     clear = []
     for one in candidates:
         much, halves = seen.get((one.first, one.second), (0.0, 0.0))
         if much <= LEAST_DEPENDENCE or {one.first, one.second} & tagged:
             continue
-        own = [(scales[i], shares[i]) for i in (one.first, one.second)]
-        if one.unit == "ranks" or not _alike(one, own):
+        both = one.first, one.second
+        if one.unit == "ranks" or _unlike(*(spread(one.unit, column) for column in both)):
             if abs(halves) <= LEAST_HALVES:
                 continue
             unit: Unit = "ranks" if halves > 0.0 else "ranks from either end"
-            one = replace(one, unit=unit, curves=tuple(_curve(*both) for both in own))
+            one = replace(one, unit=unit, curves=tuple(map(curve, both)))
         clear.append((much, one))
     columns = {index for _, one in clear for index in (one.first, one.second)}
     clear.sort(key=lambda pair: -pair[0])
     return tuple(one for _, one in clear[: len(columns)])
 
 
-def _alike(one: DifferenceCandidate, own: Sequence[tuple[ColumnScale, Floats]]) -> bool:
-    """Whether numbers in their unit might lie close together, by how far those of each spread."""
-    spreads = sorted(_spread(one, *both) for both in own)
-    return spreads[1] - spreads[0] < MOST_SPREAD * spreads[0]
+def _unlike(one: float, other: float) -> bool:
+    """Whether numbers that spread so cannot lie close together."""
+    return abs(one - other) >= MOST_SPREAD * min(one, other)
 
 
 def _curve(scale: ColumnScale, share: Floats) -> Curve:
