@@ -66,8 +66,6 @@ def train_mixture(
         if not lack and (model.done >= steps or not clear_pair_unlearned(model, targets, design)):
             break
         further = steps - model.done % steps
-        if not lack:  # a pair that is clear may be learned halfway
-            further = min(model.done, further)
         model.begin(further)
         state |= {IN_ALL: model.done + further, LACK: lack or math.inf}
         _train(phase, model, model.done + further, focus, settings, context)
