@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.privacy.discovery.bins_in_a_row import Counts
 from core.privacy.discovery.lists import (
     BEYOND_NOISE,
     Beginnings,
@@ -28,7 +29,7 @@ from core.privacy.discovery.lists import (
 )
 from core.privacy.discovery.open_domain import OpenDomain, known_labels
 from core.privacy.discovery.planning import LISTS, LISTS_AGAIN, Levels, complete, most_keys
-from core.privacy.discovery.ranges import Counts, rest_of
+from core.privacy.discovery.ranges import rest_of
 from core.privacy.discovery.raw_rows import Keys
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.additive import Mechanism

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.message import Message
+from core.privacy.discovery.bins_in_a_row import Counts
 from core.privacy.discovery.open_domain import known_labels
 from core.privacy.discovery.planning import LISTS, Levels, complete
-from core.privacy.discovery.ranges import Counts, marked_learned, rest_of
+from core.privacy.discovery.ranges import marked_learned, rest_of
 from core.privacy.discovery.raw_rows import Keys
 from core.proposing.kinds import numbers_first, scale_order
 from core.proposing.rare import OTHER

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from core.privacy.discovery.bins_in_a_row import Counts
 from core.privacy.discovery.grids import STEPS, coarsest_steps, step_grid
 from core.privacy.discovery.planning import BESIDE, BOUNDS, Levels
-from core.privacy.discovery.ranges import HEAPED, MANY, Counts
+from core.privacy.discovery.ranges import HEAPED, MANY
 from core.schema.column import Column
 
 UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none

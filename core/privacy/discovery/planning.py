@@ -240,10 +240,10 @@ def forecasts(plan: Plan, wanted: OpenDomain) -> tuple[Forecast, ...]:
         for phase in plan.phases
         if counts.get(phase.name)
     }
-    numeric, listed = (
-        shares.get(first, 0.0) + shares.get(again, 0.0)
-        for first, again in ((BOUNDS, FINE), (LISTS, LISTS_AGAIN))
-    )
+    numeric = shares.get(BOUNDS, 0.0) + shares.get(FINE, 0.0)
+    again = sum(phase.share for phase in plan.phases if phase.name == LISTS_AGAIN)
+    of_list = shares.get(LISTS, 0.0)  # of an open one, as if all lacked labels
+    of_open = of_list + again / max(1, _open_lists(wanted))
     ranges = Message(
         "bounds on round numbers: a range between two is found if about {cell} lie in it, or "
         "{neighbour} next to one that was found; values outside move to the nearest bound",
@@ -261,21 +261,22 @@ def forecasts(plan: Plan, wanted: OpenDomain) -> tuple[Forecast, ...]:
                 else "a label is listed if about {records} have it; the rest becomes OTHER",
                 records=needed,
             )
-        lines.append(Forecast(column.name, listed, words))
+        share = of_list if complete(column) else of_open
+        lines.append(Forecast(column.name, share, words))
     for column in wanted.made_up:
         words = Message("values are made up; only the share of missing cells is learned")
-        lines.append(Forecast(column.name, listed, words))
+        lines.append(Forecast(column.name, of_list, words))
     for rule in wanted.rules:
         words = Message(
             "a combination is listed if about {records} have it; the rest becomes OTHER",
             records=needed,
         )
-        lines.append(Forecast(rule.text, listed, words))
+        lines.append(Forecast(rule.text, of_open, words))
     return tuple(lines)
 
 
 def label_needed(plan: Plan, wanted: OpenDomain) -> float:
-    """Records from which on a label is listed where all lists alike are looked at again."""
+    """Records from which on a label is listed where as many lists as planned lack some."""
     levels = Levels.of(plan, wanted)
     if all(phase.name != LISTS_AGAIN for phase in plan.phases):
         return levels.label

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.message import Message
-from core.privacy.discovery.bins_in_a_row import bin_of, clearest, likeliest, reach
+from core.privacy.discovery.bins_in_a_row import Counts, bin_of, clearest, likeliest, reach
 from core.privacy.discovery.grids import (
     SINGLE,
     PublicGrid,
@@ -42,7 +41,6 @@ NARROW = 8  # of a range, the part beyond which bins are not added to those that
 HALF = 0.5  # of the records, which noise must not pass for where a range is made longer
 HEAPED = 3.0  # standard deviations of noise above which numbers of one step are believed
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
-Counts = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

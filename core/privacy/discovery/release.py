@@ -11,6 +11,7 @@ import pandas as pd
 
 from core.encoding.person_rows import PersonRows, cell_hashes, kept_rows, number_people
 from core.privacy.discovery import grids
+from core.privacy.discovery.bins_in_a_row import Counts
 from core.privacy.discovery.calendars import learned_clock, with_calendars
 from core.privacy.discovery.file_rows import side_by_side
 from core.privacy.discovery.list_release import FoundLists, noisy_counts, release_lists
@@ -19,7 +20,6 @@ from core.privacy.discovery.number_steps import learned_heaps, learned_step, wit
 from core.privacy.discovery.open_domain import OpenDomain, needed_as_they_are
 from core.privacy.discovery.planning import BESIDE, BOUNDS, FINE, SINGLY, Levels
 from core.privacy.discovery.ranges import (
-    Counts,
     FineLook,
     FirstLook,
     bounded,

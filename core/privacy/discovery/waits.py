@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from core.privacy.discovery.bins_in_a_row import Counts
 from core.privacy.discovery.grids import WAITS
-from core.privacy.discovery.ranges import FEW_RECORDS, MANY, NARROW, Counts
+from core.privacy.discovery.ranges import FEW_RECORDS, MANY, NARROW
 from core.schema.column import Provenance, SchemaColumn, SchemaError
 from core.schema.rules.rules import AtMost
 from core.schema.schema import Schema
