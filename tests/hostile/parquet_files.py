@@ -76,10 +76,10 @@ def files() -> Iterator[HostileFile]:
     words = pa.array(["x" * 2000 + str(i) for i in range(50)])
     codes = pa.array(np.arange(ROWS, dtype=np.int32) % 50)
     spread = pa.table({"s": pa.DictionaryArray.from_arrays(codes, words)})
-    yield HostileFile("dictionary.parquet", written(spread), EITHER)
+    yield HostileFile("dictionary.parquet", written(spread), EITHER, own=True)
     plain = spread.replace_schema_metadata(None)
     bare = written(plain, store_schema=False)
-    yield HostileFile("dictionary-bare.parquet", bare, EITHER)
+    yield HostileFile("dictionary-bare.parquet", bare, EITHER, own=True)
     runs = pa.table({f"c{i}": pa.array(np.zeros(10 * ROWS, np.int64)) for i in range(8)})
     yield HostileFile("run-length.parquet", written(runs), TABLE)
     odd = {"dot": "a.b", "markup": "<b>", "long": "n" * 5000, "quote": "'"}
