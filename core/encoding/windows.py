@@ -8,7 +8,8 @@ the person (constants, number of events, first event) weigh one, since all windo
 
 Both events of a window have the bins and labels of one column, which was learned once. Of a column
 that sorts by numbers or dates, windows hold the distance to the next event. What has been so far is
-in a window as well: the event's place, how many are left, the time since the first.
+in a window as well: the event's place, how many are left, the time since the first, and of lists
+whether the next event's label has been before this event.
 
 Where events belong to rows that belong to people (visits of the members of a household), histories
 are of those rows, their *owners*: a window has the columns of its owner beside what holds for the
@@ -17,10 +18,10 @@ person, and owners of one person weigh the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,8 +29,6 @@ from numpy.typing import NDArray
 
 from core.encoding.codec import Block, Codec, Codes
 from core.encoding.count_bins import CountBins
-from core.schema.column import DomainColumn, Kind
-from core.schema.rules.gaps import FEW, free_name
 from core.schema.schema import Domain
 
 Indices = NDArray[np.int64]
@@ -38,6 +37,8 @@ NONE = -1  # no such event
 PERSON, NUMBER, FIRST, NOW, NEXT = "person", "number", "first", "now", "next"
 OWNER = "owner"  # what holds for the row that events belong to
 GAP, SINCE, PLACE, LEFT = "gap", "since", "place", "left"
+AGAIN = "again"  # whether the next event has a label that was there before this one has another
+AGAIN_LABELS = ("no", "yes")
 RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
 MIX = np.uint64(0x9E3779B97F4A7C15)  # public and odd, for hashes of equal cells and events
 
@@ -141,6 +142,11 @@ class Windows:
         """Columns of the table that both events of a window have."""
         return [source for role, source in self.by_role if role == NEXT]
 
+    @property
+    def repeatable(self) -> list[str]:
+        """Lists of the table of which a window says whether a label comes again."""
+        return [source for role, source in self.by_role if role == AGAIN]
+
     @cached_property
     def twins(self) -> dict[str, str]:
         """Of each column of the next event, the same one of the event before, by name."""
@@ -185,10 +191,10 @@ class Windows:
         start = np.minimum(history.starts.astype(np.int32)[who], np.int32(len(event) - 1))
         first = np.where(count > 0, event[start], NONE)
         del count
-        now, after = (
-            np.where(two, event[np.where(two, start + step + i, 0)], NONE) for i in (0, 1)
-        )
-        del start, step
+        place = np.where(two, start + step, 0)
+        now, after = (np.where(two, event[at], NONE) for at in (place, place + two))
+        self._write_again(seen, codes, history, place + two, two)
+        del start, step, place
         persons = history.of_person.astype(np.int32)
         rows = {FIRST: first, NOW: now, NEXT: after, PERSON: persons[who]}
         if history.owners is not None:
@@ -204,6 +210,25 @@ class Windows:
             self.write(seen, GAP, waits, two)
             self.write(seen, SINCE, (times[now] - times[first]) / self.unit, two)
         return seen, offsets
+
+    def _write_again(
+        self, seen: Codes, codes: Codes, history: History, after: Indices, two: NDArray[np.bool_]
+    ) -> None:
+        """Whether the label of each next event has been before, see `AGAIN`.
+
+        Args:
+          after: int64 [windows], where next events stand among all events; any number where `two`
+            says that there is none.
+        """
+        who = np.repeat(np.arange(len(history.counts)), history.counts)
+        for source in self.repeatable:
+            own, block = self.source.block(source), self.by_role[AGAIN, source]
+            label = codes.states[history.events, own.index]
+            pairs = pd.DataFrame({"who": who, "label": label})
+            before = pairs.groupby(["who", "label"], sort=False).cumcount().to_numpy() > 0
+            again = before & (np.diff(label, prepend=-1) != 0) & (label < own.present)
+            there = np.append(again, False)[after]
+            seen.states[:, block.index] = np.where(two, there, block.missing_state or 0)
 
     def blank(self, rows: int) -> Codes:
         """Codes to be written."""
@@ -271,126 +296,3 @@ def moved(codes: Codes, block: Block, out: Codes, to: Block, rows: Indices) -> N
     if block.number is not None and to.number is not None:
         value = np.asarray(codes.values[at, block.number])
         out.values[:, to.number] = np.where(there, value, 0.0)
-
-
-class FileOfEvents(NamedTuple):
-    """Events whose windows are made; `waits_from` and `owner` as of `Windows`."""
-
-    columns: Collection[str]  # that belong to these events
-    order: str | None
-    waits_from: tuple[str, float] | None = None
-    owner: int | None = None
-
-
-def windows_of_files(
-    columns: Sequence[DomainColumn],
-    constant: Collection[str],
-    files: Sequence[FileOfEvents],
-    *,
-    most: int,
-    empty: bool,
-    taken: Collection[str],
-) -> tuple[Windows, ...]:
-    """The windows of each file's events, in columns of one domain.
-
-    Args:
-      constant: columns that hold for the person.
-      most: events of a person in a file, ≥ 2.
-      empty: whether somebody may have no event.
-    """
-    maker = _Maker(set(taken), empty)
-    bins = CountBins.of(0 if empty else 1, most), CountBins.of(1, most), CountBins.of(0, most)
-    for column in columns:
-        if column.name in constant:
-            maker.add(column, (PERSON, column.name), column.name)
-    dated = []
-    for file in files:
-        owners = () if file.owner is None else files[file.owner].columns
-        maker.owners([column for column in columns if column.name in owners])
-        dated.append(maker.file(file, columns, bins))
-    domain = Domain(columns=tuple(maker.columns), roles=maker.roles)
-    own = Codec(Domain(columns=tuple(columns)))
-    made = []
-    for side, (file, order) in enumerate(zip(files, dated, strict=True)):
-        known = maker.roles.items()
-        roles = {name: (r, of) for name, (r, of, at) in known if r == PERSON or at == side}
-        waits_from = file.waits_from if order else None
-        made.append(Windows(own, domain, roles, order, waits_from, *bins, file.owner))
-    return tuple(made)
-
-
-class _Maker:
-    """Columns of windows, as they are added."""
-
-    def __init__(self, taken: set[str], empty: bool):
-        self._taken, self._empty = taken, empty
-        self.columns: list[DomainColumn] = []
-        self.roles: dict[str, tuple[str, str, int]] = {}
-        self._side = 0
-
-    def owners(self, columns: Sequence[DomainColumn]) -> None:
-        """Columns of the rows that a file's events belong to; people may have none."""
-        for column in columns:
-            self.add(column, (OWNER, column.name), f"whose {column.name}")
-
-    def file(
-        self, file: FileOfEvents, columns: Sequence[DomainColumn], bins: Sequence[CountBins]
-    ) -> str | None:
-        """The windows of a file's events: which column that models see sorts them, if any."""
-        self.listed("number of events", NUMBER, bins[0], missing=False)
-        events = [column for column in columns if column.name in file.columns]
-        dated = next((column for column in events if column.name == file.order), None)
-        for column in events:
-            self.add(column, (FIRST, column.name), f"first {column.name}")
-        for role in (NOW, NEXT):
-            for column in events:
-                if column is not dated:
-                    self.add(column, (role, column.name), f"{role} {column.name}")
-        if dated is not None:
-            self.distance(dated, GAP, f"{dated.name} to next")
-            self.distance(dated, SINCE, f"{dated.name} since first")
-        self.listed("place", PLACE, bins[1])
-        self.listed("events left", LEFT, bins[2])
-        self._side += 1
-        return None if dated is None else dated.name
-
-    def add(self, column: DomainColumn, role: tuple[str, str], name: str) -> None:
-        """A column with the values of another; of the person's, what was learned goes along."""
-        if role[0] != PERSON:
-            absent = column.missing or role[0] != FIRST or self._empty
-            column = column.model_copy(update={"missing": absent, "learned": None})
-        self._put(column, role, name)
-
-    def _put(self, column: DomainColumn, role: tuple[str, str], name: str) -> None:
-        if role[0] != PERSON:
-            name = free_name(name, self._taken)
-        self._taken.add(name)
-        self.columns.append(column.model_copy(update={"name": name}))
-        self.roles[name] = (*role, self._side)
-
-    def listed(self, name: str, role: str, bins: CountBins, *, missing: bool = True) -> None:
-        """A column of numbers as labels."""
-        labels = bins.labels
-        column = DomainColumn(name=name, kind=Kind.ORDERED, categories=labels, missing=missing)
-        self._put(column, (role, ""), name)
-
-    def distance(self, column: DomainColumn, role: str, name: str) -> None:
-        """A column of distances along one that sorts; places apart, if that is a list."""
-        if column.kind.listed:
-            high, whole = len(column.categories or ()) - 1.0, True
-        else:
-            high = ((column.high or 0.0) - (column.low or 0.0)) / (column.step or 1.0)
-            whole = bool(column.step)
-        long = not whole or high > FEW
-        gap = DomainColumn(
-            name=name,
-            kind=Kind.INTEGER if whole else Kind.NUMBER,
-            missing=True,
-            low=0.0,
-            high=high,
-            step=1.0 if whole else 0.0,
-            scale="log" if long else "linear",  # waits have a heavy tail
-            spikes=(0.0,) if long else (),
-            dtype="float64",
-        )
-        self._put(gap, (role, ""), name)

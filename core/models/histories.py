@@ -41,6 +41,7 @@ from core.encoding.windows import (
     write_sort_keys,
 )
 from core.models.base_sampler import BaseSampler, chunks
+from core.models.earlier_labels import EarlierLabels
 from core.models.next_event import (
     Bounded,
     Effects,
@@ -75,6 +76,7 @@ class Step(NamedTuple):
     """Some people's next events."""
 
     cells: dict[str, Tensor]  # int64 [n], by column that is given or drawn
+    been: dict[str, Tensor]  # bool [n, labels], see `EarlierLabels`
     weight: Tensor  # float32 [n], of a window among its person's
     room: Room
 
@@ -134,9 +136,10 @@ def _calibrated(model: BaseSampler, windows: Windows) -> Effects:
         if not trace:  # nobody has two events
             break
         cells = {x: torch.cat([step.cells[x] for step in trace]) for x in trace[0].cells}
+        been = {y: torch.cat([step.been[y] for step in trace]) for y in trace[0].been}
         weight = torch.cat([step.weight for step in trace])
         room = Room(*(torch.cat(one) for one in zip(*(s.room for s in trace), strict=True)))
-        effects = following.scaled(effects, cells, weight, room, CALIBRATED_ON)
+        effects = following.scaled(effects, cells, been, weight, room, CALIBRATED_ON)
     return effects
 
 
@@ -261,6 +264,7 @@ class _Walk:
         since, every = np.zeros(len(counts)), np.arange(len(counts))
         held, before = since.copy(), since.copy()  # by events themselves; of the last but one
         drawn = [(seen, FIRST, every, since.copy(), held.copy())]
+        labels = EarlierLabels(self._mixture, self._windows, len(counts))
         for source in self._windows.events:
             moved(seen, self._block(FIRST, source), seen, self._block(NOW, source), every)
         for step in range(int(counts.max(initial=1)) - 1):
@@ -274,7 +278,8 @@ class _Walk:
             held[active] += took
             times = self._room(self._windows.last - begins[active], since[active] + took)
             after = torch.from_numpy(counts[active] - step - 2).float()
-            since[active] = took + self._stepped(window, since[active], times, after, weight)
+            known = times[0], Room(times[1], after), weight, labels.others(window, active)
+            since[active] = took + self._stepped(window, since[active], *known)
             drawn.append((window, NEXT, active, since[active] - held[active], held[active]))
             for source in self._windows.events:
                 blocks = self._block(NEXT, source), self._block(NOW, source)
@@ -328,23 +333,22 @@ class _Walk:
         self,
         window: Codes,
         since: Floats,
-        times: tuple[Tensor, Tensor],
-        after: Tensor,
+        whole: Tensor,
+        room: Room,
         weight: Tensor,
+        been: dict[str, Tensor],
     ) -> Floats:
         """Draw the next event of each: the times since the first one, float64 [n].
 
         Args:
-          times: from the first event, and from now, to the last date, see `Room`.
-          after: how many events come after the next one, float32 [n].
+          whole: from the first event to the last date, float32 [n].
         """
         order = self._windows.order
-        whole, room = times[0], Room(times[1], after)
         if order is not None:
             self._windows.write(window, SINCE, since / self._windows.unit)
         cells = {x: self._mixture.cells(window, x) for x in self._known}
         for y in self._next:
-            log = log_chances(self._effects, y, cells)
+            log = log_chances(self._effects, y, cells, been)
             waits = self._bounded if self._bounded and y == self._bounded.name else None
             if waits is not None:
                 room = waits.believed(log, room, whole)
@@ -354,7 +358,7 @@ class _Walk:
             if waits is not None:
                 self._within(window, y, cells[y], room.until.numpy())
         if self._trace is not None:
-            self._trace.append(Step(cells, weight, room))
+            self._trace.append(Step(cells, been, weight, room))
         self._mixture.follow_on(window, self._windows.twins, self._random)
         if order is None:
             return since

@@ -19,7 +19,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from core.encoding.windows import GAP, LEFT, NEXT, NOW, NUMBER, OWNER, PERSON, PLACE, SINCE, Windows
+from core.encoding.windows import (
+    AGAIN,
+    AGAIN_LABELS,
+    GAP,
+    LEFT,
+    NEXT,
+    NOW,
+    NUMBER,
+    OWNER,
+    PERSON,
+    PLACE,
+    SINCE,
+    Windows,
+)
 from core.models.scan_focus.conditionals import MixtureConditionals
 from core.models.steps.counting.zeros.structural_zeros import without_cells
 
@@ -93,6 +106,7 @@ class NextEvent:
       drawn: the others, in the order in which they are drawn.
       goals: of a given and a drawn column, shares of all windows, float32 [cells, cells].
       twins: of a drawn column, that of the event before.
+      again: of a drawn list, the column that says whether its label has been before.
       never: of a given and a drawn column, bool [cells, cells], which go together in no record.
       barred: of drawn columns that may not be missing, the cell that would say so.
       bounded: the waits; None where nothing sorts.
@@ -102,6 +116,7 @@ class NextEvent:
     drawn: Sequence[str]
     goals: Mapping[tuple[str, str], Tensor]
     twins: Mapping[str, str]
+    again: Mapping[str, str]
     never: Mapping[tuple[str, str], Tensor]
     barred: Mapping[str, int]
     bounded: Bounded | None
@@ -128,35 +143,48 @@ class NextEvent:
                     goals[x, y][:, gone] = own.clamp_min(0.0) if y in missing else 0.0
                 if (empty := mixture.barred(x, y)) is not None:
                     goals[x, y], never[x, y] = without_cells(goals[x, y][None], empty)[0], empty
+        again = lists_that_repeat(windows)
+        goals |= {(x, y): mixture.table(x, y)[: len(AGAIN_LABELS)] for y, x in again.items()}
         waits = Bounded.of(mixture, windows)
-        return cls(known, drawn, goals, windows.twins, never, barred, waits)
+        return cls(known, drawn, goals, windows.twins, again, never, barred, waits)
 
     def independent(self) -> Effects:
         """Those of columns that depend on nothing."""
         return {("", y): self._alone(y).log().clamp_min(NEVER) for y in self.drawn}
 
     def scaled(
-        self, effects: Effects, given: Cells, weight: Tensor, room: Room, people: int
+        self,
+        effects: Effects,
+        given: Cells,
+        been: Cells,
+        weight: Tensor,
+        room: Room,
+        people: int,
     ) -> Effects:
         """Effects with which the windows of so many people have the pairs that they should have.
 
         Args:
           given: of all columns, drawn ones too.
+          been: see `EarlierLabels`.
           weight: of a window among its person's, float32 [windows].
         """
         if (n := len(weight)) > MOST_WINDOWS:
             some = torch.linspace(0, n - 1, MOST_WINDOWS).long()
             given, weight = {x: c[some] for x, c in given.items()}, weight[some] * n / MOST_WINDOWS
-            room = room.take(some)
+            been, room = {y: one[some] for y, one in been.items()}, room.take(some)
         weight, found = weight / people, dict(effects)
         for at, y in enumerate(self.drawn):
             before = [self.twins[y]] if y in self.twins else []
             others = [x for x in (*self.known, *self.drawn[:at]) if self._tells(x, y)]
             others = [x for x in others if x not in before]
-            total = log_chances(found, y, given)
+            total = log_chances(found, y, given, been)
             if self.bounded is not None and y == self.bounded.name:
                 total += self.bounded.log_shares(room)
             for _ in range(SWEEPS):
+                if y in been:
+                    step = self._step_again(y, total, been[y], weight)
+                    found[self.again[y], y] = found.get((self.again[y], y), torch.zeros(())) + step
+                    total += been[y] * step
                 for x in (*others, "", *before):  # what comes last holds best
                     step = self._step(x, y, total, given, weight)
                     found[x, y] = found.get((x, y), torch.zeros(())) + step
@@ -178,6 +206,14 @@ class NextEvent:
         made = torch.zeros_like(goal).index_add_(0, given[x], chances)
         compared = _given if self.twins.get(y) == x else _apart
         return compared(goal, least) - compared(made, least)
+
+    def _step_again(self, y: str, total: Tensor, been: Tensor, weight: Tensor) -> Tensor:
+        """What the effect of having been before lacks, float32 [cells]."""
+        chances, least = torch.softmax(total, dim=1) * weight[:, None], SMOOTHED / len(weight)
+        made = (chances * been).sum(dim=0), (chances * ~been).sum(dim=0)
+        no, yes = self.goals[self.again[y], y]
+        of_others = (no + least) / (made[1] + least)
+        return torch.log((yes + least) / (made[0] + least) / of_others)
 
     def _alone(self, y: str) -> Tensor:
         return self.goals[self.known[0], y].sum(dim=0, keepdim=True)
@@ -205,13 +241,23 @@ def given_columns(windows: Windows) -> list[str]:
     return windows.names(PERSON, OWNER, NUMBER, PLACE, LEFT, SINCE, NOW)
 
 
-def log_chances(effects: Effects, y: str, given: Cells) -> Tensor:
-    """Of a drawn column's cells, up to a constant in each window, float32 [windows, cells]."""
+def lists_that_repeat(windows: Windows) -> dict[str, str]:
+    """Lists of the next event, each with the column that says whether its label has been before."""
+    names = {role: block.column.name for role, block in windows.by_role.items()}
+    return {names[NEXT, e]: names[AGAIN, e] for role, e in names if role == AGAIN}
+
+
+def log_chances(effects: Effects, y: str, given: Cells, been: Cells) -> Tensor:
+    """Of a drawn column's cells, up to a constant in each window, float32 [windows, cells].
+
+    Args:
+      been: see `EarlierLabels`.
+    """
     windows = len(next(iter(given.values())))
     total = effects["", y].repeat(windows, 1)
     for (x, name), effect in effects.items():
         if name == y and x:
-            total += effect[given[x]]
+            total += effect[given[x]] if x in given else been[y] * effect
     return total
 
 

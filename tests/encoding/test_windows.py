@@ -59,6 +59,22 @@ def test_windows_are_what_follows_on_what():
     assert people.counts.max() == MOST - 1
 
 
+def test_labels_that_were_there_before_come_again():
+    frame = visits(60)
+    seen, who, _, _ = encoded(frame)
+    again = seen["kind again"].groupby(who).apply(list)
+    made = sorted([x for x in own if not pd.isna(x)] for own in again)
+    wanted = sorted(
+        [
+            "yes" if own[i] in own[: i - 1] and own[i] != own[i - 1] else "no"
+            for i in range(1, len(own))
+        ]
+        for own in events_of(frame)
+    )
+    assert made == wanted and ["no", "yes"] in [own[:2] for own in made]
+    assert "kind again" not in encoded(frame, most=2)[0]  # two events say nothing of a third
+
+
 def test_every_person_weighs_one_whatever_their_events():
     _, who, people, _ = encoded(visits(60))
     assert np.bincount(who, people.weights) == pytest.approx(1.0, abs=1e-6)

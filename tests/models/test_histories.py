@@ -146,6 +146,37 @@ def test_walks_keep_apart_what_goes_together_in_no_record(
     assert (events["kind"] == "c")[events["sex"] == "m"].mean() > 0.1
 
 
+def comes_again(model: SavedModel) -> float:
+    """How often an event's kind has been before, of the third and later ones of a person."""
+    events = model.sample(PEOPLE, 3).sort_values(["who", "day"], kind="stable")
+    later = events.groupby("who").cumcount() > 1
+    return float(events.duplicated(["who", "kind"])[later].mean())
+
+
+def test_what_never_comes_again_seldom_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four kinds of illness, each at most once: what follows on what does not say so."""
+    random = np.random.default_rng(0)
+    who = np.repeat(np.arange(PEOPLE), 3)
+    rows = pd.DataFrame(
+        {
+            "who": who,
+            "sex": np.where(who % 2, "m", "f"),
+            "key": who,
+            "day": np.tile([0, 20, 40], PEOPLE) + random.integers(0, 20, len(who)),
+            "kind": np.array(
+                [random.permutation(KINDS)[: MOST - 1] for _ in range(PEOPLE)]
+            ).ravel(),
+        }
+    )
+    model = trained(rows, schema(), tmp_path)
+    assert comes_again(model) < 0.12
+    monkeypatch.setattr(histories.NextEvent, "_step_again", lambda *_: torch.zeros(()))
+    forgetful = laid_out(model.without(LAYOUT), Layout(schema().domain()))
+    assert comes_again(forgetful) > 0.25
+
+
 def test_saved_histories_come_again(model: SavedModel, tmp_path: Path) -> None:
     model.save(tmp_path)
     again = load_fitted("scan_focus", tmp_path)

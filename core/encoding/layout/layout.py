@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from core.encoding.layout.later_dates import keep_calendars, orders_to_keep
 from core.encoding.layout.person_assembler import PersonAssembler
-from core.encoding.windows import RARELY_MISSING, FileOfEvents, Windows, windows_of_files
+from core.encoding.window_columns import FileOfEvents, windows_of_files
+from core.encoding.windows import RARELY_MISSING, Windows
 from core.schema.column import SchemaError
 from core.schema.labels import category_indices, from_labels, to_numbers
 from core.schema.person import Person

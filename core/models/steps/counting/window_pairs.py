@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block
-from core.encoding.windows import FIRST, GAP, LEFT, NEXT, NOW, NUMBER, OWNER, PERSON
+from core.encoding.windows import AGAIN, FIRST, GAP, LEFT, NEXT, NOW, NUMBER, OWNER, PERSON
 
 Floats = NDArray[np.float64]
 Role = tuple[str, str, int]  # of which file's events, too
@@ -98,6 +98,8 @@ def _importance(one: Role, other: Role, lists: int) -> float:
         return twice * (TOGETHER if begins else 1.0)
     if one[2] != other[2] and PERSON not in kinds:
         return 0.0  # windows of two files stand beside each other in no order
+    if AGAIN in kinds:
+        return TOGETHER * (kinds == {AGAIN, NEXT} and one[1] == other[1])
     if kinds <= DRAWN:
         return twice * (TOGETHER if listed else 1.0)
     if FIRST in kinds or not kinds & DRAWN:
