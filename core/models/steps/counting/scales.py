@@ -49,6 +49,9 @@ KEPT_GRID = 12  # values of a step grid that keep a cell each, but for empty one
 CELLS_WIDE, WIDE = 16, 300  # cells of a column in tables of more columns than WIDE
 DRAWS = 8  # densities that are kept beside the expected one
 CELL_SNR_THRESHOLD = 3.0  # standard deviations that a cell stands above the noise
+# … that a run of records does where a column may end: a hundred empty cells in a row hold many
+# runs, of which one stands three above in every tenth column
+RUN_SNR_THRESHOLD = 5.0
 SPIKE_SNR_THRESHOLD = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
 
 
@@ -178,7 +181,7 @@ class ColumnScale:
         fine, precision = agreeing(counts[: grid.cells], noise, ranges)
         counts, cuts = np.append(fine, counts[grid.cells :]), grid.cut_cells
         held = grid.held
-        runs = merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts, held)
+        runs = merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts, held, sure=True)
         ends = supported(fine, noise, seen(fine, runs, noise, ranges), precision, held)
         if not grid.width and grid.cells <= KEPT_GRID:  # each cell is a value
             on_line = np.arange(grid.cells)
@@ -327,11 +330,18 @@ def ranges_within(grid: ColumnBins, known: ListCounts | None) -> list[RangeCount
 
 
 def merged(
-    counts: Floats, noise: float, most: int, cuts: frozenset[int], values: Floats
+    counts: Floats,
+    noise: float,
+    most: int,
+    cuts: frozenset[int],
+    values: Floats,
+    *,
+    sure: bool = False,
 ) -> NDArray[np.int64]:
     """Ascending cells of counts: each of a fair share and clear of noise, spikes alone.
 
-    None waits for more than a quarter of all to be clear: a single cell shows nothing.
+    None waits for more than a quarter of all to be clear: a single cell shows nothing. Where it
+    matters that records are `sure` to be there, each waits until `RUN_SNR_THRESHOLD` says so.
 
     No cell reaches across the fine cells `cuts`, each of which begins one. Those that have no value
     belong to the next one's.
@@ -340,14 +350,15 @@ def merged(
     some = np.flatnonzero(values)
     if 0 < len(some) < fine:
         cuts = frozenset(np.searchsorted(some, sorted(cuts)).tolist())
-        of_some = merged(counts[some], noise, most, cuts, values[some])
+        of_some = merged(counts[some], noise, most, cuts, values[some], sure=sure)
         next_one = np.searchsorted(some, np.arange(fine)).clip(0, len(some) - 1)
         return np.asarray(of_some[next_one])
     fair = max(counts.sum(), 1.0) / most
     around = np.array([np.median(counts[max(0, i - 3) : i + 4]) for i in range(fine)])
     above = counts - np.maximum(around, 0.0)
     spike = (above > SPIKE_SNR_THRESHOLD * noise) & (counts > 3.0 * around) & (counts > 0.3 * fair)
-    enough = counts.sum() / FEWEST_CELLS_A_LINE
+    enough = math.inf if sure else counts.sum() / FEWEST_CELLS_A_LINE
+    threshold = RUN_SNR_THRESHOLD if sure else CELL_SNR_THRESHOLD
     cells = np.zeros(fine, dtype=np.int64)
     cell, held, size = 0, 0.0, 0
     for i in range(fine):
@@ -355,7 +366,7 @@ def merged(
             cell, held, size = cell + 1, 0.0, 0
         cells[i] = cell
         held, size = held + counts[i], size + 1
-        clear = CELL_SNR_THRESHOLD * noise * math.sqrt(_counted(size))
+        clear = threshold * noise * math.sqrt(_counted(size))
         if spike[i] or held >= max(fair, min(clear, enough)):
             cell, held, size = cell + 1, 0.0, 0
     if (
