@@ -99,7 +99,7 @@ def _importance(one: Role, other: Role, lists: int) -> float:
     if one[2] != other[2] and PERSON not in kinds:
         return 0.0  # windows of two files stand beside each other in no order
     if AGAIN in kinds:
-        return TOGETHER * (kinds == {AGAIN, NEXT} and one[1] == other[1])
+        return GOES_ON * (kinds == {AGAIN, NEXT} and one[1] == other[1])
     if kinds <= DRAWN:
         return twice * (TOGETHER if listed else 1.0)
     if FIRST in kinds or not kinds & DRAWN:
