@@ -106,7 +106,7 @@ def states_after(model, plan, folder, patch, present):
         # as many cells whatever was released, or the next release would draw more or less noise
         inside.setattr(scales, "seen", lambda counts, *_: (0, len(counts)))
         inside.setattr(releases, "most_cells", lambda records, noise: scales.CELLS)
-        inside.setattr(scales, "merged", lambda counts, *_: np.arange(len(counts)) // 4)
+        inside.setattr(scales, "merged", lambda counts, *_, **__: np.arange(len(counts)) // 4)
         source = DeterministicNoise(3)
         table = PrivateTable(codes, codec.domain, plan, noise_source=source, present=present)
         torch.manual_seed(0)
