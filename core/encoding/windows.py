@@ -224,8 +224,9 @@ class Windows:
         for source in self.repeatable:
             own, block = self.source.block(source), self.by_role[AGAIN, source]
             label = codes.states[history.events, own.index]
-            pairs = pd.DataFrame({"who": who, "label": label})
-            before = pairs.groupby(["who", "label"], sort=False).cumcount().to_numpy() > 0
+            keys = who * (int(label.max(initial=0)) + 1) + label
+            order, before = np.argsort(keys, kind="stable"), np.zeros(len(keys), dtype=bool)
+            before[order] = np.diff(keys[order], prepend=-1) == 0
             again = before & (np.diff(label, prepend=-1) != 0) & (label < own.present)
             there = np.append(again, False)[after]
             seen.states[:, block.index] = np.where(two, there, block.missing_state or 0)
