@@ -68,7 +68,7 @@ class Difference:
         fine = with_coarse(counts[:FINE], counts[FINE:])
         if counts[FINE:].sum() <= DIFFERENCE_SNR_THRESHOLD * noise * math.sqrt(len(counts) - FINE):
             return None
-        runs = merged(fine, noise, MOST_RUNS, frozenset(), np.ones(FINE), sure=True)
+        runs = merged(fine, noise, MOST_RUNS, frozenset(), np.ones(FINE))
         ends = supported(fine, noise, seen(fine, runs, noise))
         likely = densities(fine, noise, ends, 0)[0]
         cumulated = np.append(0.0, likely.cumsum() / max(float(likely.sum()), 1e-9))

@@ -128,9 +128,10 @@ class Releases:
         pairs = math.sqrt(min(len(self.design.pairs), ALL_PAIRS))
         most = most_cells(self.table.n, pairs and self.pair_noise * pairs)
         each = [counts[i] for i in sorted(counts)]
-        ranged = {} if self.codec.domain.roles else self._list_counts  # windows hold others
+        sure = bool(self.codec.domain.roles)
+        ranged = {} if sure else self._list_counts  # windows hold others
         ranges = [ranges_within(grid, ranged.get(grid.block.column.name)) for grid in grids]
-        self.scales = scales_of(grids, each, self._fine_noise, most, ranges)
+        self.scales = scales_of(grids, each, self._fine_noise, most, ranges, sure)
 
     def _count_columns(self) -> None:
         others = [i for i in range(self.design.columns) if i not in self.design.learned]

@@ -172,16 +172,18 @@ class ColumnScale:
         noise: float,
         most: int,
         ranges: Sequence[RangeCount] = (),
+        sure: bool = False,
     ) -> ColumnScale:
         """Merge fine cells.
 
         Args:
           counts: float64 [fine cells + atoms], released; `ranges`, others of the same column.
+          sure: see `merged`.
         """
         fine, precision = agreeing(counts[: grid.cells], noise, ranges)
         counts, cuts = np.append(fine, counts[grid.cells :]), grid.cut_cells
         held = grid.held
-        runs = merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts, held, sure=True)
+        runs = merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts, held, sure=sure)
         ends = supported(fine, noise, seen(fine, runs, noise, ranges), precision, held)
         if not grid.width and grid.cells <= KEPT_GRID:  # each cell is a value
             on_line = np.arange(grid.cells)
@@ -286,6 +288,7 @@ def scales_of(
     noise: float | Sequence[float],
     most: int = CELLS,
     ranges: Sequence[Sequence[RangeCount]] | None = None,
+    sure: bool = False,
 ) -> tuple[ColumnScale, ...]:
     """The scale of every column from its fine histogram; post-processing.
 
@@ -294,11 +297,12 @@ def scales_of(
       noise: standard deviation of a count of a cell, of all columns or of each.
       most: cells of a line, but for values that many records share and short grids.
       ranges: further counts of each column.
+      sure: see `merged`; of windows, whose waits have the bounds of a calendar.
     """
     most = min(most, CELLS if len(grids) <= WIDE else CELLS_WIDE)
     each = [noise] * len(grids) if isinstance(noise, float) else noise
     return tuple(
-        ColumnScale.of(grid, count, std, most, further)
+        ColumnScale.of(grid, count, std, most, further, sure)
         for grid, count, std, further in zip(
             grids, counts, each, ranges or [()] * len(grids), strict=True
         )
