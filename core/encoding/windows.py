@@ -142,16 +142,20 @@ class Windows:
         """Columns of the table that both events of a window have."""
         return [source for role, source in self.by_role if role == NEXT]
 
-    @property
-    def repeatable(self) -> list[str]:
-        """Lists of the table of which a window says whether a label comes again."""
-        return [source for role, source in self.by_role if role == AGAIN]
-
     @cached_property
     def twins(self) -> dict[str, str]:
         """Of each column of the next event, the same one of the event before, by name."""
         blocks = self.by_role
         return {blocks[NEXT, e].column.name: blocks[NOW, e].column.name for e in self.events}
+
+    @cached_property
+    def again(self) -> dict[str, str]:
+        """Of each list of the next event, the column that says whether its label has been before.
+
+        By name; of the lists that have one.
+        """
+        blocks, own = self.by_role, [source for role, source in self.by_role if role == AGAIN]
+        return {blocks[NEXT, e].column.name: blocks[AGAIN, e].column.name for e in own}
 
     @property
     def unit(self) -> float:
@@ -220,9 +224,11 @@ class Windows:
           after: int64 [windows], where next events stand among all events; any number where `two`
             says that there is none.
         """
+        if not self.again:
+            return
         who = np.repeat(np.arange(len(history.counts)), history.counts)
-        for source in self.repeatable:
-            own, block = self.source.block(source), self.by_role[AGAIN, source]
+        for name in self.again.values():
+            own, block = self.source.block(self.roles[name][1]), self.codec.block(name)
             label = codes.states[history.events, own.index]
             keys = who * (int(label.max(initial=0)) + 1) + label
             order, before = np.argsort(keys, kind="stable"), np.zeros(len(keys), dtype=bool)

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from core.encoding.codec import Codes
 from core.encoding.windows import Indices, Windows
-from core.models.next_event import lists_that_repeat
 from core.models.scan_focus.conditionals import MixtureConditionals
 
 
@@ -18,7 +17,7 @@ class EarlierLabels:
         self._mixture, self._now = mixture, windows.twins
         self._been = {
             y: torch.zeros((people, len(mixture.table(y, y))), dtype=torch.bool)
-            for y in lists_that_repeat(windows)
+            for y in windows.again
         }
 
     def others(self, window: Codes, people: Indices) -> dict[str, Tensor]:

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from core.encoding.windows import (
-    AGAIN,
     AGAIN_LABELS,
     GAP,
     LEFT,
@@ -143,10 +142,11 @@ class NextEvent:
                     goals[x, y][:, gone] = own.clamp_min(0.0) if y in missing else 0.0
                 if (empty := mixture.barred(x, y)) is not None:
                     goals[x, y], never[x, y] = without_cells(goals[x, y][None], empty)[0], empty
-        again = lists_that_repeat(windows)
-        goals |= {(x, y): mixture.table(x, y)[: len(AGAIN_LABELS)] for y, x in again.items()}
+        goals |= {
+            (x, y): mixture.table(x, y)[: len(AGAIN_LABELS)] for y, x in windows.again.items()
+        }
         waits = Bounded.of(mixture, windows)
-        return cls(known, drawn, goals, windows.twins, again, never, barred, waits)
+        return cls(known, drawn, goals, windows.twins, windows.again, never, barred, waits)
 
     def independent(self) -> Effects:
         """Those of columns that depend on nothing."""
@@ -239,12 +239,6 @@ def order_of_drawing(windows: Windows) -> list[str]:
 def given_columns(windows: Windows) -> list[str]:
     """Columns that are known before a next event."""
     return windows.names(PERSON, OWNER, NUMBER, PLACE, LEFT, SINCE, NOW)
-
-
-def lists_that_repeat(windows: Windows) -> dict[str, str]:
-    """Lists of the next event, each with the column that says whether its label has been before."""
-    names = {role: block.column.name for role, block in windows.by_role.items()}
-    return {names[NEXT, e]: names[AGAIN, e] for role, e in names if role == AGAIN}
 
 
 def log_chances(effects: Effects, y: str, given: Cells, been: Cells) -> Tensor:
