@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from core.encoding.codec import Codec
@@ -30,11 +30,12 @@ LEAST_LABELS = 3  # of a list of which windows say whether a label comes again
 
 
 class FileOfEvents(NamedTuple):
-    """Events whose windows are made; `waits_from` and `owner` as of `Windows`."""
+    """Events whose windows are made; `waits_from`, `limits` and `owner` as of `Windows`."""
 
     columns: Collection[str]  # that belong to these events
     order: str | None
     waits_from: tuple[str, float] | None = None
+    limits: Sequence[Mapping[str, float]] = ()
     owner: int | None = None
 
 
@@ -71,7 +72,8 @@ def windows_of_files(
         known = maker.roles.items()
         roles = {name: (r, of) for name, (r, of, at) in known if r == PERSON or at == side}
         waits_from = file.waits_from if order else None
-        made.append(Windows(own, domain, roles, order, waits_from, *bins, file.owner))
+        limits = tuple(file.limits if order else ())
+        made.append(Windows(own, domain, roles, order, waits_from, *bins, limits, file.owner))
     return tuple(made)
 
 

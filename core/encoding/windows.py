@@ -110,6 +110,8 @@ class Windows:
         one counts, and what one of it is worth in the column that sorts; None where events take no
         time.
       numbers, places: labels of numbers of events, and of places and what is left.
+      limits: what a person's events end by, each a sum of the person's columns, in the unit of the
+        column that sorts: what one of each is worth.
       owner: the file whose rows these events belong to; None where they belong to people.
     """
 
@@ -121,6 +123,7 @@ class Windows:
     numbers: CountBins
     places: CountBins
     left: CountBins
+    limits: tuple[Mapping[str, float], ...] = ()
     owner: int | None = None
 
     @cached_property
@@ -169,6 +172,16 @@ class Windows:
             return np.inf
         block = self.source.block(self.order)
         return block.present - 1.0 if block.number is None else block.line.high
+
+    def until(self, persons: Codes) -> Floats:
+        """The most that the column which sorts may hold of each person's events, float64 [n]."""
+        until = np.full(len(persons), self.last)
+        for limit in self.limits:
+            ends = np.zeros(len(persons))
+            for name, worth in limit.items():
+                ends += worth * persons.numbers(self.by_role[PERSON, name])
+            until = np.fmin(until, ends)
+        return until
 
     def sorts(self, codes: Codes) -> Floats | None:
         """The column that sorts, float64 [rows]."""

@@ -33,7 +33,6 @@ from core.encoding.windows import (
     OWNER,
     PERSON,
     PLACE,
-    RARELY_MISSING,
     SINCE,
     Windows,
     moved,
@@ -42,6 +41,7 @@ from core.encoding.windows import (
 )
 from core.models.base_sampler import BaseSampler, chunks
 from core.models.earlier_labels import EarlierLabels
+from core.models.first_event import FirstEvent, may_miss
 from core.models.next_event import (
     Bounded,
     Effects,
@@ -57,7 +57,6 @@ from core.models.steps.training.column_bins import one_of_each
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 PEOPLE_AT_ONCE = 1024  # whose next events' chances a processor keeps near
-TRIES = 10  # places of a wait in its cell, until one ends before the last date
 ROUNDS, CALIBRATED_ON = 3, 10_000  # of calibration; people drawn in each
 EVER = 1e30  # longer than any time
 REACHED = 0.999  # share of times since a first event that walks may reach
@@ -149,24 +148,9 @@ def _following(mixture: MixtureConditionals, windows: Windows) -> NextEvent:
     missing = [
         block.column.name
         for (role, source), block in blocks
-        if role in (NEXT, GAP) and _may_miss(mixture, windows, source)
+        if role in (NEXT, GAP) and may_miss(mixture, windows, source)
     ]
     return NextEvent.of(mixture, windows, missing)
-
-
-def _may_miss(mixture: MixtureConditionals, windows: Windows, source: str) -> bool:
-    """Whether events miss a column more often than noise alone may explain."""
-    if not source or not windows.source.block(source).column.missing:
-        return False
-    first = windows.by_role[FIRST, source].column.name
-    if first in mixture.never_missing:
-        return False
-    gone, table = mixture.missing_cell(first), mixture.table(windows.names(NUMBER)[0], first)
-    if gone is None:
-        return False
-    # Each column's own shares are known far better than how often both are so at once.
-    nobody = float(table[0].sum()) if windows.numbers.bins[0] == (0, 0) else 0.0
-    return float(table[:, gone].sum()) - nobody > RARELY_MISSING * (1.0 - nobody)
 
 
 def numbers_of(states: NDArray[np.int32], bins: CountBins, random: torch.Generator) -> Indices:
@@ -191,11 +175,10 @@ class _Walk:
         self._trace = trace
         self._mixture, self._windows, self._random = mixture, windows, random
         self._effects = effects
-        self._bounded = Bounded.of(mixture, windows)
+        self._bounded = Bounded.of(mixture, windows.names(GAP))
         self._known, self._next = given_columns(windows), order_of_drawing(windows)
-        self._first = windows.names(FIRST)
-        self._known_first = windows.names(PERSON, OWNER)
         self._begins = windows.by_role.get((FIRST, windows.order or ""))
+        self._first = FirstEvent.of(mixture, windows)
         self._longest = np.inf  # from the first event to the last but one
         if windows.order is not None:
             # One wait is known better than how long ago the first event was.
@@ -203,19 +186,6 @@ class _Walk:
             self._longest = longest * windows.unit
         blocks = windows.by_role.items()
         self._now = {source: block for (role, source), block in blocks if role == NOW}
-        self._there = {  # by column of a first event, 0 where it may not be missing
-            block.column.name: self._all_but_missing(source, block.column.name)
-            for (role, source), block in blocks
-            if role == FIRST
-        }
-
-    def _all_but_missing(self, source: str, name: str) -> Tensor | None:
-        gone = self._mixture.missing_cell(name)
-        if gone is None or _may_miss(self._mixture, self._windows, source):
-            return None
-        kept = torch.ones((1, self._mixture.table(name, name).shape[0]))
-        kept[0, gone] = 0.0
-        return kept
 
     def of_all(self, persons: Codes, owners: Codes | None) -> Histories:
         """Histories of these people, or of rows of theirs; each has its place among them.
@@ -247,10 +217,11 @@ class _Walk:
             if role == OWNER:
                 own = self._windows.source.block(source)
                 moved(owners, own, seen, block, np.arange(len(seen)))
-        log = self._mixture.log_weights + self._mixture.log_likelihood(seen, self._known_first)
+        known = self._windows.names(PERSON, OWNER)
+        log = self._mixture.log_weights + self._mixture.log_likelihood(seen, known)
         log = log + self._mixture.log_there_once(self._windows.names(OWNER))
         names = self._windows.names(NUMBER, FIRST)
-        self._mixture.draw(log, seen, dict.fromkeys(names), self._known_first, self._random)
+        self._mixture.draw(log, seen, dict.fromkeys(names), known, self._random)
         return seen
 
     def of(self, persons: Codes, counts: Indices, start: int) -> Histories:
@@ -259,7 +230,9 @@ class _Walk:
         Args:
           counts: int64 [n], events of each.
         """
-        seen = self._with_first(Codes(persons.states.copy(), persons.values.copy()), counts)
+        until = self._windows.until(persons)
+        seen = Codes(persons.states.copy(), persons.values.copy())
+        self._first.make_possible(seen, counts > 0, until, self._random)
         begins = np.zeros(len(counts)) if self._begins is None else sort_keys(seen, self._begins)
         since, every = np.zeros(len(counts)), np.arange(len(counts))
         held, before = since.copy(), since.copy()  # by events themselves; of the last but one
@@ -276,7 +249,7 @@ class _Walk:
             before[active] = since[active]
             took = self._windows.taken(window, self._now) * self._windows.unit
             held[active] += took
-            times = self._room(self._windows.last - begins[active], since[active] + took)
+            times = self._room(until[active] - begins[active], since[active] + took)
             after = torch.from_numpy(counts[active] - step - 2).float()
             known = times[0], Room(times[1], after), weight, labels.others(window, active)
             since[active] = took + self._stepped(window, since[active], *known)
@@ -289,7 +262,7 @@ class _Walk:
             seen.states[active], seen.values[active] = window.states, window.values
         # Whoever would go beyond has shorter waits, all by one factor, and ends where the last of
         # as many times would lie that are scattered over what is left.
-        room = self._windows.last - begins
+        room = until - begins
         scattered = torch.rand(len(counts), generator=self._random, dtype=torch.float64).numpy()
         ends = scattered ** (1.0 / np.maximum(counts - 1, 1))
         left = (room - held).clip(0.0) / np.maximum(since - held, 1e-9)
@@ -310,24 +283,6 @@ class _Walk:
 
     def _block(self, role: str, source: str) -> Block:
         return self._windows.by_role[role, source]
-
-    def _with_first(self, seen: Codes, counts: Indices) -> Codes:
-        """People whose first event is one where they have any; drawn anew where it cannot be."""
-        wrong = np.zeros(len(counts), dtype=bool)
-        for name in self._first:
-            block = self._windows.codec.block(name)
-            if self._there[name] is not None:
-                gone = seen.states[:, block.index] == block.missing_state
-                wrong |= gone & (counts > 0)
-        wrong |= self._mixture.broken(seen, self._known_first, self._first) & (counts > 0)
-        again, known = np.flatnonzero(wrong), [*self._known_first, *self._windows.names(NUMBER)]
-        if len(again):
-            some = seen.take(again)
-            log = self._mixture.log_weights + self._mixture.log_likelihood(some, known)
-            there = {name: self._there[name] for name in self._first}
-            self._mixture.draw(log, some, there, known, self._random)
-            seen.states[again], seen.values[again] = some.states, some.values
-        return seen
 
     def _stepped(
         self,
@@ -356,7 +311,7 @@ class _Walk:
             cells[y] = one_of_each(torch.softmax(log, dim=1), self._random)
             self._mixture.write(window, y, cells[y], self._random)
             if waits is not None:
-                self._within(window, y, cells[y], room.until.numpy())
+                waits.place(self._mixture, window, cells[y], room.until.numpy(), self._random)
         if self._trace is not None:
             self._trace.append(Step(cells, been, weight, room))
         self._mixture.follow_on(window, self._windows.twins, self._random)
@@ -370,17 +325,6 @@ class _Walk:
         times = (np.nan_to_num(t / self._windows.unit, nan=EVER) for t in (whole, whole - since))
         first, second = (torch.from_numpy(t.clip(-EVER, EVER)).float() for t in times)
         return first, second
-
-    def _within(self, window: Codes, y: str, cells: Tensor, room: Floats) -> None:
-        """Place waits that end after the last date anew in their cells, some times."""
-        block = self._windows.codec.block(y)
-        for _ in range(TRIES):
-            beyond = np.flatnonzero(window.numbers(block) > room)
-            if not len(beyond):
-                return
-            some = window.take(beyond)
-            self._mixture.write(some, y, cells[torch.from_numpy(beyond)], self._random)
-            window.states[beyond], window.values[beyond] = some.states, some.values
 
     def _rows(self, window: Codes, role: str, when: Floats) -> Codes:
         """Events of windows, as rows with what holds for their persons."""

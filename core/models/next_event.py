@@ -16,9 +16,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from core.encoding.codec import Codes
 from core.encoding.windows import (
     AGAIN_LABELS,
     GAP,
@@ -44,6 +47,7 @@ MOST_WINDOWS = 50_000  # that effects are found on
 SMOOTHED = 5.0  # windows that are added to each cell where two tables are compared
 NEVER = -50.0  # effect of a cell that nothing may lie in
 FITS = 0.1  # chance of a wait to end by the last date below which those before were too long
+TRIES = 10  # places of a time in its cell, until one does not exceed its bound
 PLACES = 64  # numbers drawn of each cell, to tell how much of it lies below a bound
 
 
@@ -59,18 +63,45 @@ class Room(NamedTuple):
 
 
 class Bounded(NamedTuple):
-    """Waits, and where in their cells they lie: float32 [cells, PLACES], ascending."""
+    """Times, and where in their cells they lie: float32 [cells, PLACES], ascending."""
 
     name: str
     places: Tensor
 
     @classmethod
-    def of(cls, mixture: MixtureConditionals, windows: Windows) -> Bounded | None:
-        """None where nothing sorts."""
-        if not (names := windows.names(GAP)):
+    def of(cls, mixture: MixtureConditionals, names: Sequence[str]) -> Bounded | None:
+        """The first column; None of none."""
+        if not names:
             return None
         places = mixture.places(names[0], PLACES, torch.Generator().manual_seed(0))
         return cls(names[0], places.nan_to_num(nan=-torch.inf).sort(dim=1).values)
+
+    def shares(self, until: Tensor) -> Tensor:
+        """How much of each cell does not exceed a bound, float32 [windows, cells]."""
+        return self._below(until).float() / PLACES
+
+    def place(
+        self,
+        mixture: MixtureConditionals,
+        codes: Codes,
+        cells: Tensor,
+        until: NDArray[np.float64],
+        random: torch.Generator,
+    ) -> None:
+        """Place times beyond a bound anew in their cells, some times.
+
+        Args:
+          codes: of n windows, in which the times are written.
+          cells: of the times, int64 [n].
+        """
+        block = mixture.codec.block(self.name)
+        for _ in range(TRIES):
+            beyond = np.flatnonzero(codes.numbers(block) > until)
+            if not len(beyond):
+                return
+            some = codes.take(beyond)
+            mixture.write(some, self.name, cells[torch.from_numpy(beyond)], random)
+            codes.states[beyond], codes.values[beyond] = some.states, some.values
 
     def log_shares(self, room: Room) -> Tensor:
         """How likely a wait in each cell leaves room for all, in logs, float32 [windows, cells]."""
@@ -87,7 +118,7 @@ class Bounded(NamedTuple):
           log: chances of the cells without a bound, in logs, float32 [windows, cells].
           whole: from the first event to the last date, float32 [windows].
         """
-        fits = (torch.softmax(log, dim=1) * self._below(room.until)).sum(dim=1) / PLACES
+        fits = (torch.softmax(log, dim=1) * self.shares(room.until)).sum(dim=1)
         return Room(torch.where(fits >= FITS, room.until, whole), room.after)
 
     def _below(self, until: Tensor) -> Tensor:
@@ -145,7 +176,7 @@ class NextEvent:
         goals |= {
             (x, y): mixture.table(x, y)[: len(AGAIN_LABELS)] for y, x in windows.again.items()
         }
-        waits = Bounded.of(mixture, windows)
+        waits = Bounded.of(mixture, windows.names(GAP))
         return cls(known, drawn, goals, windows.twins, windows.again, never, barred, waits)
 
     def independent(self) -> Effects:

@@ -160,6 +160,12 @@ class Person(BaseModel):
         learned = self.history is not None and self.history.learned
         return learned and self.grouped and self.rows > 1
 
+    @property
+    def walked_by(self) -> tuple[str, ...]:
+        """What sorts the events of each file that are drawn one after another."""
+        orders = [file.order for file in self.files if self.walked]
+        return tuple(order for order in orders if order is not None)
+
     def among(self, names: Collection[str]) -> Self:
         """This person without constant columns and an order that are not among the names."""
         constant = tuple(name for name in self.constant if name in names)

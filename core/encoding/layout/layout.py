@@ -52,8 +52,7 @@ class Layout:
             output.rules,
             target=output.target,
             tagged=tagged,
-            constant=constant,
-            order=None if person is None else person.order,
+            person=person,
         )
         self._assembler: PersonAssembler | None = None
         columns = list(self._steps.columns)
@@ -96,10 +95,12 @@ class Layout:
         for file in person.files[1:]:
             own = [name for name in events if steps.made_of(name) <= file.own_names.keys()]
             events = [name for name in events if name not in own]
-            owner = person.owner_of(file)
-            found.append(FileOfEvents(own, steps.sorts_as(file.order), owner=owner))
+            dated = FileOfEvents(own, steps.sorts_as(file.order), limits=steps.limits(file.order))
+            found.append(dated._replace(owner=person.owner_of(file)))
         order = person.order
-        first = FileOfEvents(events, steps.sorts_as(order), steps.waits_from(order))
+        first = FileOfEvents(
+            events, steps.sorts_as(order), steps.waits_from(order), steps.limits(order)
+        )
         return [first, *found]
 
     @property

@@ -39,10 +39,9 @@ def keep(
         "to be learned."
     )
     fallen: dict[str, str] = {r.text: Message(none, rule=r.text) for r in rules if _empty(r)}
-    constant, order = ((), None) if person is None else (person.constant, person.order)
 
     def check(tried: Sequence[Rule]) -> None:
-        Steps.of(columns, tried, target=target, tagged=tagged, constant=constant, order=order)
+        Steps.of(columns, tried, target=target, tagged=tagged, person=person)
 
     kept = [rule for rule in rules if rule.text not in fallen]
     try:

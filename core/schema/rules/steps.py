@@ -20,6 +20,7 @@ from core.schema.labels import (
     to_numbers,
     with_codes,
 )
+from core.schema.person import Person
 from core.schema.rules.chains import Chain, chains_of
 from core.schema.rules.conditionals import Conditionals, conditionals_of
 from core.schema.rules.following import Following
@@ -52,10 +53,10 @@ class Steps:
         *,
         target: str | None,
         tagged: Collection[str],
-        constant: Collection[str],
-        order: str | None = None,
+        person: Person | None,
     ) -> Steps:
         """The steps that keep the rules of a table; none may speak of tagged (hidden) columns."""
+        constant, order = ((), None) if person is None else (person.constant, person.order)
         by_name = {column.name: column for column in columns if column.modelled}
         names = {column.name for column in columns}
         for rule in rules:
@@ -72,6 +73,7 @@ class Steps:
                 constant=frozenset(constant),
                 taken=names,
                 order=order,
+                walked=() if person is None else person.walked_by,
             )
         )
         ruled = {name for rule in rules if isinstance(rule, IfThen) for name in rule.columns}
@@ -144,6 +146,36 @@ class Steps:
                 return link.modelled, link.relation.unit / unit
         return None
 
+    def limits(self, order: str | None) -> list[dict[str, float]]:
+        """What a person's events end by: what of columns that models see adds up to it.
+
+        In the unit of what sorts for models.
+        """
+        found, start, unit = [], dict[str, float](), 1.0
+        entries = {link.modelled: link for chain in self.chains for link in chain.links}
+        own = entries.get(order or "")
+        if own is not None and own.gap is not None:
+            start, unit = self._made_up_of(own.entry), own.gap.unit
+        for limit in (one for chain in self.chains for one in chain.limits):
+            low: str | None = limit.low
+            while low not in (order, None):  # what ends after it begins
+                low = entries[low].entry if low in entries else None
+            ends = self._made_up_of(limit.high)
+            names = {*ends, *start}
+            if low is not None and names <= self.constant:
+                of = {x: (ends.get(x, 0.0) - start.get(x, 0.0)) / unit for x in names}
+                found.append({name: worth for name, worth in of.items() if worth})
+        return found
+
+    def _made_up_of(self, name: str) -> dict[str, float]:
+        """Columns that models see and that add up to a column, and what one of each is worth."""
+        for link in (link for chain in self.chains for link in chain.links):
+            if link.modelled == name and link.gap is not None:
+                sign = 1.0 if link.gap.upwards else -1.0
+                own = {link.gap.column.name: sign * link.gap.unit}
+                return {**self._made_up_of(link.entry), **own}
+        return {name: 1.0}
+
     def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Real rows as models see them; what breaks a rule is moved inside."""
         frame = frame.reset_index(drop=True)
@@ -153,7 +185,7 @@ class Steps:
         frame = frame.assign(**self._open_results(frame))
         made: dict[str, pd.Series[Any]] = {j.column.name: j.encode(frame) for j in self.joints}
         for chain in self.chains:
-            needed = [chain.root, *(link.modelled for link in chain.links)]
+            needed = [*chain.roots, *(link.modelled for link in chain.links)]
             given = {name: to_numbers(frame[name], chain.columns[name]) for name in needed}
             values = chain.settle(given)
             for link in chain.links:
@@ -163,7 +195,8 @@ class Steps:
                 else:
                     column = chain.columns[link.modelled]
                     made[link.modelled] = from_numbers(values[link.modelled], column)
-            made[chain.root] = from_numbers(values[chain.root], chain.columns[chain.root])
+            for root in chain.roots:
+                made[root] = from_numbers(values[root], chain.columns[root])
         return pd.DataFrame(
             {
                 column.name: made[column.name] if column.name in made else frame[column.name]
