@@ -18,8 +18,8 @@ person, and owners of one person weigh the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -182,6 +182,11 @@ class Windows:
                 ends += worth * persons.numbers(self.by_role[PERSON, name])
             until = np.fmin(until, ends)
         return until
+
+    def ending_by(self, limits: Iterable[tuple[str, str]]) -> Windows:
+        """The same with more limits: columns of a person, of those with these windows' waits."""
+        more = ({self.roles[name][1]: 1.0} for name, wait in limits if wait in self.roles)
+        return replace(self, limits=(*self.limits, *more))
 
     def sorts(self, codes: Codes) -> Floats | None:
         """The column that sorts, float64 [rows]."""

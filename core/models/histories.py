@@ -173,6 +173,7 @@ class _Walk:
         trace: list[Step] | None,
     ):
         self._trace = trace
+        windows = windows.ending_by(mixture.limits)
         self._mixture, self._windows, self._random = mixture, windows, random
         self._effects = effects
         self._bounded = Bounded.of(mixture, windows.names(GAP))

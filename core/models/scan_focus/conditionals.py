@@ -32,6 +32,7 @@ class MixtureConditionals:
       weights: "weights" [components], "shares" [components, cells], and "barred", see
         `mending.stored_zeros`.
       never_missing: columns of first events that no event misses, see `events_shown`.
+      limits: columns of a person that events end by, each with the waits for these events.
     """
 
     codec: Codec
@@ -39,6 +40,7 @@ class MixtureConditionals:
     weights: Mapping[str, Tensor]
     sizes: Sequence[int]
     never_missing: frozenset[str] = frozenset()
+    limits: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def log_weights(self) -> Tensor:

@@ -61,6 +61,7 @@ def fitted_mixture(
         "sizes": [scale.size for scale in scales],
         "group": known.group,
         "never_missing": never_missing(known),
+        "limits": [[known.codec.blocks[i].column.name for i in limit] for limit in known.limits],
         **placing.values,
         "significant_sets": [one.model_dump(mode="json") for one in known.significant_sets],
     }
@@ -94,7 +95,12 @@ def fitted_of(
         rows_at_once=ROWS_AT_ONCE,
         constants=constants,
         conditionals=MixtureConditionals(
-            codec, placing, weights, sizes, frozenset(constants["never_missing"])
+            codec,
+            placing,
+            weights,
+            sizes,
+            frozenset(constants["never_missing"]),
+            tuple((until, wait) for until, wait in constants["limits"]),
         ),
         placing=placing,
     )

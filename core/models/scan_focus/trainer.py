@@ -119,7 +119,7 @@ def _fitted(
 def load(folder: Path) -> FittedGenerator:
     """See `Synthesizer.load`."""
     codec, values, weights, _ = read_generator(folder, FILE)
-    names = ("sizes", "group", "never_missing", *VALUES, "significant_sets")
+    names = ("sizes", "group", "never_missing", "limits", *VALUES, "significant_sets")
     constants = {name: values[name] for name in names}
     return fitted_of(codec, values["settings"], weights, constants)
 

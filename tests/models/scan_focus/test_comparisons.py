@@ -58,7 +58,7 @@ def kept(records: Codes, noise: float, seed: int = 0) -> tuple[Comparison, ...]:
     each = scales()
     cells = [scale.cell_of[scale.grid.index(records.to("cpu")).numpy()] for scale in each]
     shares = [np.bincount(c, minlength=s.size) / N for c, s in zip(cells, each, strict=True)]
-    return comparisons_kept(counts, ((0, 1),), each, shares, N, noise)
+    return comparisons_kept(counts, mechanism, each, shares, N, noise)
 
 
 def numbers(low: int = 0, high: int = HIGH, seed: int = 1) -> np.ndarray:

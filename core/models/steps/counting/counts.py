@@ -17,6 +17,7 @@ from core.models.steps.counting.densities import COARSE
 from core.models.steps.counting.difference_candidates import CELLS, FINE, DifferenceCandidate
 from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
+from core.models.steps.counting.window_pairs import NextTime
 from core.privacy.mechanisms.additive import Mechanism
 
 NEAR = 1e-6  # of a step: what products of fractions are rounded by
@@ -126,6 +127,7 @@ class RelationCounts(Mechanism):
     totals: tuple[TotalCandidate, ...]
     compared: tuple[tuple[int, int], ...]
     differences: tuple[DifferenceCandidate, ...] = ()
+    times: tuple[NextTime, ...] = ()  # that compared waits stand for
     noise: Literal["gaussian"] = "gaussian"
 
     @property
@@ -151,6 +153,9 @@ class RelationCounts(Mechanism):
         needed |= {c for pair in self.compared for c in pair}
         values = {c: records.numbers(self.blocks[c]) for c in sorted(needed)}
         steps = {c: self.blocks[c].column.step for c in needed}
+        for time in (one for one in self.times if one.wait in needed):
+            values[time.wait] = time.numbers(self.blocks, records)
+            steps[time.wait] = time.unit
         counts = list[Tensor]()
         for one in self.totals:
             total = values[one.total]

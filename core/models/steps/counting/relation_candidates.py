@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block, Codec
+from core.encoding.windows import PERSON
 from core.models.steps.counting.difference_candidates import (
     DifferenceCandidate,
     difference_candidates,
 )
-from core.models.steps.counting.window_pairs import comparable
+from core.models.steps.counting.window_pairs import NextTime, comparable, next_times
 from core.schema.calendar import named_fields, number_of
 from core.schema.column import Kind
 from core.schema.round_bounds import number_step
@@ -67,6 +68,7 @@ class RelationCandidates:
     Attributes:
       compared: block indices of two numeric columns that are compared.
       differences: of columns whose difference might be counted.
+      times: of windows; a wait that is compared stands for when the next event is.
       many: whether these are more than are counted, see `strongest`; no totals are listed then.
     """
 
@@ -74,6 +76,7 @@ class RelationCandidates:
     compared: tuple[tuple[int, int], ...]
     differences: tuple[DifferenceCandidate, ...] = ()
     many: bool = False
+    times: tuple[NextTime, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.totals or self.compared)  # else there may be nothing to ask about
@@ -82,15 +85,16 @@ class RelationCandidates:
 def relation_candidates(codec: Codec) -> RelationCandidates:
     """All that might hold, by what is public of the columns."""
     numeric, ranked = _numeric(codec)
-    compared = tuple(_comparable(codec))
+    times = tuple(next_times(codec.domain.roles, codec.blocks))
+    compared = (*_comparable(codec), *_bounding(codec, times))
     fields, apart = tuple(_fields(codec)), tuple(difference_candidates(codec))
     if len(compared) <= MOST_CANDIDATES:
         for parts in (numeric + ranked, numeric):
             if len(numeric) * math.comb(max(0, len(parts) - 1), 2) <= MOST_TRIPLES:
                 totals = (*fields, *_totals(numeric, {total.index: parts for total in numeric}))
                 if len(totals) <= MOST_CANDIDATES:
-                    return RelationCandidates(totals, compared, apart)
-    return RelationCandidates(fields, compared, apart, many=True)
+                    return RelationCandidates(totals, compared, apart, times=times)
+    return RelationCandidates(fields, compared, apart, many=True, times=times)
 
 
 def strongest(
@@ -123,13 +127,19 @@ def strongest(
         (*candidates.totals, *totals[: int(TOTALS_A_COLUMN * columns)]),
         tuple(compared[: int(COMPARED_A_COLUMN * columns)]),
         candidates.differences,
+        times=candidates.times,
     )
 
 
 def _numeric(codec: Codec) -> tuple[list[Block], list[Block]]:
-    """Numbers on a step grid, of which totals are made, and lists whose ranks are numbers."""
-    numeric = [b for b in codec.blocks if b.number is not None and b.column.step > 0]
-    ranked = [b for b in codec.blocks if b.column.kind is Kind.ORDERED and _ranks(b)]
+    """Numbers on a step grid, of which totals are made, and lists whose ranks are numbers.
+
+    Of windows, those of the person: walks draw events one after another, and add nothing up.
+    """
+    roles = codec.domain.roles
+    own = [b for b in codec.blocks if not roles or roles[b.column.name][0] == PERSON]
+    numeric = [b for b in own if b.number is not None and b.column.step > 0]
+    ranked = [b for b in own if b.column.kind is Kind.ORDERED and _ranks(b)]
     return numeric, ranked
 
 
@@ -167,6 +177,28 @@ def _comparable(codec: Codec) -> Iterator[tuple[int, int]]:
         low, high = max(one.line.low, other.line.low), min(one.line.high, other.line.high)
         if _undated(one) == _undated(other) and low < high:
             yield one.index, other.index
+
+
+def _bounding(codec: Codec, times: Sequence[NextTime]) -> Iterator[tuple[int, int]]:
+    """A person's numbers that events may begin after, or end by: the first ones, and all others.
+
+    Numbers that are no dates must reach about as far as those that sort events, or they would be in
+    order for no reason.
+    """
+    roles = codec.domain.roles
+    numeric = [block for block in codec.blocks if block.number is not None]
+    for time, own in product(times, numeric):
+        first = codec.blocks[time.first]
+        if roles[own.column.name][0] != PERSON or _undated(own) != _undated(first):
+            continue
+        ends = [(block.line.low, block.line.high) for block in (own, first)]
+        (low, high), (least, most) = ends
+        shared = min(high, most) - max(low, least)
+        if shared > 0.0 and (
+            not _undated(own) or TWO_RUNGS * shared >= max(high - low, most - least)
+        ):
+            yield own.index, time.first
+            yield own.index, time.wait
 
 
 def _undated(block: Block) -> bool:

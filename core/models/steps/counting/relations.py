@@ -6,10 +6,11 @@ says that nearly all records keep it, every drawn row is made to keep it. Post-p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from core.models.steps.counting.counts import PairTarget, RelationCounts
 from core.models.steps.counting.differences import Difference, kept_differences
 from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
+from core.models.steps.counting.window_pairs import NextTime
 from core.models.steps.counting.zeros.row_noise import evidence_of_none
 from core.models.steps.counting.zeros.structural_zeros import EVIDENCE, StructuralZero
 
@@ -36,6 +38,7 @@ MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say somethin
 MAX_SHARE_NOISE, MAX_TOTAL_NOISE = 0.05, 0.1
 RELATION_SNR_THRESHOLD = 2.0  # standard deviations of noise that a count of relations may be off
 MOST_OFTEN = 0.99  # of the records in which columns are equal that are not always
+DRAWN = 4096  # next events, to tell how late they are
 # of the records without the commonest value, which alone show a dependence, how many may break it
 # for all that is known
 MAX_VARYING_BROKEN = 0.1
@@ -108,24 +111,30 @@ def relations_kept(
     mechanism: RelationCounts,
     release: Tensor,
     noise: float,
+    tagged: Collection[int],
     scales: Sequence[ColumnScale],
     shares: Sequence[Floats],
     n: int,
-) -> tuple[tuple[TotalCandidate, ...], tuple[Comparison, ...], tuple[Difference, ...]]:
+) -> tuple[
+    tuple[TotalCandidate, ...], tuple[Comparison, ...], tuple[Limit, ...], tuple[Difference, ...]
+]:
     """What nearly all records keep, of all that was asked about, and how far columns lie apart.
 
     Args:
+      tagged: columns whose relations are not kept.
       noise: standard deviation of a count of totals and comparisons.
       shares: released shares of each column's cells.
     """
     totals, compared, apart = mechanism.split(release)
-    return (
-        totals_kept(totals, mechanism.totals, noise),
-        comparisons_kept(compared, mechanism.compared, scales, shares, n, noise),
-        kept_differences(
-            apart.numpy(), mechanism.differences, scales, shares, noise / mechanism.weight
-        ),
+    sums = totals_kept(totals, mechanism.totals, noise)
+    orders = comparisons_kept(compared, mechanism, scales, shares, n, noise)
+    differences = kept_differences(
+        apart.numpy(), mechanism.differences, scales, shares, noise / mechanism.weight
     )
+    free = set(range(len(scales))).difference(tagged)
+    sums = tuple(one for one in sums if free.issuperset((one.total, one.left, one.right)))
+    orders = tuple(one for one in orders if free.issuperset((one.low, one.high)))
+    return sums, *_without_limits(orders, mechanism.times), differences
 
 
 def totals_kept(
@@ -179,9 +188,28 @@ class Comparison:
     equal: float
 
 
+class Limit(NamedTuple):
+    """A person's column that their events end by, and the wait for a next one, block indices."""
+
+    until: int
+    wait: int
+
+
+def _without_limits(
+    compared: Sequence[Comparison], times: Sequence[NextTime]
+) -> tuple[tuple[Comparison, ...], tuple[Limit, ...]]:
+    """Comparisons of two columns of a row, and what next events end by."""
+    waits = {time.wait for time in times}
+    limits = tuple(Limit(c.high, c.low) for c in compared if c.ordered and c.low in waits)
+    # A first event that comes too late is drawn anew, so its person's column stays as it is.
+    firsts = {(time.first, one.until) for time in times for one in limits if one.wait == time.wait}
+    others = (c for c in compared if not {c.low, c.high} & waits and (c.low, c.high) not in firsts)
+    return tuple(others), limits
+
+
 def comparisons_kept(
     release: Tensor,
-    compared: Sequence[tuple[int, int]],
+    mechanism: RelationCounts,
     scales: Sequence[ColumnScale],
     shares: Sequence[Floats],
     n: int,
@@ -196,8 +224,8 @@ def comparisons_kept(
       shares: released shares of each column's cells.
     """
     kept = list[Comparison]()
-    alone = n * _alone(compared, scales, shares)
-    for columns, seen, expected in zip(compared, release.numpy(), alone, strict=True):
+    alone = n * _alone(mechanism, scales, shares)
+    for columns, seen, expected in zip(mechanism.compared, release.numpy(), alone, strict=True):
         records = max(1.0, float(seen.sum()))
         evidence = evidence_of_none(expected, seen[[0, 2]], max(noise, 1e-6))
         unsure = RELATION_SNR_THRESHOLD * noise
@@ -215,7 +243,7 @@ def comparisons_kept(
 
 
 def _alone(
-    compared: Sequence[tuple[int, int]], scales: Sequence[ColumnScale], shares: Sequence[Floats]
+    mechanism: RelationCounts, scales: Sequence[ColumnScale], shares: Sequence[Floats]
 ) -> Floats:
     """Shares of records in which the first of two columns would be below the second, and above it.
 
@@ -227,10 +255,35 @@ def _alone(
         known = np.flatnonzero(~np.isnan(numbers))
         known = known[np.argsort(numbers[known], kind="stable")]
         each.append((numbers[known], scale.in_bins(share)[known]))
-    found = np.zeros((len(compared), 2))
-    for i, (first, second) in enumerate(compared):
+    for time in mechanism.times:
+        latest = mechanism.blocks[time.first].line.high
+        each[time.wait] = _next_times(
+            each[time.first], each[time.since], each[time.wait], time.unit, latest
+        )
+    found = np.zeros((len(mechanism.compared), 2))
+    for i, (first, second) in enumerate(mechanism.compared):
         (one, held), (other, others) = each[first], each[second]
         up_to = np.append(0.0, np.cumsum(others))
         found[i, 0] = held @ (up_to[-1] - up_to[np.searchsorted(other, one, side="right")])
         found[i, 1] = held @ up_to[np.searchsorted(other, one)]
     return found
+
+
+def _next_times(
+    first: tuple[Floats, Floats],
+    since: tuple[Floats, Floats],
+    wait: tuple[Floats, Floats],
+    unit: float,
+    latest: float,
+) -> tuple[Floats, Floats]:
+    """When next events are, ascending, and shares of records, if waits depend on nothing."""
+    random = np.random.default_rng(0)
+    drawn = [
+        random.choice(numbers, DRAWN, p=held / held.sum())
+        for numbers, held in (first, since, wait)
+        if held.sum() > 0.0
+    ]
+    if len(drawn) < 3:
+        return np.zeros(0), np.zeros(0)
+    times = np.minimum(drawn[0] + unit * (drawn[1] + drawn[2]), latest)
+    return np.sort(times), np.full(DRAWN, wait[1].sum() / DRAWN)

@@ -37,7 +37,7 @@ from core.models.steps.counting.design import (
 )
 from core.models.steps.counting.differences import Difference, asked_differences
 from core.models.steps.counting.relation_candidates import TotalCandidate, strongest
-from core.models.steps.counting.relations import Comparison, determined, relations_kept
+from core.models.steps.counting.relations import Comparison, Limit, determined, relations_kept
 from core.models.steps.counting.scales import (
     ColumnScale,
     FineHistograms,
@@ -92,6 +92,7 @@ class Releases:
         self.scanned: Scanned | None = None
         self.totals: tuple[TotalCandidate, ...] = ()
         self.compared: tuple[Comparison, ...] = ()
+        self.limits: tuple[Limit, ...] = ()
         self.differences: tuple[Difference, ...] = ()
         self.counted: tuple[PairTarget, ...] = ()
         self._released: list[PairTarget] = []
@@ -171,14 +172,13 @@ class Releases:
         seen = self.scanned.together(self.design.pairs, self._independent_pairs)
         known_columns = self.tagged, self.scales, self.shares
         apart = asked_differences(asked.differences, seen, *known_columns)
-        mechanism = RelationCounts(self.codec.blocks, asked.totals, asked.compared, apart)
+        columns = self.codec.blocks, asked.totals, asked.compared, apart, asked.times
+        mechanism = RelationCounts(*columns)
         noise = self.noise_multiplier(RELATIONS) * mechanism.sensitivity
-        known = mechanism, self.release(RELATIONS, mechanism), noise
-        totals, compared, self.differences = relations_kept(
-            *known, self.scales, self.shares, self.table.n
+        release, known = self.release(RELATIONS, mechanism), (*known_columns, self.table.n)
+        self.totals, self.compared, self.limits, self.differences = relations_kept(
+            mechanism, release, noise, *known
         )
-        self.totals = tuple(c for c in totals if not {c.total, c.left, c.right} & self.tagged)
-        self.compared = tuple(c for c in compared if not {c.low, c.high} & self.tagged)
 
     def _strength(self, one: int, other: int) -> float:
         """How much two columns go together, by the scan; least where it did not look."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.encoding.codec import Block
-from core.encoding.windows import AGAIN, FIRST, GAP, LEFT, NEXT, NOW, NUMBER, OWNER, PERSON
+from core.encoding.codec import Block, Codes
+from core.encoding.windows import AGAIN, FIRST, GAP, LEFT, NEXT, NOW, NUMBER, OWNER, PERSON, SINCE
 
 Floats = NDArray[np.float64]
 Role = tuple[str, str, int]  # of which file's events, too
@@ -109,6 +110,38 @@ def _importance(one: Role, other: Role, lists: int) -> float:
     if listed and NEXT in kinds and kinds & {NUMBER, LEFT}:
         return twice * ENDS / lists
     return WAITS if kinds == {NUMBER, GAP} else twice * STEP
+
+
+@dataclass(frozen=True)
+class NextTime:
+    """When the next event of a window is: its person's first time, and what has passed since.
+
+    Attributes:
+      first, since, wait: block indices.
+      unit: what one of a wait is worth in the first time's unit.
+    """
+
+    first: int
+    since: int
+    wait: int
+    unit: float
+
+    def numbers(self, blocks: Sequence[Block], codes: Codes) -> Floats:
+        """Float64 [n], NaN where there is none; of events that take time, from the end of one."""
+        first, since, wait = (
+            codes.numbers(blocks[index]) for index in (self.first, self.since, self.wait)
+        )
+        return first + self.unit * (since + wait)
+
+
+def next_times(roles: Mapping[str, Role], blocks: Sequence[Block]) -> Iterator[NextTime]:
+    """Of each file whose events a number or a date sorts."""
+    index = {roles[block.column.name]: block for block in blocks if block.column.name in roles}
+    for kind, source, file in index:
+        first, sorts = index[kind, source, file], (NEXT, source, file) not in index
+        if kind == FIRST and sorts and first.number is not None and (GAP, "", file) in index:
+            since, wait = (index[role, "", file].index for role in (SINCE, GAP))
+            yield NextTime(first.index, since, wait, first.column.step or 1.0)
 
 
 def comparable(one: Role, other: Role) -> bool:
