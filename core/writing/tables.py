@@ -22,6 +22,7 @@ from core.writing.whole_files import replacing
 
 Series: TypeAlias = "pd.Series[Any]"
 Label: TypeAlias = Mapping[str, Any] | None
+ROWS_AT_ONCE = 2**18  # that are text at a time
 LABEL = "facsimile"  # key of a Parquet file's metadata
 
 NUMBER = r"[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
@@ -56,7 +57,12 @@ def write_csv_rows(
     escape_formulas: bool = False,
 ) -> None:
     """Write to an open file; see `write_csv_parts`."""
-    for number, part in enumerate(parts):
+    slices = (
+        part.iloc[start : start + ROWS_AT_ONCE]
+        for part in parts
+        for start in range(0, max(1, len(part)), ROWS_AT_ONCE)
+    )
+    for number, part in enumerate(slices):
         shown = _escaped(part) if escape_formulas else part
         if schema is not None:
             shown = as_written(shown, schema, headers=list(part.columns))
