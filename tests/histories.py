@@ -71,6 +71,18 @@ def waves(people: int) -> tuple[pd.DataFrame, Schema]:
     return rows.drop(columns="day"), Schema(columns=columns, person=person)
 
 
+def leaving(people: int) -> tuple[pd.DataFrame, Schema]:
+    """Visits of people who leave soon after the last of them."""
+    rows, declared = visits(people), schema()
+    last = rows.groupby("who")["day"].transform("max").fillna(20)
+    days = np.random.default_rng(5).integers(0, 10, people)
+    left = Column(name="left", kind=Kind.INTEGER, low=0, high=200, step=1, dtype="int64")
+    assert declared.person is not None
+    person = declared.person.model_copy(update={"constant": ("sex", "left")})
+    rows = rows.assign(left=(last + days[rows["who"]]).astype("int64"))
+    return rows, Schema(columns=(*declared.columns, left), person=person)
+
+
 def scored(people: int) -> tuple[pd.DataFrame, Schema]:
     """Visits with a number that stays in nine of ten, and else rises."""
     rows, declared = visits(people), schema()

@@ -13,6 +13,7 @@ import torch
 from core.encoding.count_bins import CountBins
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
+from core.encoding.windows import Windows
 from core.models import histories, in_parts
 from core.models.histories import numbers_of
 from core.models.in_parts import sampled
@@ -28,7 +29,17 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
 from core.schema.schema import Schema
 from core.services.linking.unlinking import unlink
-from tests.histories import KINDS, MOST, WAVES, schema, scored, three_levels, visits, waves
+from tests.histories import (
+    KINDS,
+    MOST,
+    WAVES,
+    leaving,
+    schema,
+    scored,
+    three_levels,
+    visits,
+    waves,
+)
 from tests.models.tables import Watcher
 from tests.privacy.deterministic_noise import DeterministicNoise
 
@@ -110,6 +121,22 @@ def test_numbers_stay_and_rise_as_they_do(tmp_path: Path) -> None:
     (stay, fall), (stays, falls) = shares
     assert fall == 0.0 and falls < 0.02
     assert stays == pytest.approx(stay, abs=0.08)
+
+
+def test_events_end_by_the_day_that_ends_all_real_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, declared = leaving(PEOPLE)
+    model = trained(rows, declared, tmp_path)
+
+    def late() -> float:
+        table = model.sample(PEOPLE, 3)
+        events = table[table["key"].notna()]
+        return float((events["day"] > events["left"]).mean())
+
+    assert late() == 0.0
+    monkeypatch.setattr(Windows, "ending_by", lambda windows, limits: windows)
+    assert late() > 0.05
 
 
 def test_walks_that_forget_the_event_before_are_caught(

@@ -13,7 +13,7 @@ from core.models.step import FitContext
 from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
 from tests.contract.fits import QUICK
-from tests.histories import MOST, schema, scored, three_levels, two_files, visits
+from tests.histories import MOST, leaving, schema, scored, three_levels, two_files, visits
 from tests.models.tables import Watcher
 from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.harness import Caught
@@ -46,7 +46,7 @@ def omitting(folder, patch, made=one_file):
     return plan, table.phases, kind
 
 
-@pytest.mark.parametrize("made", [one_file, scored, two_files, three_levels])
+@pytest.mark.parametrize("made", [one_file, scored, leaving, two_files, three_levels])
 def test_person_left_out_moves_no_access_of_histories(tmp_path, monkeypatch, made):
     plan, phases, _ = omitting(tmp_path, monkeypatch, made)
     planned = {phase.name for phase in plan.phases}
