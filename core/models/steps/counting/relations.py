@@ -134,7 +134,7 @@ def relations_kept(
     free = set(range(len(scales))).difference(tagged)
     sums = tuple(one for one in sums if free.issuperset((one.total, one.left, one.right)))
     orders = tuple(one for one in orders if free.issuperset((one.low, one.high)))
-    return sums, *_without_limits(orders, mechanism.times), differences
+    return sums, *without_limits(orders, mechanism.times), differences
 
 
 def totals_kept(
@@ -195,7 +195,7 @@ class Limit(NamedTuple):
     wait: int
 
 
-def _without_limits(
+def without_limits(
     compared: Sequence[Comparison], times: Sequence[NextTime]
 ) -> tuple[tuple[Comparison, ...], tuple[Limit, ...]]:
     """Comparisons of two columns of a row, and what next events end by."""
@@ -254,10 +254,10 @@ def _alone(
         numbers = np.add(*scale.numbers) / 2.0
         known = np.flatnonzero(~np.isnan(numbers))
         known = known[np.argsort(numbers[known], kind="stable")]
-        each.append((numbers[known], scale.in_bins(share)[known]))
+        each.append((numbers[known], scale.in_bins(share)[known]))  # noise leaves some negative
     for time in mechanism.times:
         latest = mechanism.blocks[time.first].line.high
-        each[time.wait] = _next_times(
+        each[time.wait] = next_times(
             each[time.first], each[time.since], each[time.wait], time.unit, latest
         )
     found = np.zeros((len(mechanism.compared), 2))
@@ -269,7 +269,7 @@ def _alone(
     return found
 
 
-def _next_times(
+def next_times(
     first: tuple[Floats, Floats],
     since: tuple[Floats, Floats],
     wait: tuple[Floats, Floats],
@@ -277,13 +277,12 @@ def _next_times(
     latest: float,
 ) -> tuple[Floats, Floats]:
     """When next events are, ascending, and shares of records, if waits depend on nothing."""
-    random = np.random.default_rng(0)
+    random, chances = np.random.default_rng(0), [one[1].clip(0.0) for one in (first, since, wait)]
+    if not all(held.sum() > 0.0 for held in chances):
+        return np.zeros(0), np.zeros(0)
     drawn = [
         random.choice(numbers, DRAWN, p=held / held.sum())
-        for numbers, held in (first, since, wait)
-        if held.sum() > 0.0
+        for (numbers, _), held in zip((first, since, wait), chances, strict=True)
     ]
-    if len(drawn) < 3:
-        return np.zeros(0), np.zeros(0)
     times = np.minimum(drawn[0] + unit * (drawn[1] + drawn[2]), latest)
     return np.sort(times), np.full(DRAWN, wait[1].sum() / DRAWN)
