@@ -7,6 +7,7 @@ import json
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,19 @@ class BaseSampler(ABC):
     """A trained model by itself, a `Fitted`; what it draws touches no private data.
 
     Attributes:
-      conditionals: draws of some columns given others, `MixtureConditionals`; None without.
       placing: what keeps relations between numbers, `Placing`; None without.
     """
 
-    conditionals: Any = None
     placing: Any = None
 
     def __init__(self, codec: Codec):
         self.codec = codec
         self.domain = codec.domain
+
+    @property
+    def conditionals(self) -> Any:
+        """Draws of some columns given others, `MixtureConditionals`; None without."""
+        return None
 
     @property
     def baseline(self) -> Fitted | None:
@@ -74,6 +78,7 @@ class FittedGenerator(BaseSampler):
       weights: all that `draw_chunk` reads, by name; stored as safetensors.
       draw_chunk: (rows, generator on the CPU) → NumPy codes of that many records.
       draw_population: the same, see `population`; None where `draw_chunk` does so.
+      conditionals: makes what `BaseSampler.conditionals` is, where that is asked for.
       rows_at_once: that are drawn together, at most.
       history: further tensors that go to a file of their own, or nothing.
     """
@@ -91,11 +96,11 @@ class FittedGenerator(BaseSampler):
         file: str = "model.json",
         rows_at_once: int = ROWS_AT_ONCE,
         constants: Mapping[str, Any] | None = None,
-        conditionals: Any = None,
+        conditionals: Callable[[], Any] | None = None,
         placing: Any = None,
     ):
         super().__init__(codec)
-        self.conditionals, self.placing = conditionals, placing
+        self._conditionals, self.placing = conditionals, placing
         self.settings = settings
         self.weights = weights
         self.history = history or {}
@@ -107,6 +112,11 @@ class FittedGenerator(BaseSampler):
             "settings": settings,
             **(constants or {}),
         }
+
+    @cached_property
+    def conditionals(self) -> Any:
+        """See `BaseSampler`."""
+        return None if self._conditionals is None else self._conditionals()
 
     def draw(self, rows: int, random: torch.Generator) -> Codes:
         """See `BaseSampler.draw`."""

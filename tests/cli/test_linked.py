@@ -217,13 +217,13 @@ def test_what_cannot_be_linked_is_refused(files, tmp_path, capsys, more, words) 
 
 
 def test_other_models_say_that_they_learn_no_order(files, tmp_path, capsys) -> None:
-    settings = ["--settings", "steps=10", "frequencies=100", "batch=32", "hidden=8", "latent=4"]
+    settings = ["--settings", "steps=10", "em_steps=2", "batch=32", "hidden=8", "dimensions=3"]
     given = [
         "synth", str(files[0]), "--linked", str(files[1]), "--key", "id=who", "--order", "day",
-        "--model", "pearl", "--epsilon", "2", "--quiet", "--out", str(tmp_path / "out.zip"),
+        "--model", "p3gm", "--epsilon", "2", "--quiet", "--out", str(tmp_path / "out.zip"),
     ]  # fmt: skip
     assert main([*given, *settings]) == 0
-    assert "pearl learns each person's rows without their order" in capsys.readouterr().err
+    assert "p3gm learns each person's rows without their order" in capsys.readouterr().err
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         people, events = read(archive, "patients.csv"), read(archive, "stays.csv", sep=";")
     assert events["who"].isin(people["id"]).all()

@@ -46,18 +46,23 @@ from tests.privacy.deterministic_noise import DeterministicNoise
 pytestmark = pytest.mark.slow
 PEOPLE = 1500
 QUICK = {
-    "steps": 300, "members": 2, "trainings": 1, "components": 60, "hidden": 32,
-    "preliminary_steps": 20,
+    "scan_focus": {
+        "steps": 300, "members": 2, "trainings": 1, "components": 60, "hidden": 32,
+        "preliminary_steps": 20,
+    },
+    "pearl": {"steps": 600, "frequencies": 1500, "batch": 256, "hidden": 64},
 }  # fmt: skip
 
 
-def trained(rows: pd.DataFrame, declared: Schema, folder: Path) -> SavedModel:
-    """A mixture of the windows of as many people as there are."""
+def trained(
+    rows: pd.DataFrame, declared: Schema, folder: Path, model: str = "scan_focus"
+) -> SavedModel:
+    """A model of the windows of as many people as there are."""
     layout = Layout(declared.domain())
     codes, people = encoded_records(rows, layout, declared.person)
     budget = Budget(epsilon=50.0, delta=1e-5)
-    method = synthesizer("scan_focus")
-    plan = plan_fit(method, layout.domain, PEOPLE, budget, QUICK, unit=declared.person)
+    method = synthesizer(model)
+    plan = plan_fit(method, layout.domain, PEOPLE, budget, QUICK[model], unit=declared.person)
     noise = DeterministicNoise(1)  # a small fit is near its bounds, and noise would decide
     table = PrivateTable(codes, layout.domain, plan, people=people, noise_source=noise)
     fitted = method.fit(table, plan, FitContext(on_event=Watcher(), folder=folder, seed=1))
@@ -100,6 +105,18 @@ def test_people_have_their_events_in_order(model: SavedModel) -> None:
         )
         assert made == pytest.approx(wanted, abs=0.03)
     assert follows(table) > 0.9
+
+
+def test_walks_take_pairs_from_a_generator_of_windows(tmp_path: Path) -> None:
+    model = trained(visits(PEOPLE), schema(), tmp_path, "pearl")
+    model.save(tmp_path / "saved")
+    again = load_fitted("pearl", tmp_path / "saved")
+    table, events = model.sample(500, 3), again.sample(500, 3)
+    pd.testing.assert_frame_equal(table, events)
+    events = table[table["key"].notna()]
+    assert table["who"].nunique() == 500 and (events["key"] == events["who"]).all()
+    assert (events.groupby("who")["day"].diff().dropna() >= 0).all()
+    assert follows(table) > 0.7  # .35, if nothing followed
 
 
 def test_waves_of_a_panel_follow_one_another(tmp_path: Path) -> None:

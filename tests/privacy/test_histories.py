@@ -29,20 +29,19 @@ def one_file(people):
     return visits(people), schema()
 
 
-def omitting(folder, patch, made=one_file):
+def omitting(folder, patch, made=one_file, model="scan_focus"):
     """Fit windows, and leave each person out of every access; the phases that were carried out."""
     rows, declared = made(PEOPLE)[:2]
     layout = Layout(declared.domain())
     codes, people = encoded_records(rows, layout, declared.person)
     budget = Budget(epsilon=1.0, delta=1e-5)
-    model = synthesizer("scan_focus")
-    settings = QUICK["scan_focus"]
-    plan = plan_fit(model, layout.domain, PEOPLE, budget, settings, unit=declared.person)
+    method = synthesizer(model)
+    plan = plan_fit(method, layout.domain, PEOPLE, budget, QUICK[model], unit=declared.person)
     with leaving_out(patch) as (streams, kind):
         source = DeterministicNoise(3)
         table = OmittingPeople(codes, layout.domain, plan, people=people, noise_source=source)
         table.streams, table.phases = streams, set()
-        model.fit(table, plan, FitContext(on_event=Watcher(), folder=folder, seed=7))
+        method.fit(table, plan, FitContext(on_event=Watcher(), folder=folder, seed=7))
     return plan, table.phases, kind
 
 
@@ -51,6 +50,11 @@ def test_person_left_out_moves_no_access_of_histories(tmp_path, monkeypatch, mad
     plan, phases, _ = omitting(tmp_path, monkeypatch, made)
     planned = {phase.name for phase in plan.phases}
     assert phases | {"zeros"} == planned | {"zeros"}  # asked only where pairs suggest any
+
+
+def test_person_left_out_moves_no_fingerprint_of_histories(tmp_path, monkeypatch):
+    plan, phases, _ = omitting(tmp_path, monkeypatch, model="pearl")
+    assert phases == {phase.name for phase in plan.phases}
 
 
 def test_windows_of_files_that_weigh_one_in_each_are_caught(tmp_path, monkeypatch):

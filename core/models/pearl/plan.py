@@ -190,6 +190,7 @@ class Pearl(Synthesizer[PearlSettings]):
     """See the module."""
 
     settings_class = PearlSettings
+    histories = True
     card: ClassVar[Card] = Card(
         id="pearl",
         name="PEARL",

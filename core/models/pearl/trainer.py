@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,14 @@ from core.models.pearl.private_embedding import (
     stored_target,
     unconditional_bins,
 )
+from core.models.scan_focus.conditionals import MixtureConditionals
 from core.models.step import FitContext
+from core.models.steps.counting.placing import Placing
 from core.models.steps.training.adversarial import seeded
 from core.models.steps.training.column_bins import draw_codes
 from core.models.steps.training.training_loop import Checkpoint, train
 
+COMPONENTS = 2048  # latents of which walks take the pairs of a window
 FILE = "pearl.json"  # name of the JSON description
 
 
@@ -112,4 +116,19 @@ def _fitted(
         draw_chunk=draw_chunk,
         file=FILE,
         constants={"shares": shares.tolist()},
+        conditionals=None if block is not None else partial(_conditionals, codec, generator),
     )
+
+
+@torch.no_grad()
+def _conditionals(codec: Codec, generator: MixtureGenerator) -> MixtureConditionals:
+    """A mixture of what the generator makes of so many latents, of tables without a class."""
+    bins, random = unconditional_bins(codec), torch.Generator().manual_seed(0)
+    z = torch.randn((COMPONENTS, generator.latent), generator=random)
+    logits = generator(z, torch.zeros(COMPONENTS, dtype=torch.int64))
+    sizes = [column.count for column in bins]
+    shares = torch.cat([torch.softmax(one, dim=1) for one in torch.split(logits, sizes, 1)], 1)
+    barred = torch.zeros((2, 0, sum(sizes)), dtype=torch.bool)
+    even = torch.full((COMPONENTS,), 1.0 / COMPONENTS)
+    weights = {"weights": even, "shares": shares, "barred": barred}
+    return MixtureConditionals(codec, Placing.plain(bins), weights, sizes)

@@ -94,7 +94,7 @@ def fitted_of(
         file=FILE,
         rows_at_once=ROWS_AT_ONCE,
         constants=constants,
-        conditionals=MixtureConditionals(
+        conditionals=lambda: MixtureConditionals(
             codec,
             placing,
             weights,

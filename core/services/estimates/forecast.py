@@ -243,12 +243,11 @@ def advise_for(schema: Schema, *, n: int, epsilon: float) -> Advice:
     """The advice for a table, from its shape alone."""
     person = schema.person
     if schema.walked:
-        able = next(card.id for card in cards() if synthesizer(card.id).histories)
         words = to_say(
-            "**{model}** is recommended: it is the only model that learns how a person's rows "
-            "follow on one another."
+            "**{model}** is recommended: of the models that learn how a person's rows follow on "
+            "one another, it came closest."
         )
-        return Advice(able, Message(words, model=_name(able)))
+        return Advice(USUAL, Message(words, model=_name(USUAL)))
     return advise(
         n=n,
         columns=modelled_columns(schema),

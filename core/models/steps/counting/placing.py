@@ -20,6 +20,7 @@ from core.models.steps.counting.relations import Comparison, Determined
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.within_cells import Dependence, places
 from core.models.steps.counting.zeros.structural_zeros import StructuralZero
+from core.models.steps.training.column_bins import ColumnBins
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
@@ -86,6 +87,18 @@ class Placing:
             "together": [list(one) for one in together],
         }
         return cls(tensors, values)
+
+    @classmethod
+    def plain(cls, bins: Sequence[ColumnBins]) -> Placing:
+        """That of bins that are cells themselves; no relation is kept."""
+        tensors = dict[str, Tensor]()
+        for i, own in enumerate(bins):
+            if own.cells:
+                fine = torch.arange(own.cells)
+                tensors |= {f"fine.{i}": fine, f"keys.{i}": fine + 1.0}
+                tensors[f"places.{i}"] = torch.from_numpy(own.centres)
+        lines, widths = [own.cells for own in bins], [own.width for own in bins]
+        return cls(tensors, {**dict.fromkeys(VALUES, ()), "lines": lines, "widths": widths})
 
     @classmethod
     def stored(cls, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> Placing:
