@@ -9,7 +9,8 @@ import pandas as pd
 from core.encoding.layout.conditional_facts import conditional_facts
 from core.encoding.layout.invariants import MOST_COLUMNS, invariants, invariants_of_sequence
 from core.schema.column import Kind, SchemaError, changed
-from core.schema.rules.rules import AnyRule, AtMost, Determines
+from core.schema.person import Person
+from core.schema.rules.rules import AnyRule, AtMost, Determines, Follows
 from core.schema.schema import Schema
 
 MOST = 32
@@ -17,12 +18,24 @@ MOST_ROWS = 50_000  # that are looked at
 
 
 def sequence_rules(schema: Schema, frame: pd.DataFrame) -> list[AnyRule]:
-    """Rules from one row of a person to the next that no typed row breaks."""
-    if schema.person is None or schema.person.order is None:
+    """Rules from one row of a person to the next, or to the last, that no typed row breaks."""
+    person = schema.person
+    if person is None or person.order is None:
         return []
     columns = [c for c in schema.columns if c.modelled and c.name in frame.columns]
-    found = invariants_of_sequence(frame.iloc[:MOST_ROWS], columns, schema.person)
-    return [rule for rule in found if rule not in schema.rules]
+    frame = frame.iloc[:MOST_ROWS]
+    ends = {*person.walked_by, *person.constant}
+    found = [
+        *invariants_of_sequence(frame, columns, person),
+        *(one.rule for one in invariants(frame, [c for c in columns if c.name in ends])),
+    ]
+    return [rule for rule in found if rule not in schema.rules and _of_sequence(rule, person)]
+
+
+def _of_sequence(rule: AnyRule, person: Person) -> bool:
+    """Whether it speaks of a person's next row, or by what of the person rows end."""
+    ends = isinstance(rule, AtMost) and rule.low in person.walked_by
+    return isinstance(rule, Follows) or (ends and rule.columns[1] in person.constant)
 
 
 def suggest_rules(schema: Schema, frame: pd.DataFrame) -> tuple[AnyRule, ...]:
@@ -32,11 +45,12 @@ def suggest_rules(schema: Schema, frame: pd.DataFrame) -> tuple[AnyRule, ...]:
     frame = frame.iloc[:MOST_ROWS]
     found: list[AnyRule] = [one.rule for one in invariants(frame, columns)]
     given = {rule.result for rule in found if isinstance(rule, Determines)}
-    found += sequence_rules(schema, frame)
+    ordered = sequence_rules(schema, frame)
+    found = [rule for rule in found if rule not in ordered] + ordered
     found += conditional_facts(frame, [c for c in columns if c.name not in given][:MOST_COLUMNS])
     own, chosen = list(schema.rules), list[AnyRule]()
     for rule in found:
-        if isinstance(rule, AtMost) and rule.low not in dates:
+        if isinstance(rule, AtMost) and rule.low not in dates and rule not in ordered:
             continue  # of numbers, one is below another too often without a reason
         assumed = [  # once what they say of values is declared
             one.model_copy(update={"mapping": {}}) if isinstance(one, Determines) else one

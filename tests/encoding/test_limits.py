@@ -12,11 +12,13 @@ from core.encoding.codec import Codec
 from core.encoding.layout.layout import Layout
 from core.encoding.layout.violations import count_violations
 from core.encoding.windows import PERSON
+from core.proposing.rule_suggestions import suggest_rules
 from core.schema.column import Column, Kind, RuleDomainError
 from core.schema.rules.chains import Chain
 from core.schema.rules.rules import parse_rule
 from core.schema.schema import Schema
 from tests.encoding.test_following import DAY, FIRST, made, stays
+from tests.histories import leaving
 
 pytestmark = pytest.mark.quick
 ENDS = "admitted <= died"
@@ -120,3 +122,12 @@ def test_each_person_has_a_last_day_of_their_own() -> None:
 def test_a_limit_that_no_event_could_keep_is_refused() -> None:
     with pytest.raises(RuleDomainError, match="cannot hold within the bounds"):
         histories(ENDS, low=-60, high=-30).domain()
+
+
+def test_the_last_day_of_a_person_is_suggested() -> None:
+    rows, schema = leaving(200)
+    assert [rule.text for rule in suggest_rules(schema, rows)] == ["day <= left"]
+    shuffled = rows.assign(left=200 - rows["left"])
+    assert not suggest_rules(schema, shuffled)
+    alone = schema.person.model_copy(update={"history": None})
+    assert not suggest_rules(schema.model_copy(update={"person": alone}), rows)
