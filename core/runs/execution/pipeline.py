@@ -9,6 +9,7 @@ counted, never from what was planned.
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -147,6 +148,7 @@ def execute(
 
 
 def _sample(job: Job, attempts: Attempts, on_event: OnEvent) -> WrittenTables:
+    gc.collect()  # steps of a fit refer to one another, and to the encoded rows
     Emitter(on_event, obeys=(Signal.CANCEL,)).phase("sample", Message("Making the synthetic table"))
     return write_tables(
         attempts.fitted, job.rows, job.request.seed, job.artefacts, on_event=on_event
