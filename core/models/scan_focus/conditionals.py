@@ -146,11 +146,10 @@ class MixtureConditionals:
         component = one_of_each(torch.softmax(log_weights, dim=1), random)
         for name, factor in factors.items():
             shares = self._of_component[self.codec.block(name).index][component]
-            shares = shares if factor is None else shares * factor
+            shares = shares if factor is None else _where_any(shares * factor, shares)
             for known in given:
                 if (never := self.barred(known, name)) is not None:
-                    left = shares * ~never[self.cells(codes, known)]
-                    shares = torch.where(left.sum(dim=1, keepdim=True) > 0.0, left, shares)
+                    shares = _where_any(shares * ~never[self.cells(codes, known)], shares)
             self.write(codes, name, one_of_each(shares, random), random)
             given = [*given, name]
 
@@ -194,3 +193,8 @@ class MixtureConditionals:
             return None
         line = self.placing.values["lines"][block.index]
         return block.missing_state + (0 if block.number is None else int(line) - 1)
+
+
+def _where_any(left: Tensor, shares: Tensor) -> Tensor:
+    """What is left of each record's shares, or all of them where nothing is."""
+    return torch.where(left.sum(dim=1, keepdim=True) > 0.0, left, shares)
