@@ -173,15 +173,39 @@ class Windows:
         block = self.source.block(self.order)
         return block.present - 1.0 if block.number is None else block.line.high
 
-    def until(self, persons: Codes) -> Floats:
-        """The most that the column which sorts may hold of each person's events, float64 [n]."""
-        until = np.full(len(persons), self.last)
+    def until(self, codes: Codes, blocks: Mapping[str, Block]) -> Floats:
+        """The most that the column which sorts may hold of each person's events, float64 [n].
+
+        Args:
+          blocks: of columns of the person, by source.
+        """
+        until = np.full(len(codes), self.last)
         for limit in self.limits:
-            ends = np.zeros(len(persons))
+            ends = np.zeros(len(codes))
             for name, worth in limit.items():
-                ends += worth * persons.numbers(self.by_role[PERSON, name])
+                ends += worth * codes.numbers(blocks[name])
             until = np.fmin(until, ends)
         return until
+
+    @cached_property
+    def of_person(self) -> dict[str, Block]:
+        """The blocks of the person's columns, by source."""
+        return {source: block for (role, source), block in self.by_role.items() if role == PERSON}
+
+    def end(self, rows: Codes) -> None:
+        """Move rows of the table's own columns to where their person's end, in place."""
+        if self.order is None or not self.limits:
+            return
+        block = self.source.block(self.order)
+        times, own = (
+            sort_keys(rows, block),
+            {name: self.source.block(name) for name in self.of_person},
+        )
+        until = self.until(rows, own)
+        late = np.flatnonzero(times > until)
+        some = rows.take(late)
+        write_sort_keys(some, block, until[late])
+        rows.states[late], rows.values[late] = some.states, some.values
 
     def ending_by(self, limits: Iterable[tuple[str, str]]) -> Windows:
         """The same with more limits: columns of a person, of those with these windows' waits."""

@@ -231,7 +231,7 @@ class _Walk:
         Args:
           counts: int64 [n], events of each.
         """
-        until = self._windows.until(persons)
+        until = self._windows.until(persons, self._windows.of_person)
         seen = Codes(persons.states.copy(), persons.values.copy())
         self._first.make_possible(seen, counts > 0, until, self._random)
         begins = np.zeros(len(counts)) if self._begins is None else sort_keys(seen, self._begins)

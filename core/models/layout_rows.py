@@ -70,7 +70,10 @@ class LayoutRows:
         with torch.no_grad():
             drawn = drawn_histories(_base(before), self.layout.files, self.effects, people, random)
         codec, constant = self.layout.files[0].source, self.layout.constant
-        rows = codec.decode_codes(heaped(codec, drawn.codes, random, drawn.who, constant))
+        codes = heaped(codec, drawn.codes, random, drawn.who, constant)
+        for file in self.layout.files:  # calendars move dates
+            file.ending_by(_base(before).conditionals.limits).end(codes)
+        rows = codec.decode_codes(codes)
         return self.layout.from_events(rows, drawn.who, drawn.file, drawn.owner, seed)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -116,7 +116,19 @@ def test_each_person_has_a_last_day_of_their_own() -> None:
         seen.states[:, block.index] = np.where(gone, block.missing_state, state)
         seen.values[:, block.number] = np.where(gone, 0.0, value)
     assert codec.domain is windows.domain
-    np.testing.assert_allclose(windows.until(seen), [30, 45, windows.last])
+    np.testing.assert_allclose(windows.until(seen, windows.of_person), [30, 45, windows.last])
+
+
+def test_an_event_that_a_calendar_moved_beyond_its_end_ends_there() -> None:
+    windows = Layout(histories(ENDS).domain()).windows
+    codec = windows.source
+    frame = pd.DataFrame({name: FIRST for name in DATES} | {"sex": "f", "stage": 1}, index=range(3))
+    admitted = FIRST + pd.to_timedelta([20, 40, 40], unit="D")
+    frame = frame.assign(admitted=admitted, died=FIRST + 30 * DAY)
+    rows = codec.encode(frame.assign(died=frame["died"].where([True, True, False])))
+    windows.end(rows)
+    days = (rows.numbers(codec.block("admitted")) - FIRST.timestamp()) / 86400.0
+    np.testing.assert_allclose(days, [20, 30, 40])
 
 
 def test_a_limit_that_no_event_could_keep_is_refused() -> None:

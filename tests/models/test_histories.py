@@ -153,7 +153,7 @@ def test_events_end_by_the_day_that_ends_all_real_ones(
 
     assert late() == 0.0
     with monkeypatch.context() as patch:  # before any event could be
-        patch.setattr(Windows, "until", lambda _, persons: np.full(len(persons), -1.0))
+        patch.setattr(Windows, "until", lambda _, codes, blocks: np.full(len(codes), -1.0))
         assert set(model.sample(PEOPLE, 3)["day"].dropna()) == {0}
     monkeypatch.setattr(Windows, "ending_by", lambda windows, limits: windows)
     assert late() > 0.05

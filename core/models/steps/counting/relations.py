@@ -223,11 +223,17 @@ def comparisons_kept(
       release: float64 [compared, 3], see `RelationCounts.split`; `noise`, deviation of one.
       shares: released shares of each column's cells.
     """
-    kept = list[Comparison]()
+    kept, every = list[Comparison](), release.numpy()
     alone = n * _alone(mechanism, scales, shares)
-    for columns, seen, expected in zip(mechanism.compared, release.numpy(), alone, strict=True):
+    against = evidence_of_none(alone, every[:, [0, 2]], max(noise, 1e-6))
+    place = {columns: i for i, columns in enumerate(mechanism.compared)}
+    for time in mechanism.times:  # that events end by something, first ones say too
+        for own in [own for own, column in place if column == time.wait]:
+            if (own, time.first) in place:
+                against[place[own, time.wait]] += against[place[own, time.first]]
+    for columns, i in place.items():
+        seen, expected, evidence = every[i], alone[i], against[i]
         records = max(1.0, float(seen.sum()))
-        evidence = evidence_of_none(expected, seen[[0, 2]], max(noise, 1e-6))
         unsure = RELATION_SNR_THRESHOLD * noise
         few = np.maximum(MAX_VIOLATION_RATE * expected, unsure)
         never_below, never_above = (evidence > EVIDENCE) & (seen[[0, 2]] < few)
