@@ -19,6 +19,7 @@ from core.encoding.windows import (
     PERSON,
     RARELY_MISSING,
     Windows,
+    moved,
     sort_keys,
     write_sort_keys,
 )
@@ -105,6 +106,26 @@ class FirstEvent:
     def _times(self, seen: Codes) -> NDArray[np.float64]:
         assert self.time is not None
         return sort_keys(seen, self.windows.codec.block(self.time.name))
+
+
+def with_possible_ends(persons: Codes, files: Sequence[Windows], random: torch.Generator) -> Codes:
+    """People with events, none of whom ends before any may be: who would, ends as somebody else."""
+    persons = Codes(persons.states.copy(), persons.values.copy())
+    for windows in (one for one in files if one.limits and one.owner is None):
+        first = windows.source.block(windows.order or "").line.low
+        number = persons.states[:, windows.block(NUMBER).index]
+        there = (number > 0) | (windows.numbers.bins[0] != (0, 0))
+        for name, worth in (next(iter(e.items())) for e in windows.limits if len(e) == 1):
+            block = windows.of_person[name]
+            ends = worth * persons.numbers(block)
+            others = np.flatnonzero(there & (ends >= first))
+            wrong = np.flatnonzero(there & (ends < first))
+            if len(others):
+                as_whom = torch.randint(len(others), (len(wrong),), generator=random).numpy()
+                every = np.arange(len(persons))
+                every[wrong] = others[as_whom]
+                moved(persons, block, persons, block, every)
+    return persons
 
 
 def _all_but_missing(mixture: MixtureConditionals, windows: Windows, source: str) -> Tensor | None:

@@ -41,7 +41,7 @@ from core.encoding.windows import (
 )
 from core.models.base_sampler import BaseSampler, chunks
 from core.models.earlier_labels import EarlierLabels
-from core.models.first_event import FirstEvent, may_miss
+from core.models.first_event import FirstEvent, may_miss, with_possible_ends
 from core.models.next_event import (
     Bounded,
     Effects,
@@ -90,7 +90,11 @@ def drawn_histories(
     trace: list[Step] | None = None,
 ) -> Histories:
     """Histories of so many people in each file; `trace` takes what their steps were drawn by."""
-    persons, drawn = model.draw(people, random), list[Histories]()
+    files = [windows.ending_by(model.conditionals.limits) for windows in files]
+    persons, drawn = (
+        with_possible_ends(model.draw(people, random), files, random),
+        list[Histories](),
+    )
     for file, windows in enumerate(files):
         walk = _Walk(model.conditionals, windows, effects, random, trace)
         if windows.owner is None:
@@ -173,7 +177,6 @@ class _Walk:
         trace: list[Step] | None,
     ):
         self._trace = trace
-        windows = windows.ending_by(mixture.limits)
         self._mixture, self._windows, self._random = mixture, windows, random
         self._effects = effects
         self._bounded = Bounded.of(mixture, windows.names(GAP))

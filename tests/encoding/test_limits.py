@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.encoding.codec import Codec
+from core.encoding.codec import Codes
 from core.encoding.layout.layout import Layout
 from core.encoding.layout.violations import count_violations
-from core.encoding.windows import PERSON
+from core.encoding.windows import PERSON, Windows
+from core.models.first_event import with_possible_ends
 from core.proposing.rule_suggestions import suggest_rules
 from core.schema.column import Column, Kind, RuleDomainError
 from core.schema.rules.chains import Chain
@@ -104,19 +106,32 @@ def test_models_see_when_events_are_and_until_when() -> None:
         )
 
 
-def test_each_person_has_a_last_day_of_their_own() -> None:
-    windows = Layout(histories("born <= admitted", ENDS).domain()).windows
-    codec: Codec = windows.codec
-    seen = windows.blank(3)
-    for name, days in (("born", [0, 5, 5]), ("died", [30, 50, np.nan])):
+def persons(windows: Windows, **days: list[float]) -> Codes:
+    """People with these dates, in windows."""
+    seen = windows.blank(len(next(iter(days.values()))))
+    for name, own in days.items():
         block = windows.by_role[PERSON, name]
-        times = FIRST.timestamp() + np.array(days) * 86400.0
+        times = FIRST.timestamp() + np.array(own) * 86400.0
         gone = np.isnan(times)
         state, value = block.snapped(np.where(gone, block.line.low, times))
         seen.states[:, block.index] = np.where(gone, block.missing_state, state)
         seen.values[:, block.number] = np.where(gone, 0.0, value)
-    assert codec.domain is windows.domain
-    np.testing.assert_allclose(windows.until(seen, windows.of_person), [30, 45, windows.last])
+    return seen
+
+
+def test_each_person_has_a_last_day_of_their_own() -> None:
+    windows = Layout(histories("born <= admitted", ENDS).domain()).windows
+    seen = persons(windows, born=[0, 5, 5], died=[30, 50, np.nan])
+    until = windows.until(seen, windows.of_person)
+    np.testing.assert_allclose(until, [30, 45, windows.last])
+
+
+def test_nobody_with_events_ends_before_any_could_be() -> None:
+    windows = Layout(histories(ENDS, low=-60).domain()).windows
+    seen = persons(windows, died=[-30, 10, np.nan, -1])
+    made = with_possible_ends(seen, [windows], torch.Generator().manual_seed(0))
+    died = (made.numbers(windows.of_person["died"]) - FIRST.timestamp()) / 86400.0
+    np.testing.assert_allclose(died, [10, 10, np.nan, 10])
 
 
 def test_an_event_that_a_calendar_moved_beyond_its_end_ends_there() -> None:
