@@ -40,6 +40,7 @@ GAP, SINCE, PLACE, LEFT = "gap", "since", "place", "left"
 AGAIN = "again"  # whether the next event has a label that was there before this one has another
 AGAIN_LABELS = ("no", "yes")
 RARELY_MISSING = 0.05  # share of events with a missing cell, which noise alone may explain
+PEOPLE_AT_ONCE = 2**16  # whose events are looked at together
 MIX = np.uint64(0x9E3779B97F4A7C15)  # public and odd, for hashes of equal cells and events
 
 
@@ -86,8 +87,8 @@ def in_order(
     cells = {f"state {i}": states for i, states in enumerate(content.states.T)}
     cells |= {f"value {i}": values for i, values in enumerate(content.values.T)}
     hashes = pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy()
-    twin = pd.DataFrame({"p": person, "h": hashes}).groupby(["p", "h"], sort=False).cumcount()
-    ties = pd.util.hash_array(hashes + twin.to_numpy().astype(np.uint64) * MIX)
+    twins = _before(person, np.asarray(hashes, dtype=np.uint64)).astype(np.uint64)
+    ties = pd.util.hash_array(hashes + twins * MIX)
     sorts = np.zeros(len(person)) if order is None else np.nan_to_num(order, nan=np.inf)
     rows = np.lexsort((ties, sorts, ~there, person))
     counts = np.bincount(person[there], minlength=int(person.max()) + 1)
@@ -95,6 +96,17 @@ def in_order(
     rank = np.arange(len(rows)) - first[person[rows]]
     kept = np.minimum(counts, most)
     return History(rows[first], rows[rank < kept[person[rows]]], kept.astype(np.int64))
+
+
+def _before(person: Indices, hashes: NDArray[np.uint64]) -> Indices:
+    """How many rows with the same content a person has before each, int64 [rows]."""
+    order, every = np.lexsort((hashes, person)), np.arange(len(person))
+    whose, content = person[order], hashes[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (whose[1:] != whose[:-1]) | (content[1:] != content[:-1])
+    before = np.empty_like(every)
+    before[order] = every - np.maximum.accumulate(np.where(new, every, 0))
+    return before
 
 
 @dataclass(frozen=True)
@@ -268,15 +280,16 @@ class Windows:
         """
         if not self.again:
             return
-        who = np.repeat(np.arange(len(history.counts)), history.counts)
+        begins = np.append(history.starts, len(history.events))
         for name in self.again.values():
             own, block = self.source.block(self.roles[name][1]), self.codec.block(name)
             label = codes.states[history.events, own.index]
-            keys = who * (int(label.max(initial=0)) + 1) + label
-            order, before = np.argsort(keys, kind="stable"), np.zeros(len(keys), dtype=bool)
-            before[order] = np.diff(keys[order], prepend=-1) == 0
-            again = before & (np.diff(label, prepend=-1) != 0) & (label < own.present)
-            there = np.append(again, False)[after]
+            again = np.zeros(len(label) + 1, dtype=bool)
+            for first in range(0, len(history.counts), PEOPLE_AT_ONCE):
+                counts = history.counts[first : first + PEOPLE_AT_ONCE]
+                part = slice(begins[first], begins[first + len(counts)])
+                again[part] = _again(label[part], counts) & (label[part] < own.present)
+            there = again[after]
             seen.states[:, block.index] = np.where(two, there, block.missing_state or 0)
 
     def blank(self, rows: int) -> Codes:
@@ -311,6 +324,19 @@ class Windows:
         for (own, source), block in self.by_role.items():
             if own == role and source != self.order:
                 moved(codes, block, rows, self.source.block(source), every)
+
+
+def _again(label: NDArray[np.int32], counts: Indices) -> NDArray[np.bool_]:
+    """Which events have a label that their person had before the last event, which has another.
+
+    Args:
+      label: int32 [events], a person after the other.
+      counts: events of each.
+    """
+    keys = np.repeat(np.arange(len(counts)), counts) * (int(label.max(initial=0)) + 1) + label
+    order, before = np.argsort(keys, kind="stable"), np.zeros(len(keys), dtype=bool)
+    before[order] = np.diff(keys[order], prepend=-1) == 0
+    return np.asarray(before & (np.diff(label, prepend=-1) != 0))
 
 
 def sort_keys(codes: Codes, block: Block) -> Floats:

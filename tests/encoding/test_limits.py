@@ -134,7 +134,7 @@ def test_nobody_with_events_ends_before_any_could_be() -> None:
     np.testing.assert_allclose(died, [10, 10, np.nan, 10])
 
 
-def test_an_event_that_a_calendar_moved_beyond_its_end_ends_there() -> None:
+def test_what_a_calendar_moves_beyond_its_end_ends_there() -> None:
     windows = Layout(histories(ENDS).domain()).windows
     codec = windows.source
     frame = pd.DataFrame({name: FIRST for name in DATES} | {"sex": "f", "stage": 1}, index=range(3))
