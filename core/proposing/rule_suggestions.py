@@ -25,17 +25,19 @@ def sequence_rules(schema: Schema, frame: pd.DataFrame) -> list[AnyRule]:
     columns = [c for c in schema.columns if c.modelled and c.name in frame.columns]
     frame = frame.iloc[:MOST_ROWS]
     ends = {*person.walked_by, *person.constant}
+    numeric = [c for c in columns if c.name in ends and c.kind.numeric]
     found = [
         *invariants_of_sequence(frame, columns, person),
-        *(one.rule for one in invariants(frame, [c for c in columns if c.name in ends])),
+        *(one.rule for one in invariants(frame, numeric)),
     ]
     return [rule for rule in found if rule not in schema.rules and _of_sequence(rule, person)]
 
 
 def _of_sequence(rule: AnyRule, person: Person) -> bool:
     """Whether it speaks of a person's next row, or by what of the person rows end."""
-    ends = isinstance(rule, AtMost) and rule.low in person.walked_by
-    return isinstance(rule, Follows) or (ends and rule.columns[1] in person.constant)
+    if isinstance(rule, AtMost):
+        return rule.low in person.walked_by and rule.high in person.constant
+    return isinstance(rule, Follows)
 
 
 def suggest_rules(schema: Schema, frame: pd.DataFrame) -> tuple[AnyRule, ...]:
