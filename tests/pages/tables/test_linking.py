@@ -112,7 +112,7 @@ def test_one_more_table_is_linked(store, linked, show, monkeypatch):
     at = whole(show("plan", table=table.id))
     assert "at most 4 rows of stays, tests" in words(at)
     with pytest.raises(ValueError, match="Several linked tables need a model"):
-        run_of(store, table, model="pearl")
+        run_of(store, table, model="p3gm")
     run = run_of(store, table)
     made = two_files(30).rows
     columns = dict(zip(made.columns, table.columns, strict=True))
@@ -140,7 +140,7 @@ def test_plan_counts_the_columns_of_windows(linked):
     assert forecast.modelled_columns(schema) == len(
         Layout(stand_in(schema).domain()).domain.columns
     )
-    assert forecast.modelled_columns(planning.as_learnable(schema, "pearl")) == 3
+    assert forecast.modelled_columns(planning.as_learnable(schema, "p3gm")) == 3
     plan = planning.make_plan(schema, 80, RunRequest(model="scan_focus", epsilon=1.0))
     few, more, most = (
         forecast.expected_seconds(plan, columns=20, speed=1.0, table_rows=rows)
@@ -161,10 +161,10 @@ def test_plan_names_the_unit_and_the_model_that_learns_order(store, linked, show
     at = whole(show("plan", table=linked.id))
     assert "per person, with one row of people and at most 4 rows of stays" in words(at)
     assert "Scan and focus**, recommended" in words(at)
-    at = whole(at.button_group[0].set_value("pearl").run())
+    at = whole(at.button_group[0].set_value("p3gm").run())
     assert "Take Scan and focus, which is recommended" in buttons(at)
-    assert "PEARL does not learn how the rows of a person depend on each other" in words(at)
-    run = run_of(store, linked, model="pearl")
+    assert "P3GM does not learn how the rows of a person depend on each other" in words(at)
+    run = run_of(store, linked, model="p3gm")
     assert not run.schema.walked and run.plan.unit == run.schema.person
 
 
