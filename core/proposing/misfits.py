@@ -13,6 +13,7 @@ from core.message import Message, joined, plural, to_say
 from core.reading.tally import Tally
 from core.schema.column import Column
 from core.schema.labels import category_indices, code_indices, to_numbers
+from core.schema.round_bounds import GRID_SHARE
 
 INSIDE, MISSING, OTHER = "inside", "missing", "other"  # what becomes of a cell: a value, or none
 _BECOME = {
@@ -22,7 +23,6 @@ _BECOME = {
 }
 _LOWEST = Message("become the lowest value")
 _NEAREST = to_say("move to the nearest value that fits")
-GRID_SHARE = 1e-6  # of a step; nearer to the grid than this is on it
 
 
 def misfits(tally: Tally, column: Column, unreadable: int = 0) -> int:

@@ -28,6 +28,7 @@ from core.schema.form import MOST_CODES, UNIT, Form
 INTEGER = r"^-?(0|[1-9]\d*)$"
 FLOAT = r"^[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?$"
 CODE = r"^([+-]?0\d+|\+\d+|[+-]?\d{17,})(\.0*)?$"  # digits that a float would not give back
+EXPONENT = r"^[+-]?\d+([.,]\d+)?([eE][+-]?(0?\d|1\d|20))?$"  # one that digits can stand for
 INFINITE = r"^[+-]?(?i:inf(inity)?)$"
 COMMA_DECIMAL = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
 THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"  # 1,234: thousands or a decimal, nobody can tell
@@ -228,7 +229,8 @@ def _number_form(plain: _Text, form: Form, decimal: str, *, fractions: bool) -> 
         update = {"decimal": ",", "thousands": "." if plain.any(r"\.") else form.thousands}
     elif not form.thousands:
         update["decimal"] = "."
-    if plain.any("[eE]"):
+    if plain.any("[eE]"):  # as R writes 1e+05 among 99999 and 100001
+        update["trimmed"] = fractions and plain.any(INTEGER) and plain.all(EXPONENT)
         return form.model_copy(update=update)
     mark = re.escape(str(update.get("decimal", form.decimal)))
     if plain.all(rf"{mark}\d+$"):

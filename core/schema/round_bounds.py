@@ -22,17 +22,29 @@ DIGITS = (1, 2, 5)
 NEAR_ZERO = 0.5  # a range whose inner end is less than this share of the outer begins at zero
 WHOLE_STEPS = (1e6, 1e5, 1e4, 5000.0, 1000.0, 500.0, 100.0, 50.0, 10.0, 5.0, 1.0)
 MAX_DECIMALS = 6  # decimals looked for when finding the step
+GRID_SHARE = 1e-6  # of a step; nearer to the grid than this is on it
+ROUNDING = 1e-12  # of the greatest number, far more than a few sums of floats err by
 NANOSECONDS = 106_751 * 86_400.0  # whole days that "datetime64[ns]" can hold on either side of 1970
 
 
 def number_step(numbers: NDArray[np.float64]) -> float:
-    """The coarsest of `WHOLE_STEPS`, else decimal step that keeps all, 0 if finer than 10⁻⁶."""
-    if np.all(numbers == np.rint(numbers)):
-        return next(step for step in WHOLE_STEPS if not np.any(numbers % step))
-    for decimals in range(1, MAX_DECIMALS + 1):
-        if np.array_equal(snap(numbers, 10.0**-decimals), numbers):
-            return float(10.0**-decimals)
-    return 0.0
+    """The coarsest of `WHOLE_STEPS`, else decimal step that keeps all, 0 if finer than 10⁻⁶.
+
+    What sums and differences of floats leave behind is on the grid that it lies next to.
+
+    >>> number_step(np.array([1.5, 0.1 + 0.2])), number_step(np.array([20.0, 4e-16]))
+    (0.1, 10.0)
+    """
+    if _on_grid(numbers, 1.0):
+        whole = np.rint(numbers)
+        return next(step for step in WHOLE_STEPS if not np.any(whole % step))
+    steps = (float(10.0**-decimals) for decimals in range(1, MAX_DECIMALS + 1))
+    return next((step for step in steps if _on_grid(numbers, step)), 0.0)
+
+
+def _on_grid(numbers: NDArray[np.float64], step: float) -> bool:
+    near = min(GRID_SHARE * step, ROUNDING * float(np.abs(numbers).max(initial=0.0)))
+    return bool(np.all(np.abs(snap(numbers, step) - numbers) <= near))
 
 
 def date_step(seconds: NDArray[np.float64]) -> float:

@@ -56,6 +56,14 @@ def test_a_tail_that_stands_above_noise_stays():
     assert (kept[:, :7] > 0.0).all()
 
 
+def test_noise_behind_a_few_who_have_many_takes_none_of_them():
+    """Of accounts, 229 with four orders; seven labels behind them hold noise alone."""
+    numbers = [742.0, 2103.0, 949.0, 416.0, 229.0, 62.0, -90.0, -70.0, 24.0, 16.0, -50.0]
+    assert sum(numbers[4:]) < STD * (2 * len(numbers[4:])) ** 0.5
+    kept = without_far_numbers(known(numbers, 742.0), torch.full((2, 14), 0.1))
+    assert (kept[:, :6] > 0.0).all() and (kept[:, 6:11] == 0.0).all()
+
+
 @pytest.mark.parametrize(
     ("gone", "never"), [(3818.0, True), (3900.0, True), (3700.0, True), (4100.0, False)]
 )

@@ -95,6 +95,22 @@ def test_numbers_are_read_with_their_form(cells, values, form) -> None:
     assert [seen.number(str(value)) for value in values] == list(cells)
 
 
+@pytest.mark.parametrize(
+    ("cells", "trimmed"),
+    [
+        (("99999", "1e+05", "100001"), True),  # as R writes whole numbers
+        (("3.86", "1", "4.440892e-16"), True),
+        (("3.86", "1.0", "4.440892e-16"), False),
+        (("5", "1e+30"), False),  # too many digits to write
+    ],
+)
+def test_whole_numbers_stay_whole_beside_an_exponent(cells: tuple[str, ...], trimmed: bool) -> None:
+    series, form = column_of(rows(*cells))
+    assert series.tolist() == [float(cell) for cell in cells] and form == Form(trimmed=trimmed)
+    if trimmed:
+        assert form.number("100001.0") == "100001" and form.number("3.86") == "3.86"
+
+
 def test_the_form_survives_the_process_that_reads_files(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(rows("1.234,50 €", "7,00 €", "?"), encoding="utf-8")

@@ -36,6 +36,12 @@ def test_whole_numbers_have_the_coarsest_step(step: float, multiples: list[int])
     assert number_step(np.append(numbers, 3.0)) == 1.0 and number_step(numbers + 0.25) == 0.01
 
 
+def test_what_sums_of_floats_leave_behind_makes_no_step_finer() -> None:
+    prices = np.array([3.86, 0.1 + 0.2, 840.0, 9.99 - 9.98 - 0.01])
+    assert not np.isin(prices, np.round(prices, 2)).all()
+    assert number_step(prices) == 0.01 and number_step(np.append(prices, 1e-5)) == 1e-5
+
+
 @given(FINITE, FINITE)
 def test_bounds_hold_the_values_and_are_round(a: float, b: float) -> None:
     least, greatest = min(a, b), max(a, b)

@@ -42,14 +42,23 @@ def without_far_numbers(known: Releases, shares: Tensor) -> Tensor:
 
 
 def _most_shown(counts: Floats, std: Floats) -> int:
-    """The last label from which on counts together stand above their noise.
+    """The last label from which on counts together stand above their noise, or up to which they do.
+
+    A tail of many small counts shows only as a whole; a few greater ones are not lost among the
+    noise of all that could come after them.
 
     >>> _most_shown(np.array([900.0, 90, 4, 3, -1]), np.full(5, 5.0))
     1
+    >>> _most_shown(np.array([900.0, 90, 20, 9, -9, -9, -4]), np.full(7, 5.0))
+    3
     """
+    least = TAIL_SNR_THRESHOLD * std
     tails = np.cumsum(counts[::-1])[::-1]
-    noise = np.sqrt(np.cumsum(np.square(std)[::-1])[::-1])
-    return int(np.flatnonzero(np.append(True, tails[1:] > TAIL_SNR_THRESHOLD * noise[1:]))[-1])
+    noise = np.sqrt(np.cumsum(np.square(least)[::-1])[::-1])
+    whole = int(np.flatnonzero(np.append(True, tails[1:] > noise[1:]))[-1])
+    # How much less it errs to keep the first ones than none, as far as counts say themselves.
+    gains = np.cumsum(np.square(counts.clip(0.0)) - np.square(least))
+    return max(whole, int(gains.argmax()))
 
 
 def never_missing(known: Releases) -> list[str]:
