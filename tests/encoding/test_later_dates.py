@@ -63,6 +63,23 @@ def test_later_dates_keep_days_orders_and_what_is_of_a_person():
     assert (cells["left"] - before["left"]).abs().max() <= pd.Timedelta(days=4)
 
 
+def test_a_day_that_many_share_moves_with_nobody():
+    """Who is last seen as a study ends is seen that day, whenever they were asked before."""
+    cells = visits()[0]
+    end = pd.Timestamp("2020-12-31")  # a Thursday
+    stays = np.arange(len(cells["left"])) % 3 == 0
+    cells["seen"] = cells["seen"].where(~stays, end - pd.Timedelta(days=5))
+    cells["left"] = cells["left"].where(~stays, end)
+    before, columns = cells["left"].copy(), dict(COLUMNS)
+    columns["left"] = columns["left"].model_copy(
+        update={"learned": Learned(domain="", calendar=MONDAYS), "spikes": (end.timestamp(),)}
+    )
+    keep_calendars(cells, ORDERS[1:], columns, np.random.default_rng(1), person=None, who=None)
+    assert (cells["left"][stays] == end).all()
+    others = ~stays & (before != end)
+    assert (cells["left"][others].dt.day_of_week == 0).mean() > 0.99
+
+
 def test_rows_without_room_stay_and_so_does_what_is_missing():
     cells = {name: column.iloc[:3].copy() for name, column in visits()[0].items()}
     last = pd.Timestamp(COLUMNS["asked"].high, unit="s")  # a Wednesday

@@ -77,10 +77,11 @@ def _moved(
         before, column = (columns[name] for name in order.columns)
         low = to_numbers(moved[before.name], before)
         high = to_numbers(cells[column.name], column)
+        fixed = np.isin(high, column.spikes)  # the day on which many end
         along = high + low - to_numbers(cells[before.name], before)
-        inside = (along >= (column.low or 0.0)) & (along <= (column.high or 0.0))
+        inside = (along >= (column.low or 0.0)) & (along <= (column.high or 0.0)) & ~fixed
         high = np.where(inside, along, high)
-        rows = np.flatnonzero(~np.isnan(high))
+        rows = np.flatnonzero(~np.isnan(high) & ~fixed)
         if column.learned is not None:
             high[rows] = dates_kept(high[rows], column, column.learned.calendar, chance[rows])
         early = np.flatnonzero(high < low)

@@ -7,7 +7,7 @@ draw moments on a line and know none of it, so `core.encoding.calendar_moves` mo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,12 +39,14 @@ def with_calendars(
     columns: Sequence[SchemaColumn],
     n: int,
     std: float,
+    peaks: Mapping[str, Mapping[float, float]],
 ) -> tuple[SchemaColumn, ...]:
     """The columns; dates know how often they lie in the cells of each field.
 
     Args:
       counts: of each field, noisy, then of missing cells; `std` of the noise in each.
       columns: with their ranges, as they were found.
+      peaks: by name, single days that many hold, with their counts: they say nothing of others.
     """
     found: dict[str, dict[str, Any]] = {}
     by_name = {column.name: column for column in columns}
@@ -52,10 +54,15 @@ def with_calendars(
         if field == "hour" and by_name[column.name].step >= DAY:
             continue
         there = n - float(cells[-1]) if by_name[column.name].missing else float(n)
-        shares = shares_of(field, cells[:-1], there, std)
+        own = [day for day in peaks[column.name] if day in by_name[column.name].spikes]
+        others = cells[:-1].copy()
+        for day in own:
+            others[int(cells_of(field, np.array([day]))[0])] -= peaks[column.name][day]
+            there -= peaks[column.name][day]
+        shares = shares_of(field, others, there, std)
         if shares:
             found.setdefault(column.name, {})[field] = shares
-            found[column.name]["noise"] = std / max(float(cells[:-1].sum()), 1.0)
+            found[column.name]["noise"] = std / max(float(others.sum()), 1.0)
     for name, known in found.items():
         column = by_name[name]
         if column.learned is not None:

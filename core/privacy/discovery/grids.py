@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.proposing.code_patterns import SENTINELS
-from core.schema.calendar import CELLS
+from core.schema.calendar import CELLS, DAY
 from core.schema.column import Column, Kind
 from core.schema.labels import snap
 from core.schema.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
@@ -27,8 +27,11 @@ _YEARS = (
 
 
 _ATOMS = (0.0, *sorted(map(float, SENTINELS)))
-# numbers of at most three digits, from .01 to 99,900,000, which are counted one by one
-SINGLE = np.array(sorted(float(f"{x}e{k}") for x in range(100, 1000) for k in range(-4, 6)))
+# numbers of at most three digits, from .01 to 99,900,000, and whole ones of four, which are counted
+# one by one
+SINGLE = np.unique(
+    [*(float(f"{x}e{k}") for x in range(100, 1000) for k in range(-4, 6)), *range(1000, 10_000)]
+)
 WAITS = tuple(86_400.0 * days for days in (1 / 24, 1, 3, 10, 30, 100, 300, 1000))
 # each is a factor of the next
 STEPS = (1e-4, 1e-3, 0.01, 0.1, 1, 5, 10, 50, 100, 500, 1000, 5000, 1e4, 1e5, 1e6)
@@ -112,6 +115,12 @@ def single_values(x: NDArray[np.float64]) -> NDArray[np.float64]:
 def year_grid() -> PublicGrid:
     """The second grid of dates: the years from 1900 to 2100."""
     return PublicGrid(tuple(map(_new_year, range(1900, 2102))))
+
+
+@cache
+def day_grid() -> PublicGrid:
+    """The days from 1900 to 2100, which are counted one by one where dates have no time."""
+    return PublicGrid(tuple(np.arange(_new_year(1900), _new_year(2101) + DAY, DAY).tolist()))
 
 
 def _new_year(year: int) -> float:

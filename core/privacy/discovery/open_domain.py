@@ -33,7 +33,7 @@ from core.schema.rules.rules import (
 from core.schema.schema import Schema
 
 MOST_DATES = 4  # of which each is compared with each
-MOST_SINGLE = 50  # columns of numbers, of which common values are looked for
+MOST_SINGLE = 50  # columns of numbers, or of dates, of which common values are looked for
 STAND_IN_VALUES = 1000.0  # of a range that is made up to plan with
 _VALUES = {Determines: "mapping", Combinations: "allowed"}  # what rules say of labels
 _FROM_ROWS = (Provenance.PROPOSED, Provenance.UNSTATED)
@@ -88,6 +88,12 @@ class OpenDomain:
     def single(self) -> tuple[SchemaColumn, ...]:
         """Those of which single values are counted, too: all where noise may show any."""
         return self.stepped if len(self.stepped) <= MOST_SINGLE else ()
+
+    @property
+    def days(self) -> tuple[SchemaColumn, ...]:
+        """Dates without a time, of which single days are counted, too."""
+        dates = tuple(column for column in self.dated if column.step >= DAY)
+        return dates if len(dates) <= MOST_SINGLE else ()
 
     @property
     def beginnings(self) -> tuple[tuple[SchemaColumn, int], ...]:

@@ -10,6 +10,7 @@ from core.privacy.accounting.scale_search import noise_for_share
 from core.privacy.discovery.grids import (
     FINE_BINS,
     CalendarGrid,
+    day_grid,
     grid_of,
     step_grid,
     value_grid,
@@ -65,7 +66,8 @@ class Levels:
         cells += [year_grid().size] * len(wanted.dated) + [step_grid().size] * len(wanted.stepped)
         cells += [wait_grid().size] * len(wanted.waits)
         cells += [CalendarGrid(field).size for _, field in (*wanted.clocks, *wanted.calendars)]
-        cells_each = {BOUNDS: max([*cells, value_grid().size]), LISTS: keys, FINE: FINE_BINS + 3}
+        single = [value_grid().size] + [day_grid().size] * bool(wanted.days)
+        cells_each = {BOUNDS: max([*cells, *single]), LISTS: keys, FINE: FINE_BINS + 3}
         std = {
             name: _std(multiplier.get(name, 0.0), norm, math.ceil(norm) * cells_each[name], plan.n)
             for name, norm in norms.items()
@@ -164,11 +166,11 @@ def _squared_sensitivities(wanted: OpenDomain) -> dict[str, float]:
     """Of each phase's release: every column counts as one, and levels of codes do.
 
     Counts by year and by step are scaled down, so they count as `BESIDE` squared; those of single
-    values, of waits and of the calendar, as `SINGLY` squared.
+    values and days, of waits and of the calendar, as `SINGLY` squared.
     """
     columns = _columns(wanted)
     beside = len(wanted.dated) + len(wanted.stepped) + len(wanted.clocks)
-    singly = len(wanted.single) + len(wanted.waits) + len(wanted.calendars)
+    singly = len(wanted.single) + len(wanted.waits) + len(wanted.calendars) + len(wanted.days)
     return {
         BOUNDS: columns[BOUNDS] + BESIDE**2 * beside + SINGLY**2 * singly,
         LISTS: columns[LISTS] + len(wanted.beginnings),
@@ -208,9 +210,10 @@ _TITLES = {
     LISTS_AGAIN: "Lists, a second look",
 }
 _WHAT = {
-    BOUNDS: "How many records lie between round numbers, at zero, at codes for “unknown” and at "
-    "each number of three digits, how many are missing, how long after another a date is, and "
-    "its month, day, weekday and hour, with Gaussian noise.",
+    BOUNDS: "How many records lie between round numbers, at zero, at codes for “unknown”, at each "
+    "number of up to three digits or whole number of four, and on each day; how many are missing; "
+    "how long one date comes after another; and its month, day of the month, weekday and hour. All "
+    "with Gaussian noise.",
     LISTS: "Which labels and combinations enough records hold, and how many are missing, with "
     "Gaussian noise and a threshold.",
     FINE: Message(

@@ -13,6 +13,7 @@ from core.privacy.discovery.bins_in_a_row import Counts, bin_of, clearest, likel
 from core.privacy.discovery.grids import (
     SINGLE,
     PublicGrid,
+    day_grid,
     grid_of,
     value_grid,
     year_grid,
@@ -69,9 +70,9 @@ class FirstLook:
 
 
 def first_look(
-    column: Column, counts: Counts, levels: Levels, n: int, *, beside: Counts
+    column: Column, counts: Counts, levels: Levels, n: int, *, beside: Counts, single: Counts
 ) -> FirstLook:
-    """Read the noisy counts of a column's grid and, beside, of years or of single numbers.
+    """Read the noisy counts of a column's grid, of years or steps beside it, and of single values.
 
     Bins above `levels.cell`, by themselves or some in a row, are found, and from the outermost ones
     on what `reach` adds; whatever lies between two found ones is inside. Where noise hides all
@@ -96,7 +97,7 @@ def first_look(
     last = reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)
     apart = not len(seeds) and (first, last) == (min(around), max(around))
     ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1]))]
-    peaks = _peaks(beside, levels, n) if len(beside) == value_grid().size else {}
+    peaks = _peaks(single, levels, n)
     top = max(peaks, default=-math.inf)
     rest_noise = std * math.hypot(1.0, 1.0 / SINGLY)  # of a bin without a single value
     kept: Counts = np.zeros(0)
@@ -122,10 +123,14 @@ def first_look(
 
 
 def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
-    """Single values that `OFTEN` of the records hold, beyond noise, with their counts."""
+    """Single numbers or days that `OFTEN` of the records hold, beyond noise, with their counts."""
+    values = {value_grid().size: SINGLE, day_grid().size: np.array(day_grid().edges)}
+    if len(counts) not in values:  # of something else
+        return {}
     least = max(OFTEN * n, cell_threshold(levels.std[BOUNDS] / SINGLY, len(counts)))
     cells = np.flatnonzero(counts[1:-2] > least)
-    return dict(zip(SINGLE[cells].tolist(), counts[cells + 1].tolist(), strict=True))
+    known = values[len(counts)][cells]
+    return dict(zip(known.tolist(), counts[cells + 1].tolist(), strict=True))
 
 
 def _without_empty_years(
@@ -210,6 +215,7 @@ def bounded(column: SchemaColumn, look: FirstLook, n: int, fine: FineLook | None
         low, high, lost = narrowed
         share, error = min(1.0, share + lost / n), math.hypot(error, fine.std / n)
     spread_out = not _short(column, low, high)
+    often = tuple(value for value in look.often if low <= value <= high)
     note = Message(
         "About {share:.1%} (± {error:.1%}) of the records lie outside.",
         share=share,
@@ -221,7 +227,7 @@ def bounded(column: SchemaColumn, look: FirstLook, n: int, fine: FineLook | None
             "high": high,
             "missing": look.missing,
             "scale": "log" if look.heavy and spread_out else "linear",
-            "spikes": look.often if spread_out else (),
+            "spikes": often if spread_out else (),
             "categories": None,
             "other": None,
             "note": note,

@@ -129,7 +129,7 @@ def first_counts(wanted: OpenDomain) -> CellCounts:
     """What the first look at numbers and dates counts, of columns as `RawRows.numbers` has them.
 
     The grid of each, then years or steps beside it, single values and waits, and of dates, which
-    are not read twice, clocks and the calendar.
+    are not read twice, clocks, the calendar and single days.
     """
     beside = [grids.year_grid()] * len(wanted.dated) + [grids.step_grid()] * len(wanted.stepped)
     single = [grids.value_grid()] * len(wanted.single)
@@ -138,17 +138,20 @@ def first_counts(wanted: OpenDomain) -> CellCounts:
     dated = [grids.CalendarGrid(field) for _, field in fields]
     scales = [1.0] * len(wanted.numeric) + [BESIDE] * len(beside) + [SINGLY] * len(single)
     scales += [BESIDE] * len(wanted.clocks) + [SINGLY] * len(wanted.calendars)
+    days, scales = [grids.day_grid()] * len(wanted.days), scales + [SINGLY] * len(wanted.days)
     own = len(wanted.numeric) + len(beside) + len(single)
+    again = (*(column for column, _ in fields), *wanted.days)
     return CellCounts(
-        (*map(grids.grid_of, wanted.numeric), *beside, *single, *dated),
+        (*map(grids.grid_of, wanted.numeric), *beside, *single, *dated, *days),
         tuple(scales),
-        (*range(own), *(wanted.numeric.index(column) for column, _ in fields)),
+        (*range(own), *(wanted.numeric.index(column) for column in again)),
     )
 
 
 def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> FoundRanges:
     counted = first_counts(wanted)
     parts = counted.split(noisy_counts(table, BOUNDS, counted))
+    parts, days = _split(parts, len(wanted.days))
     parts, fields = _split(parts, len(wanted.calendars))
     parts, of_clocks = _split(parts, len(wanted.clocks))
     clocks = dict(zip((column.name for column, _ in wanted.clocks), of_clocks, strict=True))
@@ -156,8 +159,12 @@ def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> FoundRa
     more: dict[str, list[Counts]] = {}
     for name, part in zip(names, parts[len(wanted.numeric) :], strict=False):  # then come waits
         more.setdefault(name, []).append(part)
+    for column, part in zip(wanted.days, days, strict=True):
+        more[column.name].append(part)
     looks = [
-        first_look(column, part, levels, table.n, beside=more[column.name][-1])
+        first_look(
+            column, part, levels, table.n, beside=more[column.name][0], single=more[column.name][-1]
+        )
         for column, part in zip(wanted.numeric, parts, strict=False)
     ]
     columns = [
@@ -179,7 +186,8 @@ def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> FoundRa
         if column.kind is not Kind.DATETIME
     }
     waits, std = parts[len(parts) - len(wanted.waits) :], levels.std[BOUNDS] / SINGLY
-    found = with_calendars(wanted.calendars, fields, found, table.n, std)
+    peaks = {column.name: look.peaks for column, look in zip(wanted.numeric, looks, strict=True)}
+    found = with_calendars(wanted.calendars, fields, found, table.n, std, peaks)
     return with_waits(wanted.waits, waits, found, std), ranges
 
 

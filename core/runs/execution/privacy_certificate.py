@@ -132,8 +132,9 @@ def _values(column: Column) -> Iterator[Message]:
     if column.scale == "log":
         yield Message(", on a heavy-tail scale")
     if column.spikes:
-        spikes = ", ".join(f"{spike:.15g}" for spike in column.spikes)
-        yield Message(", often exactly {spikes}", spikes=spikes)
+        dated = column.kind is Kind.DATETIME
+        spikes = (_moment(x, column) if dated else f"{x:.15g}" for x in column.spikes)
+        yield Message(", often exactly {spikes}", spikes=", ".join(spikes))
 
 
 def _presence(column: Column) -> Iterator[Message]:

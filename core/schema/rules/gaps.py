@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from core.schema.rules.relations import Relation, outer
 
 Floats = NDArray[np.float64]
 FEW = 20  # gaps of fewer steps need no atom of their own
+BEYOND = 1024.0  # a part of all distances so small stands for an atom beyond them
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
@@ -32,27 +33,36 @@ class Gap:
     """The distance of a column from the one it is entered by, ≥ 0 by the rule or bounded by it.
 
     `upwards` when the column is the higher one; `end`, its own bound, is where the distance is
-    measured from when the entry is missing.
+    measured from when the entry is missing. An atom of the column, the day on which all are last
+    seen, stays one, whatever its distance: `atoms` has it by the number that stands for it beyond
+    all distances.
     """
 
     column: DomainColumn
     upwards: bool
     unit: float
     end: float
+    atoms: Mapping[float, float] = field(default_factory=dict)
 
     def decode(self, entry: Floats, gap: Floats) -> Floats:
         """Gaps → values of the column, not yet moved inside."""
         sign = 1.0 if self.upwards else -1.0
         absent = np.isnan(entry)
         start = np.where(absent, self.end, entry)
-        return start + sign * self.unit * (gap - np.where(absent, self._least, 0.0))
+        values = start + sign * self.unit * (gap - np.where(absent, self._least, 0.0))
+        for number, atom in self.atoms.items():
+            values = np.where(gap == number, atom, values)
+        return np.asarray(values)
 
     def encode(self, entry: Floats, values: Floats) -> Floats:
         """Values of the column → gaps; NaN where the value is missing."""
         sign = 1.0 if self.upwards else -1.0
         absent = np.isnan(entry)
         start = np.where(absent, self.end, entry)
-        return sign * (values - start) / self.unit + np.where(absent, self._least, 0.0)
+        gaps = sign * (values - start) / self.unit + np.where(absent, self._least, 0.0)
+        for number, atom in self.atoms.items():
+            gaps = np.where(values == atom, number, gaps)
+        return np.asarray(gaps)
 
     @property
     def _least(self) -> float:
@@ -83,20 +93,28 @@ def gap_of(
         most = max(most, least + (outer(shown)[1] - outer(shown)[0]) / u)
     step = _step(relation, low, high) / u
     whole = step >= 1.0 and float(step).is_integer() and float(least).is_integer()
-    atom = least == 0.0 and (step == 0.0 or (most - least) / step > FEW)
+    most, many = max(least, most), step == 0.0 or (most - least) / step > FEW
+    beyond = step or max(1.0, most - least) / BEYOND
+    frequent = [x for x in shown.spikes if many and not relation.equal and _inside(x, shown)]
+    atoms = {most + (i + 1) * beyond: x for i, x in enumerate(frequent)}
     dates = low.kind is Kind.DATETIME  # time that passes has a heavy tail, whatever dates have
     column = DomainColumn(
         name=free_name(f"{relation.high} - {relation.low}", taken),
         kind=Kind.INTEGER if whole else Kind.NUMBER,
         missing=shown.missing,
         low=least,
-        high=max(least, most),
+        high=max(atoms, default=most),
         step=step,
         scale="log" if dates or "log" in (low.scale, high.scale) else "linear",
-        spikes=(0.0,) if atom else (),
+        spikes=(*([0.0] if least == 0.0 and many else []), *atoms),
         dtype="float64",
     )
-    return Gap(column, upwards, u, end)
+    return Gap(column, upwards, u, end, atoms)
+
+
+def _inside(value: float, column: Column) -> bool:
+    low, high = outer(column)
+    return low <= value <= high
 
 
 def _step(relation: Relation, low: Column, high: Column) -> float:

@@ -24,9 +24,9 @@ DAY, HOUR = pd.Timedelta(days=1), pd.Timedelta(hours=1)
 
 
 def visits(n: int = N, seed: int = 0) -> pd.DataFrame:
-    """Days of four years, and what depends on them: months, quarters, working days and hours."""
+    """Days of eight years, and what depends on them: months, quarters, working days and hours."""
     random = np.random.default_rng(seed)
-    day = pd.Series(pd.Timestamp("2016-01-01") + random.integers(0, 1461, n) * DAY)
+    day = pd.Series(pd.Timestamp("2016-01-01") + random.integers(0, 2922, n) * DAY)
     late = day.dt.day_of_week.to_numpy() - 4  # after Friday
     quarters = 15 * pd.Timedelta(minutes=1) * random.integers(0, 4, n)
     frame = {
@@ -92,6 +92,20 @@ def test_clocks_are_learned(seed):
     some = np.arange(N) % 5 == 0  # too many for all to be rounded
     frame["visit"] += np.where(some, 61, 0) * pd.Timedelta(seconds=1)
     assert learned(frame, 2.0, seed)["visit"].step == 1.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("share", "found"), [(0.6, True), (0.1, True), (0.02, False)])
+def test_a_day_that_many_share_is_no_habit_of_the_others(seed, share, found):
+    """At the end of a study most are last seen; who left before did so on any day."""
+    end, frame = pd.Timestamp("2019-12-31"), visits()[["any", "visit"]]
+    last = np.random.default_rng(seed).random(N) < share
+    frame[last] = end
+    known = learned(frame, 2.0, seed)
+    assert known["any"].spikes == ((end.timestamp(),) if found else ())
+    assert known["visit"].spikes == ()  # a day of which the time is known is no single value
+    calendar = known["any"].learned.calendar
+    assert all(calendar.weekday) and max(calendar.weekday) < 0.25 and calendar.day[LAST] < 0.1
 
 
 def test_nothing_is_said_where_noise_hides_it():

@@ -35,8 +35,8 @@ def column_of(values, epsilon=1.0, **kinds):
 
 
 def dates(first: str, days: int) -> pd.Series:
-    day = pd.to_timedelta(RNG.integers(0, days, N), "D")
-    return pd.Series(pd.Timestamp(first) + day).astype("datetime64[us]")
+    day = pd.Timestamp(first) + pd.to_timedelta(RNG.integers(0, days, N), "D")
+    return pd.Series(day).astype("datetime64[us]")
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,7 @@ def test_atoms_codes_and_missing_cells_are_found():
     values[RNG.random(N) < 0.1] = -999.0
     values[RNG.random(N) < 0.1] = np.nan
     _, column = column_of(values)
-    assert set(column.spikes) == {0.0, -999.0} and column.missing
-    assert column.low <= -999.0
+    assert set(column.spikes) == {0.0, -999.0} and column.missing and column.low <= -999.0
     _, rare = column_of(np.where(np.arange(N) < 1, np.nan, 3.3), 0.2)
     assert not rare.missing  # fewer than can be told from noise: declared complete
 
@@ -217,24 +216,26 @@ SHARES = OWN.integers(0, 501, N)
         (np.where(OWN.random(N) < 0.2, 40, OWN.integers(1, 900, N)), 1000.0, (40.0,)),
         (np.where(OWN.random(N) < 0.4, 550, SHARES + 400), 900.0, (550.0,)),  # no cap: more beyond
         (SHARES, 500.0, ()),
-        (np.where(OWN.random(N) < 0.4, 1234, 3 * SHARES), 2000.0, ()),  # of four digits
+        (np.where(OWN.random(N) < 0.4, 1234, 3 * SHARES), 2000.0, (1234.0,)),
         (np.where(OWN.random(N) < 0.4, 40, OWN.integers(1, 99, N)), 100.0, ()),  # each has a bin
+        (np.where(OWN.random(N) < 0.4, 12345, 30 * SHARES), 20_000.0, ()),
     ],
 )
 def test_common_numbers_are_spikes_and_caps_bounds(values, high, spikes):
-    _, column = column_of(values)
-    assert (column.high, column.spikes) == (high, spikes)
-    assert np.mean((values >= column.low) & (values <= column.high)) >= 0.98
+    schema = schema_for(frame := pd.DataFrame({"x": values}))
+    found = [learn(frame, schema, 1.0, seed).columns[0] for seed in range(5)]
+    assert {one.spikes for one in found} == {spikes}
+    assert np.median([one.high for one in found]) == high  # noise may add a cell
+    assert np.mean((values >= found[0].low) & (values <= high)) >= 0.98
 
 
 def test_single_numbers_are_counted_in_exact_cells():
-    x = np.array([501.0, 0.3, 75.5, 1e6, 1234.0, 0.0, -5.0, np.nan, 1e9, 0.001])
+    x = np.array([501.0, 0.3, 75.5, 1e6, 1234.0, 12.34, 12345.0, 0.0, -5.0, np.nan, 1e9, 0.001])
     cells = single_values(x)
-    assert np.isnan(cells).tolist() == [False] * 4 + [True] * 6
-    assert SINGLE[cells[:4].astype(int)].tolist() == x[:4].tolist()
-    assert value_grid().bins == len(SINGLE) == 9000
-    many = Schema(columns=tuple(to_learn(f"c{i}", Kind.NUMBER) for i in range(51)))
-    assert not open_domain(many).single
+    assert np.isnan(cells[5:]).all() and SINGLE[cells[:5].astype(int)].tolist() == x[:5].tolist()
+    assert value_grid().bins == len(SINGLE) == 17_100
+    many = tuple(to_learn(f"c{i}", Kind.NUMBER) for i in range(51))
+    assert not open_domain(Schema(columns=many)).single
 
 
 def test_zero_inflated_amounts_get_a_heavy_tail():
