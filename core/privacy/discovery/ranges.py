@@ -102,7 +102,9 @@ def first_look(
     rest_noise = std * math.hypot(1.0, 1.0 / SINGLY)  # of a bin without a single value
     kept: Counts = np.zeros(0)
     if column.kind is Kind.DATETIME:
-        *ends, kept = _without_empty_years(min(ends), max(ends), beside, std / BESIDE)
+        years = _without_days(beside, peaks)
+        *ends, kept = _without_empty_years(min(ends), max(ends), years, std / BESIDE)
+        kept = np.append(kept, list(peaks.values())) if len(kept) else kept
     elif grid.edges[last] <= top and bins[last] - peaks[top] <= SURE * rest_noise:
         ends = [*(end for end in ends if end < top), top]
     missing = bool(counts[-1] > levels.missing[BOUNDS])
@@ -131,6 +133,14 @@ def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
     cells = np.flatnonzero(counts[1:-2] > least)
     known = values[len(counts)][cells]
     return dict(zip(known.tolist(), counts[cells + 1].tolist(), strict=True))
+
+
+def _without_days(years: Counts, peaks: Mapping[float, float]) -> Counts:
+    """Counts of `year_grid` without days that many records share, beside which others seem none."""
+    left = years.copy()
+    for day, count in peaks.items():
+        left[np.searchsorted(year_grid().edges, day, side="right")] -= count
+    return left
 
 
 def _without_empty_years(

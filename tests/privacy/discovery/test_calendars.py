@@ -108,6 +108,18 @@ def test_a_day_that_many_share_is_no_habit_of_the_others(seed, share, found):
     assert all(calendar.weekday) and max(calendar.weekday) < 0.25 and calendar.day[LAST] < 0.1
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_years_beside_a_day_that_many_share_are_not_left_out(seed):
+    """Deaths of fifteen years seem few beside those who are still alive when the last one ends."""
+    random = np.random.default_rng(seed)
+    days = pd.Series(pd.Timestamp("1995-01-01") + random.integers(0, 5479, N) * DAY)
+    days[random.random(N) < 0.75] = pd.Timestamp("2009-12-31")
+    found = learned(pd.DataFrame({"seen": days.astype("datetime64[us]")}), 2.0, seed)["seen"]
+    ends = pd.Timestamp("1995-01-01"), pd.Timestamp("2009-12-31")
+    assert (found.low, found.high) == tuple(end.timestamp() for end in ends)
+    assert found.learned.outside < 0.02
+
+
 def test_nothing_is_said_where_noise_hides_it():
     for seed in range(5):
         for column in learned(visits(150), 0.3, seed).values():
