@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from core.encoding.codec import Codec
-from core.models.steps.counting.densities import densities, keys, seen, supported
+from core.models.steps.counting.densities import (
+    densities,
+    keys,
+    seen,
+    supported,
+    without_islands,
+)
 from core.models.steps.counting.scales import FineHistograms, fine_grids, merged
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
@@ -141,6 +147,40 @@ def test_noise_in_empty_cells_seldom_ends_a_column() -> None:
     """Waits whose bounds are those of a calendar lie in a few of its days."""
     assert falsely_ended(sure=True) <= 4
     assert falsely_ended(sure=False) > 8  # by cells as they are counted
+
+
+def far_out(exact: Floats, beyond: int, noise: float, *, islands: bool) -> Floats:
+    """Of 100 histograms, the share of records that seem to lie beyond a cell."""
+    found = []
+    for seed in range(100):
+        counts = released(exact, seed, noise)
+        ends = supported(counts, noise, (0, len(exact)))
+        ends = ends if islands else without_islands(counts, noise, ends)
+        records = density(counts, noise, ends)
+        found.append(float(records[beyond:].sum() / records.sum()))
+    return np.array(found)
+
+
+BELL = np.diff(norm.cdf(np.linspace(-5.0, 11.0, 129)))  # which ends half way to the bound
+
+
+@pytest.mark.parametrize("noise", [60.0, 100.0])
+def test_noise_far_from_all_records_holds_none(noise: float) -> None:
+    before, after = (far_out(4000.0 * BELL, 75, noise, islands=kept) for kept in (True, False))
+    assert (before > 0.02).sum() >= 8  # as it was
+    assert (after > 0.02).sum() <= 3 and after.mean() < 0.2 * before.mean()
+
+
+def test_records_far_from_the_others_stay_where_they_show() -> None:
+    """A fifth of a column lies far from the rest, or amounts are round ones alone."""
+    before, after = (
+        far_out(4000.0 * BELL + 1000.0 * BELL[::-1], 64, NOISE, islands=kept)
+        for kept in (True, False)
+    )
+    assert after.mean() > 0.98 * before.mean() and after.min() > 0.1
+    heaps = np.where(np.arange(128) % 10 == 5, 4000.0 * 0.95 ** np.arange(128.0) + 200.0, 0.0)
+    for seed in range(20):
+        assert without_islands(released(heaps, seed), NOISE, (0, 126))[1] >= 116
 
 
 def test_a_thin_tail_is_no_sudden_end() -> None:

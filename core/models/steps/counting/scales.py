@@ -28,6 +28,7 @@ from core.models.steps.counting.densities import (
     keys,
     seen,
     supported,
+    without_islands,
     with_coarse,
 )
 from core.models.steps.counting.design import CELLS
@@ -185,6 +186,12 @@ class ColumnScale:
         held = grid.held
         runs = merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts, held, sure=sure)
         ends = supported(fine, noise, seen(fine, runs, noise, ranges), precision, held)
+        inner = without_islands(fine, noise, ends, precision, held)
+        beyond = np.zeros(len(counts), dtype=bool)
+        if inner != ends:
+            ends = inner
+            beyond[: ends[0]] = beyond[ends[1] : grid.cells] = True
+            counts = np.where(beyond, 0.0, counts)
         if not grid.width and grid.cells <= KEPT_GRID:  # each cell is a value
             on_line = np.arange(grid.cells)
             counts = counts.copy()
@@ -193,9 +200,11 @@ class ColumnScale:
             on_line = np.clip(np.arange(grid.cells), ends[0], ends[1] - 1) - ends[0]
         else:
             on_line = merged(fine, noise, most, cuts, held)
+            inside = on_line[~beyond[: grid.cells]]
+            on_line = np.clip(on_line, inside[0], inside[-1]) - inside[0]
         line = int(on_line[-1]) + 1 if grid.cells else 0
         cell_of = np.concatenate([on_line, line + np.arange(grid.atoms)])
-        variance = np.bincount(cell_of).astype(np.float64)
+        variance = np.bincount(cell_of, ~beyond).astype(np.float64)
         sums = np.bincount(cell_of, counts).astype(np.float64)
         own, *others = (
             keys(one, on_line)
