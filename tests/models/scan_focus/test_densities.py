@@ -10,13 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from core.encoding.codec import Codec
-from core.models.steps.counting.densities import (
-    densities,
-    keys,
-    seen,
-    supported,
-    without_islands,
-)
+from core.models.steps.counting.lines.densities import densities, keys
+from core.models.steps.counting.lines.ends import seen, supported, without_islands
 from core.models.steps.counting.scales import FineHistograms, fine_grids, merged
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from core.encoding.codec import Codec
-from core.models.steps.counting.densities import RangeCount, agreeing, densities, seen
+from core.models.steps.counting.lines.densities import RangeCount, agreeing, densities
+from core.models.steps.counting.lines.ends import seen
 from core.models.steps.counting.scales import fine_grids, ranges_within
 from core.privacy.discovery.lists import ListCounts
 from core.privacy.discovery.planning import BOUNDS, Levels

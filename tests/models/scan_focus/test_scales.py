@@ -7,6 +7,7 @@ import pytest
 
 from core.encoding.codec import Codec
 from core.models.steps.counting import scales
+from core.models.steps.counting.lines.densities import COARSE, with_coarse
 from core.models.steps.counting.scales import ColumnScale, fine_grids, most_cells, scales_of
 from core.models.steps.training.column_bins import ColumnBins
 from core.schema.column import Column, DomainColumn, Kind
@@ -29,7 +30,9 @@ def test_a_line_has_some_cells_however_strong_the_noise_is(cells):
     (block,) = Codec(Domain(columns=(Column(name="x", kind=Kind.NUMBER, low=0, high=1),))).blocks
     grid = ColumnBins(block, (np.arange(cells) + 0.5) / cells, 1.0 / cells)
     for seed in range(20):
-        counts = 1000 / cells + np.random.default_rng(seed).normal(0.0, 57.0, cells)
+        noise = np.random.default_rng(seed).normal(0.0, 57.0, cells + 4)
+        coarse = noise[cells:] + 250.0 if cells >= 4 * COARSE else np.zeros(0)
+        counts = with_coarse(1000 / cells + noise[:cells], coarse)
         assert scales_of([grid], [counts], 57.0, 8)[0].line >= 3
 
 
@@ -54,7 +57,8 @@ def made_up_outside(width: float) -> float:
 def test_bounds_that_reach_too_far_get_no_records(width, monkeypatch):
     kept = made_up_outside(width)
     monkeypatch.setattr(scales, "seen", lambda counts, *_: (0, len(counts)))
-    monkeypatch.setattr(scales, "supported", lambda counts, noise, ends, *_: ends)
+    for name in ("supported", "without_islands"):
+        monkeypatch.setattr(scales, name, lambda counts, noise, ends, *_: ends)
     assert kept < 0.3 * made_up_outside(width)  # room is left for a tail
 
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from core.encoding.codec import Block, Codes
-from core.models.steps.counting.densities import COARSE
 from core.models.steps.counting.difference_candidates import CELLS, FINE, DifferenceCandidate
+from core.models.steps.counting.lines.densities import COARSE
 from core.models.steps.counting.relation_candidates import TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.window_pairs import NextTime

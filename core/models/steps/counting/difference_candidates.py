@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block, Codec, Codes
-from core.models.steps.counting.densities import COARSE
+from core.models.steps.counting.lines.densities import COARSE
 from core.models.steps.counting.window_pairs import comparable
 from core.schema.calendar import DAY
 from core.schema.column import Kind

@@ -22,7 +22,6 @@ import torch
 from numpy.typing import NDArray
 
 from core.encoding.codec import Block, Codec, Codes
-from core.models.steps.counting.densities import densities, seen, supported, with_coarse
 from core.models.steps.counting.design import CELLS as MOST_RUNS
 from core.models.steps.counting.difference_candidates import (
     FINE,
@@ -30,6 +29,8 @@ from core.models.steps.counting.difference_candidates import (
     DifferenceCandidate,
     Unit,
 )
+from core.models.steps.counting.lines.densities import densities, with_coarse
+from core.models.steps.counting.lines.ends import seen, supported
 from core.models.steps.counting.scales import ColumnScale, merged
 
 Floats = NDArray[np.float64]

@@ -20,18 +20,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codec, Codes
-from core.models.steps.counting.densities import (
+from core.models.steps.counting.design import CELLS
+from core.models.steps.counting.lines.densities import (
     COARSE,
     RangeCount,
     agreeing,
     densities,
     keys,
-    seen,
-    supported,
-    without_islands,
     with_coarse,
 )
-from core.models.steps.counting.design import CELLS
+from core.models.steps.counting.lines.ends import seen, supported, without_islands
 from core.models.steps.counting.window_pairs import OF_PERSON, Role
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.discovery.lists import ListCounts
@@ -182,29 +180,26 @@ class ColumnScale:
           sure: see `merged`.
         """
         fine, precision = agreeing(counts[: grid.cells], noise, ranges)
-        counts, cuts = np.append(fine, counts[grid.cells :]), grid.cut_cells
-        held = grid.held
+        counts, cuts, held = np.append(fine, counts[grid.cells :]), grid.cut_cells, grid.held
         runs = merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts, held, sure=sure)
         ends = supported(fine, noise, seen(fine, runs, noise, ranges), precision, held)
         inner = without_islands(fine, noise, ends, precision, held)
+        values = not grid.width and grid.cells <= KEPT_GRID  # each cell is one
         beyond = np.zeros(len(counts), dtype=bool)
-        if inner != ends:
-            ends = inner
-            beyond[: ends[0]] = beyond[ends[1] : grid.cells] = True
-            counts = np.where(beyond, 0.0, counts)
-        if not grid.width and grid.cells <= KEPT_GRID:  # each cell is a value
+        if values or inner != ends:
+            beyond[: inner[0]] = beyond[inner[1] : grid.cells] = True
+        ends, counts = inner, np.where(beyond, 0.0, counts)
+        if values:
             on_line = np.arange(grid.cells)
-            counts = counts.copy()
-            counts[: ends[0]] = counts[ends[1] : grid.cells] = 0.0
         elif grid.cells <= most:
             on_line = np.clip(np.arange(grid.cells), ends[0], ends[1] - 1) - ends[0]
         else:
             on_line = merged(fine, noise, most, cuts, held)
-            inside = on_line[~beyond[: grid.cells]]
-            on_line = np.clip(on_line, inside[0], inside[-1]) - inside[0]
+            first, last = on_line[~beyond[: grid.cells]][[0, -1]]
+            on_line = np.clip(on_line, first, last) - first
         line = int(on_line[-1]) + 1 if grid.cells else 0
         cell_of = np.concatenate([on_line, line + np.arange(grid.atoms)])
-        variance = np.bincount(cell_of, ~beyond).astype(np.float64)
+        variance = np.bincount(cell_of, None if values else ~beyond).astype(np.float64)
         sums = np.bincount(cell_of, counts).astype(np.float64)
         own, *others = (
             keys(one, on_line)
