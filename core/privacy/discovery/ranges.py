@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,7 @@ HEAVY = 0.75  # share of the records in the inner tenth of a range, from which o
 SURE = 1.5  # standard deviations of noise that counts of what is empty leave room for
 MANY = 4.0  # … that all counts by step must exceed to be believed
 EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
+RARE_RECORDS = 0.005  # share of the records that are left out though noise does not explain them
 FEW_RECORDS = 0.02  # share of the records that years or parts left out hold at most
 FAR = 0.2  # of the end farther from zero, that the other lies beyond, for a second look to be taken
 NARROW = 8  # of a range, the part beyond which bins are not added to those that surely hold records
@@ -102,9 +103,7 @@ def first_look(
     rest_noise = std * math.hypot(1.0, 1.0 / SINGLY)  # of a bin without a single value
     kept: Counts = np.zeros(0)
     if column.kind is Kind.DATETIME:
-        years = _without_days(beside, peaks)
-        *ends, kept = _without_empty_years(min(ends), max(ends), years, std / BESIDE)
-        kept = np.append(kept, list(peaks.values())) if len(kept) else kept
+        *ends, kept = _without_empty_years(min(ends), max(ends), grid, beside, bins, peaks, std)
     elif grid.edges[last] <= top and bins[last] - peaks[top] <= SURE * rest_noise:
         ends = [*(end for end in ends if end < top), top]
     missing = bool(counts[-1] > levels.missing[BOUNDS])
@@ -135,47 +134,83 @@ def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
     return dict(zip(known.tolist(), counts[cells + 1].tolist(), strict=True))
 
 
-def _without_days(years: Counts, peaks: Mapping[float, float]) -> Counts:
-    """Counts of `year_grid` without days that many records share, beside which others seem none."""
-    left = years.copy()
-    for day, count in peaks.items():
-        left[np.searchsorted(year_grid().edges, day, side="right")] -= count
-    return left
-
-
 def _without_empty_years(
-    low: float, high: float, counts: Counts, std: float
+    low: float,
+    high: float,
+    grid: PublicGrid,
+    years: Counts,
+    bins: Counts,
+    peaks: Mapping[float, float],
+    std: float,
 ) -> tuple[float, float, Counts]:
     """The ends of a date's range without years that surely hold next to nothing.
 
     Their count, with `SURE` standard deviations of its noise, is less than `EMPTY` of what as many
-    of the other years hold; and all years left out do not surely hold more than `FEW_RECORDS`, nor
-    does one of them. The counts of the others come along, none where no year is left out.
+    of the other years hold. All years left out hold no more than `FEW_RECORDS`, nor than
+    `RARE_RECORDS` or noise explains, and none surely many by itself. The counts of the others come
+    along, none where no year is left out.
+
+    Args:
+      years, bins: of `year_grid` and of `grid`, the date's own one, noisy.
+      peaks: days that many share, with their counts; beside them other years would seem to hold
+        nothing, and theirs stay.
+      std: of the noise in each of `bins`.
     """
-    grid = year_grid()
-    edges = np.array(grid.edges)
+    edges = np.array(year_grid().edges)
     if low < edges[0] or high > edges[-1]:
         return low, high, np.zeros(0)
+    counts, error = _years_of_decades(grid, years, bins, peaks, std)
     first, end = start, stop = np.searchsorted(edges, (low, high)).tolist()
-    years = counts[1 : grid.bins + 1]
-    few = max(HEAPED * std, FEW_RECORDS * float(years[start:stop].sum()))  # in one year
-    left_out, before = np.zeros(0), -1
+    shared = np.searchsorted(edges, list(peaks), side="right") - 1
+    stay = int(min([*shared, stop - 1])), int(max([*shared, start]))
+    every = math.fsum([*counts[start:stop], *peaks.values()])
+    few = max(HEAPED * std / BESIDE, FEW_RECORDS * every)  # in one year
+    left_out, before = 0.0, -1
     while before != end - first:
         before = end - first
         for step in (1, -1):
-            own = years[first:end][::step]
+            own = counts[first:end][::step]
             cut = np.arange(1, len(own))
             held = np.cumsum(own)[:-1]
             others = (own.sum() - held) / (len(own) - cut)
-            empty = held + SURE * std * np.sqrt(cut) <= EMPTY * cut * others
-            lost = left_out.sum() + held - SURE * std * np.sqrt(len(left_out) + cut)
-            empty &= lost <= FEW_RECORDS * years[start:stop].sum()
+            noise = [error(first, first + c) if step > 0 else error(end - c, end) for c in cut]
+            empty = held + SURE * np.array(noise) <= EMPTY * cut * others
+            lost, known = left_out + held, math.hypot(error(start, first), error(end, stop))
+            empty &= lost <= np.maximum(RARE_RECORDS * every, np.hypot(noise, known))
+            empty &= lost <= FEW_RECORDS * every
             empty &= np.maximum.accumulate(own)[:-1] <= few
+            empty &= cut <= (stay[0] - first if step > 0 else end - 1 - stay[1])
             gone = int(cut[empty][-1]) if empty.any() else 0
             first, end = (first + gone, end) if step > 0 else (first, end - gone)
-            left_out = np.append(years[start:first], years[end:stop])
-    kept = years[first:end] if len(left_out) else np.zeros(0)
-    return float(edges[first]), float(edges[end]), kept
+            left_out = float(counts[start:first].sum() + counts[end:stop].sum())
+    kept = np.append(counts[first:end], list(peaks.values()))
+    return float(edges[first]), float(edges[end]), kept if before < stop - start else kept[:0]
+
+
+def _years_of_decades(
+    grid: PublicGrid, years: Counts, bins: Counts, peaks: Mapping[float, float], std: float
+) -> tuple[Counts, Callable[[int, int], float]]:
+    """Counts of years that agree with those of decades, and how far those from … to may be off.
+
+    Least squares: a decade's total is the mean of both, by their variances, and what is lacking
+    goes to its years in equal parts. Single days are taken out.
+    """
+    edges, decades = np.array(year_grid().edges), np.array(grid.edges)
+    counts, wide = years[1 : len(edges)].copy(), bins.copy()
+    for day, count in peaks.items():
+        counts[np.searchsorted(edges, day, side="right") - 1] -= count
+        wide[np.searchsorted(decades, day, side="right") - 1] -= count
+    of = np.searchsorted(decades, edges[:-1], side="right") - 1
+    within = (decades[:-1] >= edges[0]) & (decades[1:] <= edges[-1])
+    # By how much a decade's years are moved for each record that it has more.
+    weight = within / (np.bincount(of, minlength=len(wide)) + BESIDE**2)
+    counts += (weight * (wide - np.bincount(of, counts, minlength=len(wide))))[of]
+
+    def error(first: int, end: int) -> float:
+        own = np.bincount(of[first:end], minlength=len(wide)).astype(np.float64)
+        return std / BESIDE * math.sqrt(float((own - weight * np.square(own)).sum()))
+
+    return counts, error
 
 
 def _heavy(
