@@ -38,6 +38,7 @@ from core.proposing.date_formats import (
 )
 from core.proposing.rare import FEW_ROWS, MANY_MERGED, ONE_MERGED, OTHER, common_labels, noted
 from core.reading.tally import Tally, quantile
+from core.schema.calendar import DAY
 from core.schema.column import BOOLEAN_PAIRS, MAX_CATEGORIES, Kind, SchemaColumn
 from core.schema.date_text import is_clock
 from core.schema.form import Form
@@ -156,7 +157,7 @@ def _proposed(tally: Tally, name: str) -> SchemaColumn:
         return base.model_copy(update=empty)
     known = tally.values
     if pd.api.types.is_datetime64_any_dtype(known.dtype):
-        return _dates(known, base, DateGuess(None, ""), tally.step)
+        return _dates(known, base, DateGuess(None, ""), tally)
     if isinstance(known.dtype, pd.CategoricalDtype) and known.dtype.ordered:
         ranks = to_labels(pd.Series(known.dtype.categories))
         return _listed(base, Kind.ORDERED, [str(x) for x in ranks])
@@ -230,7 +231,7 @@ def _code(numbers: Tally, base: SchemaColumn) -> SchemaColumn | None:
     if 100101 <= distinct[0] and distinct[-1] <= 21001231:  # else there is no need to look
         labels = pd.Series(distinct).map("{:.0f}".format)
         if (date_format := format_of_digits(labels)) is not None:
-            return _dates(labels, base, DateGuess(date_format, ""))
+            return _dates(labels, base, DateGuess(date_format, ""), None)
     n = numbers.known
     unique = numbers.unique and n >= UNIQUE_ROWS
     serial = unique and distinct[-1] - distinct[0] < 2 * n
@@ -281,15 +282,16 @@ def _heavy(numbers: Tally, spikes: tuple[float, ...]) -> bool:
 
 
 def _dates(
-    values: Series, base: SchemaColumn, guess: DateGuess, step: float | None = None
+    values: Series, base: SchemaColumn, guess: DateGuess, tally: Tally | None
 ) -> SchemaColumn:
-    """A date column; the step is that of all dates, where the values are not all."""
+    """A date column; the step is that of all dates, where the values of its tally are not all."""
     form = None if guess.format is None else date_form(values, guess.format)
     column = base.model_copy(
         update={"kind": Kind.DATETIME, "date_format": guess.format, "form": form}
     )
     seconds = np.unique(to_numbers(values, column))
-    step = date_step(seconds) if step is None else step
+    known = None if tally is None else tally.step
+    step = date_step(seconds) if known is None else known
     low, high = date_bounds(
         float(seconds[0]),
         float(seconds[-1]),
@@ -297,7 +299,10 @@ def _dates(
         dtype=base.dtype,
         date_format=guess.format,
     )
-    return column.model_copy(update={"low": low, "high": high, "step": step, "note": guess.note})
+    column = column.model_copy(update={"low": low, "high": high, "step": step, "note": guess.note})
+    if tally is None or step < DAY:
+        return column
+    return column.model_copy(update={"spikes": _spikes(tally.numbers(column), step)})
 
 
 def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
@@ -307,7 +312,7 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     guess = guess_date_format(labels)
     few = distinct <= FEW_NUMBERS and n >= REPEATS * distinct
     if guess is not None and guess.format is not None and not (few and is_clock(guess.format)):
-        return _dates(labels, base, guess)
+        return _dates(labels, base, guess, tally)
     sample = labels.iloc[:1000]
     pattern = code_pattern(base.name, sample)
     if pattern is not None and distinct <= MAX_CATEGORIES:

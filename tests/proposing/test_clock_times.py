@@ -1,4 +1,4 @@
-"""Times without a date: read, learned within a day, drawn, and written as they were."""
+"""Times without a date, which are read, learned and written as they were; days that many share."""
 
 from __future__ import annotations
 
@@ -111,3 +111,25 @@ def test_axes_show_the_hour_alone():
     assert edge_ticks(edges, "datetime")["ticktext"] == ["00:00", "08:00", "16:00", "24:00"]
     assert spans(edges, "datetime")[1] == "08:00 to 16:00"
     assert "1900" in spans([CLOCK_DAY, CLOCK_DAY + 48 * HOUR], "datetime")[0]
+
+
+def test_a_day_that_many_share_is_a_spike_without_a_time() -> None:
+    """As of those who are still there when a study ends."""
+    random = np.random.default_rng(0)
+    days = pd.Timestamp("2001-01-01") + pd.to_timedelta(random.integers(0, 4000, N), "D")
+    end = pd.Timestamp("2012-12-31")
+    seen = pd.Series(days).mask(random.random(N) < 0.6, end)
+    frame = pd.DataFrame(
+        {
+            "text": seen.dt.strftime("%d.%m.%Y"),
+            "date": seen,
+            "any": days,
+            "moment": seen + pd.to_timedelta(random.integers(0, 9, N), "h"),
+        }
+    )
+    schema = infer_schema(frame)
+    spikes = {column.name: column.spikes for column in schema.columns}
+    assert spikes == dict.fromkeys(("text", "date"), (end.timestamp(),)) | {"any": (), "moment": ()}
+    codec = Codec(schema.domain())
+    drawn = codec.decode_codes(codec.encode(frame))
+    pd.testing.assert_series_equal(drawn["text"], frame["text"], check_dtype=False)
