@@ -32,7 +32,7 @@ ENDS, THIN, CLEARLY = 10, 0.05, 4.0
 EMPTY = 0.125  # of the density beside it, below which a run of fine cells at a bound is empty
 # Standard deviations above noise, from which on there are records behind an empty stretch. Of
 # columns without such records one in a hundred still has some, in place of one in ten; of columns
-# with a fifth of 5,000 there, one in eight loses them where noise is a hundred, none at sixty.
+# with a fifth of 5,000 there, one in ten loses them where noise is a hundred, none at sixty.
 ISLAND = 2.5
 
 
@@ -119,7 +119,7 @@ def without_islands(
     possible = np.arange(len(counts)) if held is None else np.flatnonzero(held > 0.0)
     records = densities(counts, noise, ends, 0, (), precision, held)[0]
     there = np.flatnonzero(records[possible] > 0.0)  # among cells that have a value
-    splits = np.flatnonzero(np.diff(there) > FEWEST) + 1
+    known, splits = possible[there], np.flatnonzero(np.diff(there) > FEWEST) + 1
     if not len(splits):
         return ends
     covariance = np.asarray(np.linalg.inv(precision))
@@ -127,10 +127,9 @@ def without_islands(
     def error(first: int, end: int) -> float:
         return noise * math.sqrt(float(covariance[first:end, first:end].sum()))
 
-    body = max(np.split(possible[there], splits), key=lambda part: float(records[part].sum()))
+    body = max(np.split(known, splits), key=lambda part: float(records[part].sum()))
     least = float(records[body].sum()) - APART * error(int(body[0]), int(body[-1]) + 1)
-    dense = least / len(body)  # at least
-    known = possible[there]
+    dense = least / len(body)
     clear = [
         at
         for at in splits
