@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import lognorm, norm
 
 from core.encoding.codec import Codec
 from core.models.steps.counting.lines.densities import densities, keys
@@ -176,6 +176,19 @@ def test_records_far_from_the_others_stay_where_they_show() -> None:
     heaps = np.where(np.arange(128) % 10 == 5, 4000.0 * 0.95 ** np.arange(128.0) + 200.0, 0.0)
     for seed in range(20):
         assert without_islands(released(heaps, seed), NOISE, (0, 126))[1] >= 116
+
+
+def test_a_tail_that_falls_slowly_is_no_island() -> None:
+    """Noise leaves gaps in it, which are no emptier than what lies beyond them."""
+    tail = 7000.0 * np.diff(lognorm(1.2, scale=0.05).cdf(np.linspace(0.0, 1.0, 129)))
+    lost = []
+    for seed in range(40):
+        counts = released(tail, seed)
+        end = supported(counts, NOISE, (0, 128))
+        inner = without_islands(counts, NOISE, end)
+        lost.append([tail[one[1] :].sum() / tail.sum() for one in (end, inner)])
+    before, after = np.mean(lost, axis=0)
+    assert 0.005 < before and after < 1.5 * before  # 2.6 times, by the density of most records
 
 
 def test_a_thin_tail_is_no_sudden_end() -> None:

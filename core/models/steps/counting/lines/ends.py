@@ -34,6 +34,7 @@ EMPTY = 0.125  # of the density beside it, below which a run of fine cells at a 
 # columns without such records one in a hundred still has some, in place of one in ten; of columns
 # with a fifth of 5,000 there, one in ten loses them where noise is a hundred, none at sixty.
 ISLAND = 2.5
+EDGE = 3 * FEWEST  # cells that say how densely records lie where they end
 
 
 def seen(
@@ -107,8 +108,9 @@ def without_islands(
     """The ends without what lies far from most records, where noise explains it.
 
     Of a hundred empty cells some always seem to hold records, as far out as bounds leave room; so
-    those behind more than `FEWEST` must stand above noise together, if these are surely empty: as
-    dense as most records surely lie, they would show `APART` standard deviations of noise.
+    those behind more than `FEWEST` must stand above noise together, alone or with all that is
+    beyond the gap, if that surely is empty: as dense as records are at its edge, it would show
+    `APART` standard deviations of noise. What falls slowly has thin edges, and no such gaps.
 
     Args:
       counts, noise, ends, precision, held: see `densities`.
@@ -127,22 +129,30 @@ def without_islands(
     def error(first: int, end: int) -> float:
         return noise * math.sqrt(float(covariance[first:end, first:end].sum()))
 
+    def beside(at: int) -> float:
+        """The density of the last cells with records before a gap, seen from most records."""
+        near = known[max(0, at - EDGE) : at] if known[at] > body[0] else known[at : at + EDGE]
+        return float(records[near].mean())
+
     body = max(np.split(known, splits), key=lambda part: float(records[part].sum()))
-    least = float(records[body].sum()) - APART * error(int(body[0]), int(body[-1]) + 1)
-    dense = least / len(body)
-    clear = [
-        at
-        for at in splits
-        if dense * (there[at] - there[at - 1] - 1) > APART * error(known[at - 1] + 1, known[at])
-    ]
+    clear = []
+    for at in splits.tolist():
+        expected = beside(at) * (there[at] - there[at - 1] - 1)
+        if expected > APART * error(known[at - 1] + 1, known[at]):
+            clear.append(at)
     parts = [(int(part[0]), int(part[-1]) + 1) for part in np.split(known, clear)]
-    kept = [
-        (a, b)
-        for a, b in parts
-        if a <= body[0] < b or float(counts[a:b].sum()) > ISLAND * error(a, b)
+
+    def shows(first: int, end: int) -> bool:
+        return float(counts[first:end].sum()) > ISLAND * error(first, end)
+
+    own = next(i for i, (a, b) in enumerate(parts) if a <= body[0] < b)
+    low = [i for i in range(own) if shows(*parts[i]) or shows(ends[0], parts[i + 1][0])]
+    high = [
+        i for i in range(own + 1, len(parts)) if shows(*parts[i]) or shows(parts[i - 1][1], ends[1])
     ]
-    first = ends[0] if kept[0] == parts[0] else kept[0][0]
-    return first, ends[1] if kept[-1] == parts[-1] else kept[-1][1]
+    least, most = min([own, *low]), max([own, *high])
+    first = parts[least][0] if least else ends[0]
+    return first, parts[most][1] if most < len(parts) - 1 else ends[1]
 
 
 def _sudden_end(
