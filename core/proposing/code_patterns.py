@@ -54,6 +54,10 @@ _KEY_NAME = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|key|ssn|iban|email|e-mail|phone|telephone|passport|mrn)($|[^a-z])"
     r"|[a-z](Id|ID)$"
 )
+_NUMBERED = re.compile(  # as in Kundennummer
+    r"(patienten|kunden|konto|vertrags?|fall|versicherten|mitglieds|personal|haushalts)(nummer|nr)$"
+)
+_NUMBERS = frozenset("number,no,nr,nbr,num,nummer".split(","))
 UNIQUE_ROWS = 20  # values of which nothing follows, they are so few
 _OF_PEOPLE = PERSON_WORDS | frozenset(  # … and of what belongs to one person or household
     "user,users,account,player,student,pupil,household,family,worker,staff,doctor,physician,nurse,"
@@ -75,6 +79,17 @@ def called_key(name: str) -> bool:
     return bool(_KEY_NAME.search(name) or _KEY_NAME.search(name.lower()))
 
 
+def _numbered(name: str) -> bool:
+    """Whether a name says that people are numbered.
+
+    >>> _numbered("patient_nbr"), _numbered("Kunden-Nr"), _numbered("number_of_children")
+    (True, True, False)
+    """
+    *first, last = words_of(name) or ("",)
+    of_people = last in _NUMBERS and bool(first) and set(first) <= _OF_PEOPLE
+    return of_people or bool(_NUMBERED.search(last))
+
+
 def of_time(name: str) -> bool:
     """Whether a name holds a word for time."""
     return not _OF_TIME.isdisjoint(words_of(name))
@@ -90,7 +105,8 @@ def named_key(name: str, distinct: int, n: int, *, numeric: bool) -> bool:
     often = SHARED if numeric else OFTEN  # numbers are learned by their neighbours, too
     shared = n >= often * distinct and _OF_PEOPLE.isdisjoint(words) and len(words) > 1
     people = len(words) > 1 and set(words) <= _OF_PEOPLE | {"id", "key"}
-    return called_key(name) and (people or distinct > UNIQUE_ROWS and not shared)
+    called = called_key(name) or _numbered(name)
+    return called and (people or distinct > UNIQUE_ROWS and not shared)
 
 
 def without_code(

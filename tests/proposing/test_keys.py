@@ -24,6 +24,16 @@ def test_keys_of_people_are_identifiers_always(name: str) -> None:
         assert column(values, name).kind is Kind.IDENTIFIER
 
 
+def test_numbers_of_people_are_keys_and_numbers_of_other_things_are_not() -> None:
+    numbers = [135 + 37 * (i % 7000) for i in range(10_000)]
+    for name in ("patient_nbr", "Kundennummer", "Konto-Nr", "contract no"):
+        assert column(numbers, name).kind is Kind.IDENTIFIER
+    for name in ("number_of_patients", "house_number"):
+        assert column(numbers, name).kind is Kind.INTEGER
+    children = column([i % 6 + 1 for i in range(9000)], "child number")
+    assert children.kind not in (Kind.IDENTIFIER, Kind.TEXT)
+
+
 def test_few_keys_of_people_are_no_labels() -> None:
     for values in ([i % 12 for i in range(9000)], [f"P{i % 12}" for i in range(9000)]):
         assert column(values, "patient_id").kind is Kind.IDENTIFIER
