@@ -14,16 +14,17 @@ from core.encoding.heaping import heaped
 from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
 from core.encoding.windows import PERSON
-from core.models.steps.counting.counts import RelationCounts
-from core.models.steps.counting.placing import Placing
-from core.models.steps.counting.relation_candidates import relation_candidates
-from core.models.steps.counting.relations import (
+from core.models.steps.counting.comparisons import (
     Comparison,
     Limit,
     comparisons_kept,
+    marginals,
     next_times,
     without_limits,
 )
+from core.models.steps.counting.counts import RelationCounts
+from core.models.steps.counting.placing import Placing
+from core.models.steps.counting.relation_candidates import relation_candidates
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.zeros.orders import out_of_order
 from core.models.steps.training.column_bins import ColumnBins
@@ -73,7 +74,8 @@ def kept(records: Codes, noise: float, seed: int = 0) -> tuple[Comparison, ...]:
     each = scales()
     cells = [scale.cell_of[scale.grid.index(records.to("cpu")).numpy()] for scale in each]
     shares = [np.bincount(c, minlength=s.size) / N for c, s in zip(cells, each, strict=True)]
-    return comparisons_kept(counts, mechanism, each, shares, N, noise)
+    columns = marginals(mechanism.blocks, (), each, shares)
+    return comparisons_kept(counts, mechanism, columns, N, noise)
 
 
 def numbers(low: int = 0, high: int = HIGH, seed: int = 1) -> np.ndarray:

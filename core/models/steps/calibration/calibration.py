@@ -22,12 +22,13 @@ from core.models.steps.calibration.row_weights import (
     fit_row_weights,
     inclusion,
 )
+from core.models.steps.counting.comparisons import Comparison
 from core.models.steps.counting.counts import LEAST_NOISE
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.differences import Difference
 from core.models.steps.counting.placing import Placing
 from core.models.steps.counting.relation_candidates import TotalCandidate
-from core.models.steps.counting.relations import Comparison, Determined, determined
+from core.models.steps.counting.relations import Determined, determined
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scales import ColumnScale
 

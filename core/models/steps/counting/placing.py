@@ -14,9 +14,10 @@ from torch import Tensor
 
 from core.encoding.codec import Block, Codec, Codes
 from core.encoding.heaping import dates_until
+from core.models.steps.counting.comparisons import Comparison
 from core.models.steps.counting.differences import Difference, keep_differences
 from core.models.steps.counting.relation_candidates import TotalCandidate
-from core.models.steps.counting.relations import Comparison, Determined
+from core.models.steps.counting.relations import Determined
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.within_cells import Dependence, places
 from core.models.steps.counting.zeros.structural_zeros import StructuralZero

@@ -6,39 +6,42 @@ says that nearly all records keep it, every drawn row is made to keep it. Post-p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from core.encoding.codec import Block
+from core.models.steps.counting.comparisons import (
+    MAX_VIOLATION_RATE,
+    RELATION_SNR_THRESHOLD,
+    Comparison,
+    Limit,
+    Marginal,
+    comparisons_kept,
+    most_to_show,
+    without_limits,
+)
 from core.models.steps.counting.counts import PairTarget, RelationCounts
+from core.models.steps.counting.difference_candidates import DifferenceCandidate
 from core.models.steps.counting.differences import Difference, kept_differences
-from core.models.steps.counting.relation_candidates import TotalCandidate
+from core.models.steps.counting.relation_candidates import RelationCandidates, TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
-from core.models.steps.counting.window_pairs import NextTime
-from core.models.steps.counting.zeros.row_noise import evidence_of_none
+from core.models.steps.counting.zeros.row_noise import SUSPECT
 from core.models.steps.counting.zeros.structural_zeros import EVIDENCE, StructuralZero
 
 Floats = NDArray[np.float64]
-# Share of records that may break a relation which rows are made to keep, and the largest standard
-# deviation of it. Within one of these a relation is believed: one that is missed costs many rows,
-# and one that is nearly kept costs few.
-MAX_VIOLATION_RATE = 0.03
 # standard deviations of noise that a label's records stand above, to say anything
 LABEL_SNR_THRESHOLD = 4.0
 MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say something
-# largest standard deviation, as a share of records, of shares that are believed, and of totals,
-# which nearly all records keep or few
-MAX_SHARE_NOISE, MAX_TOTAL_NOISE = 0.05, 0.1
-RELATION_SNR_THRESHOLD = 2.0  # standard deviations of noise that a count of relations may be off
-MOST_OFTEN = 0.99  # of the records in which columns are equal that are not always
-DRAWN = 4096  # next events, to tell how late they are
+# largest standard deviation, as a share of records, of totals, which nearly all keep or few
+MAX_TOTAL_NOISE = 0.1
 # of the records without the commonest value, which alone show a dependence, how many may break it
 # for all that is known
 MAX_VARYING_BROKEN = 0.1
@@ -107,6 +110,54 @@ def determined(
     return tuple(chosen.values())
 
 
+def telling(
+    asked: RelationCandidates,
+    blocks: Sequence[Block],
+    apart: Sequence[DifferenceCandidate],
+    columns: Sequence[Marginal],
+    n: int,
+    multiplier: float,
+) -> RelationCounts:
+    """The counts of those candidates that can show above the noise of all; one at least.
+
+    Of windows, all: what is asked of waits, first events say too.
+
+    Args:
+      apart: whose differences are counted in any case.
+      columns: see `marginals`; of `n` records.
+    """
+    totals = [_hidden_total(columns, one, n) for one in asked.totals]
+    compared = [_hidden_from(columns, pair, n) for pair in asked.compared]
+
+    def counts(least: float) -> RelationCounts:
+        return RelationCounts(
+            tuple(blocks),
+            tuple(one for one, own in zip(asked.totals, totals, strict=True) if own >= least),
+            tuple(pair for pair, own in zip(asked.compared, compared, strict=True) if own >= least),
+            tuple(apart),
+            asked.times,
+        )
+
+    levels = [-math.inf] if asked.times else sorted({*totals, *compared}) or [0.0]
+    for least in levels:
+        if least >= multiplier * counts(least).sensitivity:
+            return counts(least)
+    return counts(levels[-1])
+
+
+def _hidden_from(columns: Sequence[Marginal], pair: tuple[int, int], n: int) -> float:
+    """The noise from which on an order or equality of two columns could not be believed."""
+    first, second = (columns[column] for column in pair)
+    records = n * min(first.present, second.present) * most_to_show(first, second)
+    return SUSPECT * records / math.sqrt(2.0 * EVIDENCE)
+
+
+def _hidden_total(columns: Sequence[Marginal], one: TotalCandidate, n: int) -> float:
+    """The same of a total."""
+    parts = one.total, one.left, one.right
+    return MAX_TOTAL_NOISE * n * min(columns[part].present for part in parts)
+
+
 def relations_kept(
     mechanism: RelationCounts,
     release: Tensor,
@@ -114,6 +165,7 @@ def relations_kept(
     tagged: Collection[int],
     scales: Sequence[ColumnScale],
     shares: Sequence[Floats],
+    columns: Sequence[Marginal],
     n: int,
 ) -> tuple[
     tuple[TotalCandidate, ...], tuple[Comparison, ...], tuple[Limit, ...], tuple[Difference, ...]
@@ -127,7 +179,7 @@ def relations_kept(
     """
     totals, compared, apart = mechanism.split(release)
     sums = totals_kept(totals, mechanism.totals, noise)
-    orders = comparisons_kept(compared, mechanism, scales, shares, n, noise)
+    orders = comparisons_kept(compared, mechanism, columns, n, noise)
     differences = kept_differences(
         apart.numpy(), mechanism.differences, scales, shares, noise / mechanism.weight
     )
@@ -170,125 +222,3 @@ def _in_order(kept: Mapping[int, TotalCandidate]) -> list[int]:
     """
     parts = {total: (one.left, one.right) for total, one in kept.items()}
     return list(TopologicalSorter(parts).static_order())
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two numeric columns of which the first is never above the second, or often equal to it.
-
-    Attributes:
-      low, high: block indices.
-      ordered: whether the first is never above the second.
-      equal: share of the records with both in which they are equal, at least; 1 if they always are.
-    """
-
-    low: int
-    high: int
-    ordered: bool
-    equal: float
-
-
-class Limit(NamedTuple):
-    """A person's column that their events end by, and the wait for a next one, block indices."""
-
-    until: int
-    wait: int
-
-
-def without_limits(
-    compared: Sequence[Comparison], times: Sequence[NextTime]
-) -> tuple[tuple[Comparison, ...], tuple[Limit, ...]]:
-    """Comparisons of two columns of a row, and what next events end by."""
-    waits = {time.wait for time in times}
-    limits = tuple(Limit(c.high, c.low) for c in compared if c.ordered and c.low in waits)
-    # A first event that comes too late is drawn anew, so its person's column stays as it is.
-    firsts = {(time.first, one.until) for time in times for one in limits if one.wait == time.wait}
-    others = (c for c in compared if not {c.low, c.high} & waits and (c.low, c.high) not in firsts)
-    return tuple(others), limits
-
-
-def comparisons_kept(
-    release: Tensor,
-    mechanism: RelationCounts,
-    scales: Sequence[ColumnScale],
-    shares: Sequence[Floats],
-    n: int,
-    noise: float,
-) -> tuple[Comparison, ...]:
-    """Orders that nearly all records keep, and equalities of some or all.
-
-    Independent columns would break an order often: a few thousand are more than anybody's age.
-
-    Args:
-      release: float64 [compared, 3], see `RelationCounts.split`; `noise`, deviation of one.
-      shares: released shares of each column's cells.
-    """
-    kept, every = list[Comparison](), release.numpy()
-    alone = n * _alone(mechanism, scales, shares)
-    against = evidence_of_none(alone, every[:, [0, 2]], max(noise, 1e-6))
-    place = {columns: i for i, columns in enumerate(mechanism.compared)}
-    for time in mechanism.times:  # that events end by something, first ones say too
-        for own in [own for own, column in place if column == time.wait]:
-            if (own, time.first) in place:
-                against[place[own, time.wait]] += against[place[own, time.first]]
-    for columns, i in place.items():
-        seen, expected, evidence = every[i], alone[i], against[i]
-        records = max(1.0, float(seen.sum()))
-        unsure = RELATION_SNR_THRESHOLD * noise
-        few = np.maximum(MAX_VIOLATION_RATE * expected, unsure)
-        never_below, never_above = (evidence > EVIDENCE) & (seen[[0, 2]] < few)
-        often = min((float(seen[1]) - unsure) / records, MOST_OFTEN)
-        often = often if noise <= MAX_SHARE_NOISE * records else 0.0
-        equal = 1.0 if never_below and never_above else max(0.0, often)
-        by_chance = max(0.0, 1.0 - float(expected.sum()) / records)
-        if never_below or never_above or equal > by_chance + MAX_VIOLATION_RATE:
-            low, high = columns if never_above else columns[::-1]
-            ordered = bool(never_below or never_above)
-            kept.append(Comparison(low, high, ordered, equal))
-    return tuple(kept)
-
-
-def _alone(
-    mechanism: RelationCounts, scales: Sequence[ColumnScale], shares: Sequence[Floats]
-) -> Floats:
-    """Shares of records in which the first of two columns would be below the second, and above it.
-
-    If they were independent; float64 [compared, 2].
-    """
-    each = []
-    for scale, share in zip(scales, shares, strict=True):
-        numbers = np.add(*scale.numbers) / 2.0
-        known = np.flatnonzero(~np.isnan(numbers))
-        known = known[np.argsort(numbers[known], kind="stable")]
-        each.append((numbers[known], scale.in_bins(share)[known]))  # noise leaves some negative
-    for time in mechanism.times:
-        latest = mechanism.blocks[time.first].line.high
-        each[time.wait] = next_times(
-            each[time.first], each[time.since], each[time.wait], time.unit, latest
-        )
-    found = np.zeros((len(mechanism.compared), 2))
-    for i, (first, second) in enumerate(mechanism.compared):
-        (one, held), (other, others) = each[first], each[second]
-        up_to = np.append(0.0, np.cumsum(others))
-        found[i, 0] = held @ (up_to[-1] - up_to[np.searchsorted(other, one, side="right")])
-        found[i, 1] = held @ up_to[np.searchsorted(other, one)]
-    return found
-
-
-def next_times(
-    first: tuple[Floats, Floats],
-    since: tuple[Floats, Floats],
-    wait: tuple[Floats, Floats],
-    unit: float,
-    latest: float,
-) -> tuple[Floats, Floats]:
-    """When next events are, ascending, and shares of records, if waits depend on nothing."""
-    random, chances = np.random.default_rng(0), [one[1].clip(0.0) for one in (first, since, wait)]
-    if not all(held.sum() > 0.0 for held in chances):
-        return np.zeros(0), np.zeros(0)
-    drawn = [
-        random.choice(numbers, DRAWN, p=held / held.sum())
-        for (numbers, _), held in zip((first, since, wait), chances, strict=True)
-    ]
-    times = np.minimum(drawn[0] + unit * (drawn[1] + drawn[2]), latest)
-    return np.sort(times), np.full(DRAWN, wait[1].sum() / DRAWN)

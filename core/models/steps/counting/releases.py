@@ -21,7 +21,8 @@ from core.models.events import Emitter, Interaction, SignificantSets
 from core.models.step import FitContext
 from core.models.steps.counting import pair_queries
 from core.models.steps.counting.alike_events import told_by_both
-from core.models.steps.counting.counts import PairTarget, RelationCounts, SetCounts, uniform_query
+from core.models.steps.counting.comparisons import Comparison, Limit, marginals
+from core.models.steps.counting.counts import PairTarget, SetCounts, uniform_query
 from core.models.steps.counting.denoising import beyond_independence
 from core.models.steps.counting.design import (
     ALL_PAIRS,
@@ -37,7 +38,7 @@ from core.models.steps.counting.design import (
 )
 from core.models.steps.counting.differences import Difference, asked_differences
 from core.models.steps.counting.relation_candidates import TotalCandidate, strongest
-from core.models.steps.counting.relations import Comparison, Limit, determined, relations_kept
+from core.models.steps.counting.relations import determined, relations_kept, telling
 from core.models.steps.counting.scales import (
     ColumnScale,
     FineHistograms,
@@ -170,15 +171,14 @@ class Releases:
         asked = strongest(self.codec, self.design.related, self._strength)
         assert self.scanned is not None
         seen = self.scanned.together(self.design.pairs, self._independent_pairs)
-        known_columns = self.tagged, self.scales, self.shares
-        apart = asked_differences(asked.differences, seen, *known_columns)
-        columns = self.codec.blocks, asked.totals, asked.compared, apart, asked.times
-        mechanism = RelationCounts(*columns)
-        noise = self.noise_multiplier(RELATIONS) * mechanism.sensitivity
-        release, known = self.release(RELATIONS, mechanism), (*known_columns, self.table.n)
-        self.totals, self.compared, self.limits, self.differences = relations_kept(
-            mechanism, release, noise, *known
-        )
+        columns = self.tagged, self.scales, self.shares
+        apart = asked_differences(asked.differences, seen, *columns)
+        numbers = marginals(self.codec.blocks, asked.times, self.scales, self.shares)
+        known, multiplier = (numbers, self.table.n), self.noise_multiplier(RELATIONS)
+        mechanism = telling(asked, self.codec.blocks, apart, *known, multiplier)
+        release, noise = self.release(RELATIONS, mechanism), multiplier * mechanism.sensitivity
+        kept = relations_kept(mechanism, release, noise, *columns, *known)
+        self.totals, self.compared, self.limits, self.differences = kept
 
     def _strength(self, one: int, other: int) -> float:
         """How much two columns go together, by the scan; least where it did not look."""

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from core.models.steps.counting.relations import Comparison
+from core.models.steps.counting.comparisons import Comparison
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.zeros.row_noise import (
     MOST_SHARE,
