@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.encoding.codec import Codec
 from core.encoding.layout.layout import Layout
 from core.encoding.layout.violations import count_violations
-from core.schema.column import SchemaError
+from core.schema.column import DomainColumn, Kind, SchemaError
 from core.schema.person import Person
 from core.schema.rules import chains
 from core.schema.rules.rules import Combinations, Determines, parse_rule
@@ -98,6 +98,28 @@ def test_a_table_without_rules_or_persons_is_laid_out_as_it_is() -> None:
     layout, table = Layout(domain), drawn(domain, 5, 0)
     assert layout.domain is domain
     assert layout.to_model(table) is table and layout.from_model(table, 1) is table
+
+
+def test_a_made_up_cell_is_missing_where_its_row_says_so() -> None:
+    """A case's number goes with whether there was a case, and a comment with what it is about."""
+    columns = [
+        DomainColumn(name="case", kind=Kind.IDENTIFIER, missing=True, absent=0.4),
+        DomainColumn(name="comment", kind=Kind.TEXT, missing=True, absent=1.0),
+        DomainColumn(name="id", kind=Kind.IDENTIFIER),
+        DomainColumn(name="again", kind=Kind.BOOLEAN, categories=("yes", "no")),
+    ]
+    layout = Layout(Domain(columns=tuple(columns)))
+    again = pd.Series(["yes", "no", "no", "yes", "no"], dtype="str")
+    cases = pd.Series(["C17", None, None, "C4", None], dtype="str")
+    real = pd.DataFrame({"case": cases, "again": again})
+    assert set(layout.reads) == {"case", "again"}
+    codec = Codec(layout.domain)
+    rows = codec.decode_codes(codec.encode(layout.to_model(real[list(layout.reads)])))
+    made_up = layout.from_model(rows, 0)
+    assert list(made_up.columns) == ["case", "comment", "id", "again"]
+    assert (made_up["case"].isna() == made_up["again"].eq("no")).all()
+    assert made_up["comment"].isna().all() and made_up["id"].notna().all()
+    assert not set(made_up["case"].dropna()) & {"C17", "C4"}
 
 
 def test_models_see_a_stay_and_no_end() -> None:

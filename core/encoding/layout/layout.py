@@ -1,7 +1,8 @@
 """Layout: which columns models see, made from the public domain alone, and the way back.
 
 Columns that follow from others by rules are left out or replaced, those that say whose a row is
-too, and one is added that says how many rows a person has. On the way back every rule holds.
+too, and one is added that says how many rows a person has. Of identifiers and texts, whose values
+are made up, models see which cells are missing. On the way back every rule holds.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from core.encoding.layout.later_dates import keep_calendars, orders_to_keep
 from core.encoding.layout.person_assembler import PersonAssembler
 from core.encoding.window_columns import FileOfEvents, windows_of_files
 from core.encoding.windows import RARELY_MISSING, Windows
-from core.schema.column import SchemaError
+from core.schema.column import DomainColumn, Kind, SchemaError
 from core.schema.labels import category_indices, from_labels, to_numbers
 from core.schema.person import Person
+from core.schema.rules.gaps import free_name
 from core.schema.rules.rules import Follows
 from core.schema.rules.steps import Steps, rewritten
 from core.schema.schema import Domain
 from core.schema.surrogates import surrogate
+
+THERE = ("yes", "no")  # whether a made-up cell is not missing
 
 
 class Layout:
@@ -40,12 +44,13 @@ class Layout:
         self._person = output.person
         self.windows: Windows | None = None
         self.files: tuple[Windows, ...] = ()
-        if self.same:
-            return
         person = output.person
         keys = () if person is None else person.columns
         constant = () if person is None else person.constant
         self._of_person = (*keys, *constant)  # made-up values belong to a person, not to a row
+        self._there = {} if person is not None and person.walked else self._presences()
+        if self.same:
+            return
         tagged = [name for names in output.sensitive.values() for name in names]
         self._steps = Steps.of(
             [column for column in output.columns if column.name not in keys],
@@ -75,8 +80,21 @@ class Layout:
             self._assembler = PersonAssembler.of(person.rows, steady, names)
             columns.append(self._assembler.column)
         self.domain = Domain(
-            columns=tuple(columns), target=output.target, sensitive=output.sensitive
+            columns=(*columns, *self._there.values()),
+            target=output.target,
+            sensitive=output.sensitive,
         )
+
+    def _presences(self) -> dict[str, DomainColumn]:
+        """Of made-up columns that are missing in some rows, what says in which."""
+        taken, found = {column.name for column in self.output.columns}, {}
+        for column in self.output.columns:
+            some = column.missing and column.absent < 1.0 and column.name not in self._of_person
+            if column.kind.surrogate and some:
+                name = free_name(f"{column.name} is there", taken)
+                found[column.name] = DomainColumn(name=name, kind=Kind.BOOLEAN, categories=THERE)
+                taken.add(name)
+        return found
 
     def _check_rules(self, person: Person) -> None:
         later = {name for file in person.files[1:] for name in file.own_names}
@@ -106,7 +124,7 @@ class Layout:
     @property
     def same(self) -> bool:
         """Whether models see the table as it is."""
-        return not self.output.rules and self.output.person is None
+        return not (self.output.rules or self.output.person or self._there)
 
     @property
     def constant(self) -> frozenset[str]:
@@ -119,7 +137,7 @@ class Layout:
         if self.same:
             return tuple(column.name for column in self.output.modelled)
         owners = () if self._person is None else [file.owner for file in self._person.files]
-        return (*self._steps.reads, *filter(None, (*self._events, *owners)))
+        return (*self._steps.reads, *self._there, *filter(None, (*self._events, *owners)))
 
     @property
     def _events(self) -> list[str | None]:
@@ -143,6 +161,9 @@ class Layout:
         if self.same:
             return frame
         seen = self._steps.encode(frame)
+        for name, there in self._there.items():
+            cells = np.where(frame[name].isna(), "no", "yes")
+            seen[there.name] = pd.Series(cells, dtype="str")
         if self._assembler is not None:
             if rows_of_person is None:
                 raise ValueError("How many rows each row's person has must be given.")
@@ -257,7 +278,9 @@ class Layout:
                 values = surrogate(column, int(people[-1]) + 1)
                 table[column.name] = values.iloc[people].reset_index(drop=True)
             else:
-                table[column.name] = surrogate(column, rows)
+                own = self._there.get(column.name)
+                there = None if own is None else frame[own.name].eq("yes")
+                table[column.name] = surrogate(column, rows, there=there)
         return pd.DataFrame(table)
 
     def _assemble(
