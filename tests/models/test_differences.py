@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -109,7 +110,7 @@ def released(
     mechanism = RelationCounts(codec().blocks, (), (), asked)
     counts = mechanism.split(mechanism.statistic(codes, torch.ones(N)))[2].numpy()
     counts += noise * np.random.default_rng(seed).standard_normal(counts.shape)
-    return kept_differences(counts, asked, *known(codes), noise)
+    return kept_differences(counts, asked, *known(codes), noise, N)
 
 
 def test_numbers_are_compared_in_their_unit_or_by_ranks():
@@ -186,6 +187,26 @@ def test_rows_lie_as_far_apart_as_was_counted():
     np.testing.assert_array_equal(drawn.values[unknown], before[unknown])
 
 
+def test_what_noise_hides_stays_as_far_apart_as_it_was_drawn():
+    """A fifth of the records lie apart as it happens, so few in each cell that noise hides them."""
+
+    def mixed(seed: int) -> Codes:
+        born, debut = people(seed=seed)
+        random = np.random.default_rng(seed + 10)
+        return rows(born, np.where(random.random(N) < 0.2, random.uniform(1915, 2020, N), debut))
+
+    def far(codes: Codes) -> float:
+        return float(np.nanmean(np.abs(years(codes) - 24.0)[~np.isnan(years(codes))] > 15.0))
+
+    real, drawn = mixed(0), mixed(1)
+    (found,) = released(real, 60.0)
+    keep_differences(codec(), drawn, [found], torch.Generator().manual_seed(0))
+    assert 0.1 < far(real) and far(drawn) == pytest.approx(far(real), rel=0.3)
+    nothing_hidden = replace(found, hidden=(0.0, 0.0))
+    keep_differences(codec(), drawn, [nothing_hidden], torch.Generator().manual_seed(0))
+    assert far(drawn) < 0.5 * far(real)
+
+
 def test_what_lies_as_far_apart_stays_where_it_is():
     drawn = rows(*people())
     (found,) = released(drawn, 30.0)
@@ -198,7 +219,7 @@ def test_a_stored_difference_comes_back():
     (found,) = released(rows(*people()), 30.0)
     one = found.candidate
     stored = [one.first, one.second, one.unit, one.curves]
-    assert Difference.stored(stored, list(found.cumulated)) == found
+    assert Difference.stored(stored, list(found.cumulated), found.hidden) == found
 
 
 # -- ranks of unlike numbers -----------------------------------------------------------------------

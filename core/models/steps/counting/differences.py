@@ -29,12 +29,14 @@ from core.models.steps.counting.difference_candidates import (
     DifferenceCandidate,
     Unit,
 )
-from core.models.steps.counting.lines.densities import densities, with_coarse
+from core.models.steps.counting.lines.densities import COARSE, densities, with_coarse
 from core.models.steps.counting.lines.ends import seen, supported
 from core.models.steps.counting.scales import ColumnScale, merged
 
 Floats = NDArray[np.float64]
 DIFFERENCE_SNR_THRESHOLD = 4.0  # standard deviations of noise, of all counts of one together
+# … from which on records lie farther apart than cells show, though these are too thin to be seen
+HIDDEN_SNR_THRESHOLD = 2.0
 MOST_ENDS = np.array([0.05, 0.95])  # shares between which most numbers lie
 # Of a column's own spread, that a difference has at most: a standard deviation of √(2 - 2ρ), which
 # is what two numbers with a correlation of ρ = .8 have.
@@ -53,18 +55,28 @@ class Difference:
     """How far two columns' numbers lie apart.
 
     Attributes:
-      cumulated: ascending, [FINE + 1], the share of records below each edge of the fine cells.
+      cumulated: ascending, [FINE + 1], the share below each edge of the fine cells, of the records
+        that these show.
+      hidden: shares of all records that lie farther apart than noise lets cells show: below, above.
     """
 
     candidate: DifferenceCandidate
     cumulated: tuple[float, ...]
+    hidden: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
-    def of(cls, candidate: DifferenceCandidate, counts: Floats, noise: float) -> Difference | None:
+    def of(
+        cls,
+        candidate: DifferenceCandidate,
+        counts: Floats,
+        noise: float,
+        both: tuple[float, float] = (0.0, math.inf),
+    ) -> Difference | None:
         """That of released counts; None where they say nothing.
 
         Args:
           counts: float64 [CELLS]; `noise`, standard deviation of one.
+          both: the fewest and the most records that can have both numbers.
         """
         fine = with_coarse(counts[:FINE], counts[FINE:])
         if counts[FINE:].sum() <= DIFFERENCE_SNR_THRESHOLD * noise * math.sqrt(len(counts) - FINE):
@@ -73,22 +85,47 @@ class Difference:
         ends = supported(fine, noise, seen(fine, runs, noise))
         likely = densities(fine, noise, ends, 0)[0]
         cumulated = np.append(0.0, likely.cumsum() / max(float(likely.sum()), 1e-9))
-        return cls(candidate, tuple(cumulated.tolist()))
+        there = min(max(float(counts[FINE:].sum()), both[0]), both[1])
+        hidden = _hidden(fine, np.flatnonzero(likely), there, noise)
+        return cls(candidate, tuple(cumulated.tolist()), hidden)
 
     @classmethod
-    def stored(cls, candidate: Sequence[object], cumulated: Sequence[float]) -> Difference:
+    def stored(
+        cls, candidate: Sequence[object], cumulated: Sequence[float], hidden: Sequence[float]
+    ) -> Difference:
         """That of a stored model."""
-        return cls(DifferenceCandidate(*candidate), tuple(cumulated))  # type: ignore[arg-type]
+        known = DifferenceCandidate(*candidate)  # type: ignore[arg-type]
+        return cls(known, tuple(cumulated), (hidden[0], hidden[1]))
 
     def at(self, shares: Floats, blocks: Sequence[Block]) -> Floats:
-        """The differences below which these shares of records lie."""
+        """The differences below which these shares of the records that cells show lie."""
         edges = np.linspace(*self.candidate.ends(blocks), FINE + 1)
         return np.asarray(np.interp(shares, self.cumulated, edges))
+
+    def farther(self, shares: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Shares of all records → of those that cells show, and which lie farther apart."""
+        below, above = self.hidden
+        among = (shares - below) / max(1.0 - below - above, 1e-9)
+        return among, (among < 0.0) | (among > 1.0)
 
     def spread(self, blocks: Sequence[Block]) -> float:
         """How far most differences lie from each other."""
         low, high = self.at(MOST_ENDS, blocks)
         return float(high - low)
+
+
+def _hidden(
+    fine: Floats, held: NDArray[np.int64], there: float, noise: float
+) -> tuple[float, float]:
+    """Shares of records below and above the fine cells that hold some, where noise hides them."""
+    if not len(held):
+        return 0.0, 0.0
+    first, end = int(held[0]), int(held[-1]) + 1
+    lacking, coarse = there - float(fine[first:end].sum()), 1.0 + (end - first) / COARSE
+    if lacking <= HIDDEN_SNR_THRESHOLD * noise * math.sqrt(coarse):
+        return 0.0, 0.0
+    below, above = (max(1e-9, float(beyond.sum())) for beyond in (fine[:first], fine[end:]))
+    return lacking / there * below / (below + above), lacking / there * above / (below + above)
 
 
 def asked_differences(
@@ -154,19 +191,22 @@ def kept_differences(
     scales: Sequence[ColumnScale],
     shares: Sequence[Floats],
     noise: float,
+    n: float,
 ) -> tuple[Difference, ...]:
     """What says more of a number than its own column does, the widest difference first.
 
     Args:
       counts: float64 [asked, CELLS], released; `noise`, standard deviation of one.
-      shares: released shares of each column's cells.
+      shares: released shares of each column's cells, of `n` records.
     """
     kept, blocks = list[tuple[float, Difference]](), [scale.grid.block for scale in scales]
     for one, own in zip(asked, counts, strict=True):
-        if (found := Difference.of(one, own, noise)) is not None:
+        there = [float(shares[i][: scales[i].line].sum()) for i in (one.first, one.second)]
+        both = n * max(0.0, sum(there) - 1.0), n * min(there)
+        if (found := Difference.of(one, own, noise, both)) is not None:
             spread = found.spread(blocks)
-            both = (_spread(one, scales[i], shares[i]) for i in (one.first, one.second))
-            if spread < MOST_SPREAD * min(both):
+            spreads = [_spread(one, scales[i], shares[i]) for i in (one.first, one.second)]
+            if spread < MOST_SPREAD * min(spreads):
                 kept.append((spread, found))
     return tuple(found for _, found in sorted(kept, key=lambda pair: -pair[0]))
 
@@ -194,6 +234,8 @@ def keep_differences(
         rank = np.empty(len(rows))
         apart = np.lexsort((chance, second[rows] - first[rows]))
         rank[apart] = (np.arange(len(rows)) + 0.5) / max(1, len(rows))
-        wanted = first[rows] + one.at(rank, codec.blocks)
+        rank, farther = one.farther(rank)
+        near = first[rows] + one.at(rank, codec.blocks)
+        wanted = np.where(farther, second[rows], near)  # as the mixture drew them
         values = np.sort(codes.values[rows, number])
         codes.values[rows[np.argsort(wanted, kind="stable")], number] = values

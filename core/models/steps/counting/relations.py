@@ -181,7 +181,7 @@ def relations_kept(
     sums = totals_kept(totals, mechanism.totals, noise)
     orders = comparisons_kept(compared, mechanism, columns, n, noise)
     differences = kept_differences(
-        apart.numpy(), mechanism.differences, scales, shares, noise / mechanism.weight
+        apart.numpy(), mechanism.differences, scales, shares, noise / mechanism.weight, n
     )
     free = set(range(len(scales))).difference(tagged)
     sums = tuple(one for one in sums if free.issuperset((one.total, one.left, one.right)))
