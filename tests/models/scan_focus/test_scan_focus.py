@@ -266,6 +266,21 @@ def test_only_an_exact_dependence_of_columns_is_found():
     assert follow(rarely, 1e-4) == [(0, 1)]
 
 
+def test_a_rule_that_most_records_tell_nothing_of_is_found_by_the_others():
+    """Eight in ten have one label; a rule that a quarter of the others break is none."""
+    sizes, results = np.array([0.82, 0.07, 0.06, 0.05]), np.array([0, 1, 2, 2])
+    exact, noise = np.zeros((1, 4, 3)), 0.008
+    exact[0, np.arange(4), results] = sizes
+    loose = exact.copy()
+    loose[0, 1:] = 0.75 * exact[0, 1:] + 0.25 * np.eye(3)[0] * sizes[1:, None]
+
+    def found(joint: np.ndarray) -> int:
+        draws = (np.random.default_rng(i).normal(0.0, noise, joint.shape) for i in range(100))
+        return sum((0, 1) in follow(joint, noise, joint + draw) for draw in draws)
+
+    assert found(exact) > 60 and found(loose) < 5
+
+
 def test_an_exact_rule_is_found_despite_noise_on_rare_labels():
     """Forty labels of which a fifth of records have ones too rare to be told from noise."""
     rng, noise = np.random.default_rng(3), 0.0036

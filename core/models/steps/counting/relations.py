@@ -42,9 +42,9 @@ LABEL_SNR_THRESHOLD = 4.0
 MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say something
 # largest standard deviation, as a share of records, of totals, which nearly all keep or few
 MAX_TOTAL_NOISE = 0.1
-# of the records without the commonest value, which alone show a dependence, how many may break it
-# for all that is known
-MAX_VARYING_BROKEN = 0.1
+# of the records without the commonest value, which alone show a dependence, how many may break it,
+# and do by the other of two hypotheses
+MAX_VARYING_BROKEN, SUSPECT_VARYING = 0.1, 0.25
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,10 @@ def determined(
             broken = max(0.0, 1.0 - float(top.values[asked].sum()) / records)
             spread = noise * float(asked.sum()) ** 0.5 / records
             free = 1.0 - float(table.sum(dim=0).max())
-            sure = spread < MAX_VIOLATION_RATE and broken + spread < MAX_VARYING_BROKEN * free
-            if sure and broken < MAX_VIOLATION_RATE + spread:
+            some = SUSPECT_VARYING * free
+            against = some * (some - 2.0 * broken) / (2.0 * max(spread, 1e-9) ** 2)
+            sure = spread < MAX_VIOLATION_RATE and against > EVIDENCE
+            if sure and broken < min(MAX_VIOLATION_RATE + spread, MAX_VARYING_BROKEN * free):
                 relations.append((broken, Determined(source, result, top.indices)))
     chosen: dict[int, Determined] = {}
     for _, relation in sorted(relations, key=lambda r: (len(r[1].cells), r[0]), reverse=True):
