@@ -20,7 +20,7 @@ Counts = NDArray[np.float64]
 def likeliest(
     grid: PublicGrid, bins: Counts, atom_counts: Counts
 ) -> tuple[NDArray[np.int64], list[float]]:
-    """The ends of what stands clearest above noise that hides each bin: bins in a row, or an atom.
+    """The ends of the bins in a row that stand clearest above noise, and an atom that does more so.
 
     Of numbers, a power of ten or more, of usual magnitudes: few records in one bin would be seen.
     """
@@ -28,9 +28,8 @@ def likeliest(
         return clearest(grid, bins)[1], []
     usual = (np.abs(grid.edges) <= USUAL[1]) & ~(np.abs(grid.edges) < USUAL[0])
     height, row = clearest(grid, bins, least=RUNGS_TOGETHER, among=usual)
-    if atom_counts.max() > height:
-        return np.zeros(0, dtype=np.int64), [grid.atoms[int(np.argmax(atom_counts))]]
-    return row, []
+    clear = [grid.atoms[int(np.argmax(atom_counts))]] if atom_counts.max() > height else []
+    return row, clear
 
 
 def clearest(

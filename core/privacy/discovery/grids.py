@@ -33,8 +33,10 @@ SINGLE = np.unique(
     [*(float(f"{x}e{k}") for x in range(100, 1000) for k in range(-4, 6)), *range(1000, 10_000)]
 )
 WAITS = tuple(86_400.0 * days for days in (1 / 24, 1, 3, 10, 30, 100, 300, 1000))
-# each is a factor of the next
-STEPS = (1e-4, 1e-3, 0.01, 0.1, 1, 5, 10, 50, 100, 500, 1000, 5000, 1e4, 1e5, 1e6)
+# each is a factor of the next, or of that after it
+STEPS = (
+    *(1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 10, 50, 100, 500, 1000, 5000, 1e4, 1e5, 1e6),
+)
 
 
 @dataclass(frozen=True)
@@ -81,16 +83,24 @@ def step_grid() -> PublicGrid:
 
 
 def coarsest_steps(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How many of `STEPS` each number is a multiple of, float64 [n].
+    """The coarsest of `STEPS` that each number is a multiple of, from 1 on, float64 [n].
 
-    NaN where that tells nothing: of zero and codes for "unknown", and where there is no number.
+    0 of none; NaN where that tells nothing: of zero and codes for "unknown", and where there is no
+    number.
     """
     found = np.zeros(len(x))
     rows = np.flatnonzero(~np.isnan(x) & ~np.isin(x, _ATOMS))
-    for i, step in enumerate(STEPS):  # what is no multiple of one is none of the next
-        rows = rows[np.isclose(snap(x[rows], step), x[rows], rtol=1e-12, atol=0.0)]
-        found[rows] = i + 1
+    for i, step in enumerate(STEPS):
+        own = rows[np.isclose(snap(x[rows], step), x[rows], rtol=1e-12, atol=0.0)]
+        found[own] = i + 1
+        if is_multiple(STEPS[min(i + 1, len(STEPS) - 1)], step):  # so are all that follow
+            rows = own
     return np.where(np.isnan(x) | np.isin(x, _ATOMS), np.nan, found)
+
+
+def is_multiple(step: float, of: float) -> bool:
+    """Whether a step is a whole number of times another one."""
+    return bool(np.isclose(step / of, max(1.0, round(step / of)), rtol=1e-9))
 
 
 @cache

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
 from core.privacy.discovery.bins_in_a_row import Counts
-from core.privacy.discovery.grids import STEPS, coarsest_steps, step_grid
+from core.privacy.discovery.grids import STEPS, coarsest_steps, is_multiple, step_grid
 from core.privacy.discovery.planning import BESIDE, BOUNDS, Levels
 from core.privacy.discovery.ranges import HEAPED, MANY
 from core.schema.column import Column
 
+MULTIPLES = 20_000  # of a step, which tell how round multiples are that nobody rounded
 UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 
 
@@ -50,10 +52,10 @@ def coarsest(classes: Counts, steps: Sequence[float], std: float) -> float:
       classes: of numbers that are no multiples of any step, of the first alone, … of the last.
       std: of the noise in each.
     """
-    finer = np.cumsum(classes)[:-1]  # numbers that are no multiples, by step
-    noise = std * np.sqrt(1.0 + np.arange(len(classes)))
-    there = float(classes.sum() - MANY * noise[-1])
-    sure = np.flatnonzero((finer + noise[:-1] <= UNEVEN * there) & (there > 0.0))
+    others = np.array([[True, *(not is_multiple(one, step) for one in steps)] for step in steps])
+    noise = std * np.sqrt(others.sum(axis=1))
+    there = float(classes.sum() - MANY * std * math.sqrt(len(classes)))
+    sure = np.flatnonzero((others @ classes + noise <= UNEVEN * there) & (there > 0.0))
     return steps[int(sure[-1])] if len(sure) else 0.0
 
 
@@ -68,16 +70,23 @@ def learned_heaps(
     Args:
       counts: of `step_grid`, noisy.
     """
-    finer = [i for i, step in enumerate(STEPS) if step <= column.step * (1.0 + 1e-9)]
-    if not finer or not np.isclose(STEPS[finer[-1]], column.step):
+    if not np.isclose(STEPS, column.step).any():
         return ()
-    own = finer[-1]
-    steps, classes = STEPS[own:], counts[2 + own : step_grid().bins + 1]
+    own = np.array([is_multiple(step, column.step) for step in STEPS])
+    classes = np.where(own, counts[2 : step_grid().bins + 1], 0.0)
     clear = HEAPED * levels.std[BOUNDS] / BESIDE
     shares = np.where(classes > clear, classes, 0.0)
     whole = float(shares.sum())
-    coarser = np.array([*steps[1:], np.inf])
-    smooth = column.step / np.array(steps) * (1.0 - np.array(steps) / coarser)
-    if not whole or not (shares - smooth * whole > clear)[1:].any():
+    more = shares - unrounded(column.step) * whole > clear
+    if not whole or not (more & ~np.isclose(STEPS, column.step)).any():
         return ()
-    return tuple(zip(steps, (shares / whole).tolist(), strict=True))
+    kept = np.flatnonzero(own)
+    return tuple((STEPS[i], float(shares[i] / whole)) for i in kept)
+
+
+@cache
+def unrounded(step: float) -> Counts:
+    """How often each of `STEPS` is the coarsest that a multiple of a step is one of, of many."""
+    classes = coarsest_steps(step * np.arange(1.0, MULTIPLES + 1.0))
+    known = classes[~np.isnan(classes)].astype(np.intp)
+    return np.bincount(known, minlength=len(STEPS) + 1)[1:] / len(known)

@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from core.privacy.discovery.grids import SINGLE, fine_grid, grid_of, single_values, value_grid
+from core.privacy.discovery.grids import (
+    SINGLE,
+    fine_grid,
+    grid_of,
+    single_values,
+    value_grid,
+)
 from core.privacy.discovery.open_domain import as_learned, open_domain, stand_in, without_proposals
 from core.privacy.discovery.planning import BOUNDS, FINE, Levels, forecasts
 from core.privacy.discovery.ranges import FineLook, FirstLook
@@ -15,7 +21,7 @@ from core.privacy.discovery.release import release_domain
 from core.privacy.meter import Meter
 from core.proposing.propose import infer_schema
 from core.schema.column import DomainSource, Kind, SchemaError, UndeclaredDomainError
-from core.schema.labels import from_numbers, to_numbers
+from core.schema.labels import to_numbers
 from core.schema.rules.rules import Combinations, Determines
 from core.schema.schema import Schema
 from core.services.sample_tables import sample_table
@@ -106,27 +112,6 @@ def test_noise_alone_finds_no_cell():
     wanted, plan = planned(schema_for(pd.DataFrame({"x": [1.0]})), N, 1.0)
     levels, bins = Levels.of(plan, wanted), grid_of(wanted.numeric[0]).size
     assert bins * norm.sf(levels.cell / levels.std[BOUNDS]) < 1e-4
-
-
-@pytest.mark.parametrize(
-    ("values", "step"),
-    [
-        (OWN.integers(1, 60, N) * 10_000, 10_000.0),
-        (np.where(OWN.random(N) < 0.97, OWN.integers(1, 500, N) * 100, 1234), 100.0),
-        (OWN.integers(0, 200, N), 1.0),
-        (np.where(OWN.random(N) < 0.5, 0, OWN.integers(1, 90, N) * 50), 50.0),
-        (OWN.integers(100, 9900, N) / 100.0, 0.01),
-        (np.where(OWN.random(N) < 0.9, 45.0, OWN.integers(1000, 4500, N) / 100.0), 0.01),
-        (OWN.normal(0, 1, N), 0.0),
-        (np.zeros(N), 0.0),
-    ],
-)
-def test_steps_are_those_that_nearly_all_numbers_keep(values, step):
-    _, column = column_of(values)
-    assert column.step == step
-    made = from_numbers(OWN.uniform(column.low, column.high, 500), column).to_numpy(float)
-    if step:
-        assert np.allclose(made / step, np.rint(made / step), atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""Which steps numbers are multiples of, by released counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.privacy.discovery.grids import STEPS, coarsest_steps
+from core.privacy.discovery.number_steps import unrounded
+from core.schema.labels import from_numbers
+from tests.privacy.discovery.test_learned_domains import N, column_of
+
+OWN = np.random.default_rng(6)
+
+
+def test_a_number_is_of_the_coarsest_step_that_it_is_a_multiple_of() -> None:
+    """A quarter is no multiple of a tenth, and a half is one of both."""
+    numbers = np.array([0.75, 0.3, 0.35, 1.5, 7.0, 15.0, 0.01, 1 / 3, 0.0, 99.0, np.nan])
+    classes = coarsest_steps(numbers)
+    assert [STEPS[int(i) - 1] for i in classes[:7]] == [0.25, 0.1, 0.05, 0.5, 1, 5, 0.01]
+    assert classes[7] == 0.0 and np.isnan(classes[8:]).all()
+    assert unrounded(1.0)[7:11] == pytest.approx([0.8, 0.1, 0.08, 0.01], abs=1e-3)
+    assert unrounded(0.05)[3:7] == pytest.approx([0.4, 0.4, 0.1, 0.05], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        (OWN.integers(1, 60, N) * 10_000, 10_000.0),
+        (np.where(OWN.random(N) < 0.97, OWN.integers(1, 500, N) * 100, 1234), 100.0),
+        (OWN.integers(0, 200, N), 1.0),
+        (np.where(OWN.random(N) < 0.5, 0, OWN.integers(1, 90, N) * 50), 50.0),
+        (OWN.integers(100, 9900, N) / 100.0, 0.01),
+        (OWN.integers(400, 2400, N) / 20.0, 0.05),
+        (np.where(OWN.random(N) < 0.97, OWN.integers(2, 90, N) / 4.0, 2.13), 0.25),
+        (OWN.integers(2, 80, N) / 2.0, 0.5),
+        (np.where(OWN.random(N) < 0.97, OWN.integers(10, 900, N) / 10.0, 2.13), 0.1),
+        (np.where(OWN.random(N) < 0.9, 45.0, OWN.integers(1000, 4500, N) / 100.0), 0.01),
+        (OWN.normal(0, 1, N), 0.0),
+        (np.zeros(N), 0.0),
+    ],
+)
+def test_steps_are_those_that_nearly_all_numbers_keep(values: np.ndarray, step: float) -> None:
+    _, column = column_of(values)
+    assert column.step == step
+    made = from_numbers(OWN.uniform(column.low, column.high, 500), column).to_numpy(float)
+    if step:
+        assert np.allclose(made / step, np.rint(made / step), atol=1e-6)
