@@ -101,7 +101,6 @@ def test_a_table_without_rules_or_persons_is_laid_out_as_it_is() -> None:
 
 
 def test_a_made_up_cell_is_missing_where_its_row_says_so() -> None:
-    """A case's number goes with whether there was a case, and a comment with what it is about."""
     columns = [
         DomainColumn(name="case", kind=Kind.IDENTIFIER, missing=True, absent=0.4),
         DomainColumn(name="comment", kind=Kind.TEXT, missing=True, absent=1.0),

@@ -24,7 +24,7 @@ def test_keys_of_people_are_identifiers_always(name: str) -> None:
         assert column(values, name).kind is Kind.IDENTIFIER
 
 
-def test_numbers_of_people_are_keys_and_numbers_of_other_things_are_not() -> None:
+def test_numbers_of_people_are_keys_and_counts_are_not() -> None:
     numbers = [135 + 37 * (i % 7000) for i in range(10_000)]
     for name in ("patient_nbr", "Kundennummer", "Konto-Nr", "contract no"):
         assert column(numbers, name).kind is Kind.IDENTIFIER

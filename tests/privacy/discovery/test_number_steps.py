@@ -13,7 +13,7 @@ from tests.privacy.discovery.test_learned_domains import N, column_of
 OWN = np.random.default_rng(6)
 
 
-def test_a_number_is_of_the_coarsest_step_that_it_is_a_multiple_of() -> None:
+def test_a_number_is_of_the_coarsest_step_that_divides_it() -> None:
     """A quarter is no multiple of a tenth, and a half is one of both."""
     numbers = np.array([0.75, 0.3, 0.35, 1.5, 7.0, 15.0, 0.01, 1 / 3, 0.0, 99.0, np.nan])
     classes = coarsest_steps(numbers)

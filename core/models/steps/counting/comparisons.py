@@ -9,6 +9,7 @@ order must be broken, for what is known of each column).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -81,6 +82,39 @@ class Marginal(NamedTuple):
     numbers: Floats
     shares: Floats
     present: float
+
+    @property
+    def mean(self) -> float:
+        """Of the numbers."""
+        return float(self.shares @ self.numbers)
+
+    @property
+    def deviation(self) -> float:
+        """Their standard deviation."""
+        return math.sqrt(max(0.0, float(self.shares @ np.square(self.numbers - self.mean))))
+
+    @property
+    def negative(self) -> float:
+        """Share below zero."""
+        return float(self.shares[self.numbers < 0.0].sum())
+
+    @property
+    def zero(self) -> float:
+        """Share of zeros."""
+        return float(self.shares[self.numbers == 0.0].sum())
+
+    @property
+    def near_zero(self) -> float:
+        """Share of what may be zero: the number, or a cell by its middle, that lies nearest."""
+        return float(self.shares[np.abs(self.numbers).argmin()]) if len(self.numbers) else 0.0
+
+    @property
+    def magnitudes(self) -> Marginal:
+        """Logarithms of what is not zero."""
+        there = self.numbers != 0.0
+        numbers, held = np.log(np.abs(self.numbers[there])), self.shares[there]
+        order, whole = np.argsort(numbers), float(held.sum())
+        return Marginal(numbers[order], held[order] / max(whole, 1e-12), self.present * whole)
 
     def below(self, numbers: Floats, *, same: bool = False) -> Floats:
         """Share of its records below each number, or not above it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ Strength = Callable[[int, int], float]  # how much two columns go together, by b
 # that are all counted, and looked at; of more, as many as follow, for each column
 MOST_CANDIDATES, MOST_TRIPLES = 300, 10_000
 COMPARED_A_COLUMN, TOTALS_A_COLUMN = 2.0, 0.5
+OF_EACH = 2  # ways to make a total, or a few columns would crowd out all others
 MOST_PARTS = 12  # columns that go together most with a total, of which two might be its parts
 NEARLY = 1.0 + 1e-9
 TWO_RUNGS = 5.0  # the farthest that one round number is from the next but one
@@ -98,12 +99,16 @@ def relation_candidates(codec: Codec) -> RelationCandidates:
 
 
 def strongest(
-    codec: Codec, candidates: RelationCandidates, strength: Strength
+    codec: Codec,
+    candidates: RelationCandidates,
+    strength: Strength,
+    possible: Callable[[TotalCandidate], bool],
 ) -> RelationCandidates:
-    """Those that go together most; parts of a total go together with it.
+    """Those that go together most; a total goes together with either part, and least with one.
 
     Args:
       candidates: see `relation_candidates`; returned as they are where they are few.
+      possible: whether columns by themselves leave room for a total.
     """
     if not candidates.many:
         return candidates
@@ -118,10 +123,12 @@ def strongest(
     }
 
     def of_total(one: TotalCandidate) -> float:
-        return min(strength(one.total, one.left), strength(one.total, one.right))
+        return strength(one.total, one.left) + strength(one.total, one.right)
 
     columns = len(codec.blocks)
-    totals = sorted(_totals(numeric, parts), key=of_total, reverse=True)
+    found = sorted(filter(possible, _totals(numeric, parts)), key=of_total, reverse=True)
+    each = [[one for one in found if one.total == total.index] for total in numeric]
+    totals = sorted(chain(*(own[:OF_EACH] for own in each)), key=of_total, reverse=True)
     compared = sorted(candidates.compared, key=lambda pair: strength(*pair), reverse=True)
     return RelationCandidates(
         (*candidates.totals, *totals[: int(TOTALS_A_COLUMN * columns)]),

@@ -42,6 +42,9 @@ LABEL_SNR_THRESHOLD = 4.0
 MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say something
 # largest standard deviation, as a share of records, of totals, which nearly all keep or few
 MAX_TOTAL_NOISE = 0.1
+# share of records with a number, from which on means and deviations tell; and how far off these may
+# be, of a deviation, for noise and for tails that bounds cut off: thrice as far for means
+MOST_PRESENT, MOMENTS_APART = 0.9, 0.1
 # of the records without the commonest value, which alone show a dependence, how many may break it,
 # and do by the other of two hypotheses
 MAX_VARYING_BROKEN, SUSPECT_VARYING = 0.1, 0.25
@@ -157,7 +160,35 @@ def _hidden_from(columns: Sequence[Marginal], pair: tuple[int, int], n: int) -> 
 def _hidden_total(columns: Sequence[Marginal], one: TotalCandidate, n: int) -> float:
     """The same of a total."""
     parts = one.total, one.left, one.right
-    return MAX_TOTAL_NOISE * n * min(columns[part].present for part in parts)
+    there = n * min(columns[part].present for part in parts)
+    return MAX_TOTAL_NOISE * there if moments_fit(columns, one) else 0.0
+
+
+def moments_fit(columns: Sequence[Marginal], one: TotalCandidate) -> bool:
+    """Whether columns by themselves leave room for a total: means of its parts make up its own.
+
+    And none spreads more than both others together. Of a product, those of logarithms, and signs.
+    True where so many cells are missing, or zero, that these may be of other records.
+    """
+    each = [columns[part] for part in (one.total, one.left, one.right)]
+    if one.field or (not one.unit and not _signs_fit(*each)):
+        return bool(one.field)
+    each = each if one.unit else [column.magnitudes for column in each]
+    if min(column.present for column in each) < MOST_PRESENT:
+        return True
+    (total, left, right), unit = (column.mean for column in each), one.unit or 1.0
+    spreads = np.array([column.deviation for column in each]) * (1.0, 1.0, unit)
+    room = MOMENTS_APART * float(spreads[:2].max())
+    widest = 2.0 * float(spreads.max()) - float(spreads.sum())
+    return abs(total - left - unit * right) <= 3.0 * room and widest <= room
+
+
+def _signs_fit(total: Marginal, left: Marginal, right: Marginal) -> bool:
+    """Whether a product can have its parts' zeros and signs, give or take what is missing."""
+    room, own, zeros = 1.0 - MOST_PRESENT, total.near_zero, max(left.zero, right.zero)
+    uneven = abs(left.negative - right.negative) - left.zero - right.zero
+    below = uneven - room <= total.negative <= left.negative + right.negative + room
+    return below and zeros - room <= own and total.zero <= left.near_zero + right.near_zero + room
 
 
 def relations_kept(

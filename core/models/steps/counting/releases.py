@@ -7,7 +7,7 @@ that goes on asks exactly what was paid for.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from itertools import chain
 
@@ -38,7 +38,7 @@ from core.models.steps.counting.design import (
 )
 from core.models.steps.counting.differences import Difference, asked_differences
 from core.models.steps.counting.relation_candidates import TotalCandidate, strongest
-from core.models.steps.counting.relations import determined, relations_kept, telling
+from core.models.steps.counting.relations import determined, moments_fit, relations_kept, telling
 from core.models.steps.counting.scales import (
     ColumnScale,
     FineHistograms,
@@ -101,12 +101,12 @@ class Releases:
 
     def measure(self, phase: str) -> Releases:
         """Make the release of a phase, or read it back; what is known with it."""
-        steps = {
+        steps: dict[str, Callable[[], None]] = {
             SCALES: self._count_bins,
             COLUMNS: self._count_columns,
             SCAN: self._scan_sets,
             RELATIONS: self._count_relations,
-            PAIRS: self._count_pairs,
+            PAIRS: partial(self.count_pairs, PAIRS),
             PAIRS_AGAIN: self._count_pairs_again,
             ZEROS: self._count_zeros,
         }
@@ -168,12 +168,13 @@ class Releases:
         self.scanned = Scanned(mechanism.split(release, self.table.n), noise)
 
     def _count_relations(self) -> None:
-        asked = strongest(self.codec, self.design.related, self._strength)
+        related = self.design.related
+        numbers = marginals(self.codec.blocks, related.times, self.scales, self.shares)
+        asked = strongest(self.codec, related, self._strength, partial(moments_fit, numbers))
         assert self.scanned is not None
         seen = self.scanned.together(self.design.pairs, self._independent_pairs)
         columns = self.tagged, self.scales, self.shares
         apart = asked_differences(asked.differences, seen, *columns)
-        numbers = marginals(self.codec.blocks, asked.times, self.scales, self.shares)
         known, multiplier = (numbers, self.table.n), self.noise_multiplier(RELATIONS)
         mechanism = telling(asked, self.codec.blocks, apart, *known, multiplier)
         release, noise = self.release(RELATIONS, mechanism), multiplier * mechanism.sensitivity
@@ -188,9 +189,6 @@ class Releases:
     def _strengths(self) -> dict[tuple[int, ...], float]:
         _, score = self.pair_energy()
         return dict(zip(self.design.pairs, score.tolist(), strict=True))
-
-    def _count_pairs(self) -> None:
-        self.count_pairs(PAIRS)
 
     def _count_pairs_again(self) -> None:
         self.count_pairs(PAIRS_AGAIN)

@@ -167,10 +167,12 @@ def test_of_many_relations_the_strongest_are_counted():
     def strength(one: int, other: int) -> float:
         return 9.0 if {one, other} in near else (one * other) % 7 / 7.0
 
-    asked = strongest(codec, every, strength)
+    asked = strongest(codec, every, strength, lambda _: True)
     assert set(asked.compared[:3]) == {(4, 9), (4, 20), (9, 20)} and len(asked.compared) == 60
     sums = [one for one in asked.totals if one.unit]
     assert any((one.total, {one.left, one.right}) == (20, {4, 9}) for one in sums)
     assert len(asked.totals) <= 15 and not asked.many
     assert asked.differences == every.differences
-    assert strongest(codec, asked, strength) is asked
+    assert strongest(codec, asked, strength, lambda _: True) is asked
+    none = strongest(codec, every, strength, lambda _: False)
+    assert not none.totals and none.compared == asked.compared
