@@ -98,9 +98,9 @@ def coarsest_steps(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isnan(x) | np.isin(x, _ATOMS), np.nan, found)
 
 
-def is_multiple(step: float, of: float) -> bool:
-    """Whether a step is a whole number of times another one."""
-    return bool(np.isclose(step / of, max(1.0, round(step / of)), rtol=1e-9))
+def is_multiple(number: float, of: float) -> bool:
+    """Whether a number is a whole number of times a step, at least once."""
+    return bool(np.isclose(number / of, max(1.0, round(number / of)), rtol=1e-9))
 
 
 @cache

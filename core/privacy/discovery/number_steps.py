@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -15,6 +15,7 @@ from core.privacy.discovery.ranges import HEAPED, MANY
 from core.schema.column import Column
 
 MULTIPLES = 20_000  # of a step, which tell how round multiples are that nobody rounded
+SOME, CLEAR = 3, 2.0  # shared values; standard deviations of noise, from which on others are many
 UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 
 
@@ -35,14 +36,23 @@ def without_values(steps: Counts, values: Mapping[float, float]) -> Counts:
     return left
 
 
-def learned_step(column: Column, counts: Counts, levels: Levels) -> float:
+def learned_step(
+    column: Column, counts: Counts, levels: Levels, values: Collection[float] = ()
+) -> float:
     """The coarsest step of which nearly all numbers are multiples; the kind's own without one.
 
     Args:
-      counts: of `step_grid`, noisy.
+      counts: of `step_grid`, noisy, of all numbers but `values`, which many records share: where
+        there are some, the others are taken to be of their step, if too few to say otherwise.
     """
-    classes = counts[1 : step_grid().bins + 1]
-    return max(column.step, coarsest(classes, STEPS, levels.std[BOUNDS] / BESIDE))
+    classes, std = counts[1 : step_grid().bins + 1], levels.std[BOUNDS] / BESIDE
+    step = max(column.step, coarsest(classes, STEPS, std))
+    if len(values) < SOME:
+        return step
+    shared = max((one for one in STEPS if all(is_multiple(x, one) for x in values)), default=0.0)
+    others = classes[[True, *(not is_multiple(one, shared or 1.0) for one in STEPS)]]
+    few = float(others.sum()) <= CLEAR * std * math.sqrt(len(others))
+    return shared if shared > step and few else step
 
 
 def coarsest(classes: Counts, steps: Sequence[float], std: float) -> float:

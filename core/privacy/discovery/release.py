@@ -230,7 +230,8 @@ def _with_step(
 ) -> SchemaColumn:
     """A column with the step of its numbers, by counts of these, or of its dates, by a clock's."""
     if column.kind is not Kind.DATETIME:
-        step = learned_step(column, without_values(counts, look.peaks), levels)
+        rest = without_values(counts, look.peaks)
+        step = learned_step(column, rest, levels, look.peaks)
     elif clock is not None:
         step = learned_clock(column, clock, levels.std[BOUNDS] / BESIDE)
     else:

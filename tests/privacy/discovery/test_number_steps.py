@@ -35,6 +35,10 @@ def test_a_number_is_of_the_coarsest_step_that_divides_it() -> None:
         (np.where(OWN.random(N) < 0.97, OWN.integers(2, 90, N) / 4.0, 2.13), 0.25),
         (OWN.integers(2, 80, N) / 2.0, 0.5),
         (np.where(OWN.random(N) < 0.97, OWN.integers(10, 900, N) / 10.0, 2.13), 0.1),
+        (
+            OWN.choice([1.0, 1.75, 2.25, 2.5, 3.5, 3.75], N, p=[0.2, 0.2, 0.2, 0.2, 0.17, 0.03]),
+            0.25,
+        ),
         (np.where(OWN.random(N) < 0.9, 45.0, OWN.integers(1000, 4500, N) / 100.0), 0.01),
         (OWN.normal(0, 1, N), 0.0),
         (np.zeros(N), 0.0),
