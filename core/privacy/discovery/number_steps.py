@@ -15,7 +15,8 @@ from core.privacy.discovery.ranges import HEAPED, MANY
 from core.schema.column import Column
 
 MULTIPLES = 20_000  # of a step, which tell how round multiples are that nobody rounded
-SOME, CLEAR = 3, 2.0  # shared values; standard deviations of noise, from which on others are many
+FEWEST_SHARED = 3  # values that many records share, which tell of a step
+OTHERS_SNR_THRESHOLD = 2.0  # standard deviations of noise, from which on others tell of another
 UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 
 
@@ -47,11 +48,11 @@ def learned_step(
     """
     classes, std = counts[1 : step_grid().bins + 1], levels.std[BOUNDS] / BESIDE
     step = max(column.step, coarsest(classes, STEPS, std))
-    if len(values) < SOME:
+    if len(values) < FEWEST_SHARED:
         return step
     shared = max((one for one in STEPS if all(is_multiple(x, one) for x in values)), default=0.0)
     others = classes[[True, *(not is_multiple(one, shared or 1.0) for one in STEPS)]]
-    few = float(others.sum()) <= CLEAR * std * math.sqrt(len(others))
+    few = float(others.sum()) <= OTHERS_SNR_THRESHOLD * std * math.sqrt(len(others))
     return shared if shared > step and few else step
 
 

@@ -52,6 +52,8 @@ def test_what_ranges_settle_has_nothing_to_show() -> None:
     later = np.maximum(ages, RANDOM.integers(18, 90, N))
     below, above = unrelated(marginal(ages), marginal(later))
     assert above <= most_to_show(marginal(ages), marginal(later)) <= above + below
+    nobody = Marginal(np.zeros(0), np.zeros(0), 0.0)
+    assert most_to_show(nobody, nobody) == 0.0 and most_to_show(nobody, marginal(ages)) == 0.0
     rarely = np.where(RANDOM.random(N) < 0.01, 5.0, 0.0)  # nearly always equal, by chance
     assert most_to_show(marginal(rarely), marginal(rarely)) < 0.03
 

@@ -165,7 +165,7 @@ def most_to_show(first: Marginal, second: Marginal) -> float:
     below, above = unrelated(first, second)
     at = np.union1d(first.numbers, second.numbers)
     ahead = first.below(at, same=True) - second.below(at, same=True)
-    must_exceed, must_lack = max(0.0, float(-ahead.min())), max(0.0, float(ahead.max()))
+    must_exceed, must_lack = -float(ahead.min(initial=0.0)), float(ahead.max(initial=0.0))
     equal = below + above - max(must_exceed, must_lack)  # all but those by chance
     return max(equal, above - must_exceed, below - must_lack)
 
