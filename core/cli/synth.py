@@ -25,13 +25,14 @@ from core.cli.shared_options import files
 from core.message import from_json
 from core.models.events import FitEvent, Signal
 from core.privacy.plan import Plan
-from core.proposing.rule_suggestions import sequence_rules
+from core.proposing.rule_suggestions import MOST_ROWS, sequence_rules
 from core.quality.metrics.noisy import NoisyScore
 from core.runs.accounts.spending import promised_claim
 from core.runs.execution.pipeline import Outcome
 from core.runs.execution.reporter import Pace, Stopwatch, peak_memory_mb
 from core.schema.coverage import coverage, coverage_facts
 from core.schema.schema import Schema
+from core.services.declarations import steady_columns
 from core.services.estimates.domain_forecast import learned_forecast
 from core.services.export import certificate_table, sql_tables
 from core.services.linking.files import LinkedFile, keys_of, link_all
@@ -99,7 +100,10 @@ def read_with_schema(
     if options.linked is None:
         if options.key is not None:
             raise RefusedError("--key needs --linked")
-        return with_schema(asked, *read_file(options.table, query=options.query, schema=declared))
+        rows, read = read_file(options.table, query=options.query, schema=declared)
+        frame, schema = with_schema(asked, rows, read)
+        _suggest_constants(frame, schema)
+        return frame, schema
     if options.key is None:
         raise RefusedError("--linked needs --key, the column that says who")
     paths = [options.table, *options.linked]
@@ -118,6 +122,17 @@ def read_with_schema(
     for rule in sequence_rules(schema, frame):
         print(f"suggestion: --rule {shlex.quote(rule.text)} (holds in the rows)", file=sys.stderr)
     return frame, schema
+
+
+def _suggest_constants(frame: pd.DataFrame, schema: Schema) -> None:
+    """Say which columns never differ within a person, where none is declared to be so."""
+    person = schema.person
+    if person is None or person.constant:
+        return
+    found = steady_columns(frame.head(MOST_ROWS), person.columns)
+    if found := [name for name in found if schema[name].modelled]:
+        names = shlex.quote(",".join(found))
+        print(f"suggestion: --constant {names} (do not differ within a person)", file=sys.stderr)
 
 
 def path_name(path: Path | Url) -> str:

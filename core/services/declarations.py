@@ -21,6 +21,7 @@ from core.schema.rules.rules import AnyRule, Determines, Follows, parse_rule
 from core.schema.schema import Schema
 from core.services.recounting import BROKEN
 
+TYPING_ERRORS = 0.02  # of the people with several rows, in whose rows a fixed value may differ
 _FOUND = "rules found"  # of a table's profile: what holds in the rows
 
 
@@ -56,16 +57,21 @@ def look_for_rules(store: RunStore, table: TableRecord) -> TableRecord:
 
 
 def constant_columns(store: RunStore, table: TableRecord, keys: Sequence[str]) -> list[str]:
-    """Columns that never differ within a person, for the steward alone; many rows are not read.
+    """See `steady_columns`, for the steward alone; many rows are not read."""
+    return steady_columns(_first_rows(store, table), keys)
+
+
+def steady_columns(rows: pd.DataFrame, keys: Sequence[str]) -> list[str]:
+    """Columns that never differ within a person, but for typing errors.
 
     None where no person has several rows.
     """
-    rows = _first_rows(store, table).dropna(subset=list(keys))
-    several = rows[rows.duplicated(list(keys), keep=False)]
+    known = rows.dropna(subset=list(keys))
+    several = known[known.duplicated(list(keys), keep=False)]
     if several.empty:
         return []
-    differ = several.groupby(list(keys), observed=True).nunique(dropna=False).max()
-    return [str(name) for name, most in differ.items() if most == 1]
+    differ = (several.groupby(list(keys), observed=True).nunique(dropna=False) > 1).mean()
+    return [str(name) for name, share in differ.items() if share <= TYPING_ERRORS]
 
 
 def _first_rows(store: RunStore, table: TableRecord) -> pd.DataFrame:

@@ -64,6 +64,21 @@ def test_people_are_counted_and_protected(
     assert "patient: identifier" in made["conditions"][2]
 
 
+def test_what_does_not_differ_within_a_person_is_suggested(
+    visits: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But for a typing error in one person's rows."""
+    frame = pd.read_csv(visits)
+    frame.loc[frame["patient"].duplicated().idxmax(), "age"] = 99
+    frame.to_csv(visits, index=False)
+    ask = ["plan", str(visits), "--model", "pearl", "--epsilon", "2", "--person", "patient"]
+    assert main(ask) == 0
+    said = capsys.readouterr().err
+    assert "suggestion: --constant sex,age (do not differ within a person)" in said
+    assert main([*ask, "--constant", "sex"]) == 0
+    assert "suggestion" not in capsys.readouterr().err
+
+
 def test_without_a_key_a_persons_rows_are_paid_for(
     visits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
