@@ -24,6 +24,7 @@ import pandas as pd
 import pytest
 
 from core.encoding.codec import Codec, Codes
+from core.encoding.layout.layout import Layout
 from core.export.evidence_pack import packed
 from core.export.page_html import page
 from core.language.catalogue import ENGLISH
@@ -121,7 +122,8 @@ class Released:
     """The door to rows with its output fixed, and all other randomness repeatable."""
 
     def __init__(self, domain: Domain) -> None:
-        self._codes: Codes = Codec(domain).encode(people())
+        layout = Layout(domain)
+        self._codes: Codes = Codec(layout.domain).encode(layout.to_model(people()))
 
     def __call__(
         self,
