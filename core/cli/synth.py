@@ -127,7 +127,7 @@ def read_with_schema(
 def _suggest_constants(frame: pd.DataFrame, schema: Schema) -> None:
     """Say which columns never differ within a person, where none is declared to be so."""
     person = schema.person
-    if person is None or person.constant:
+    if person is None or person.constant or not person.grouped:
         return
     found = steady_columns(frame.head(MOST_ROWS), person.columns)
     if found := [name for name in found if schema[name].modelled]:
