@@ -27,7 +27,7 @@ from core.schema.rules.steps import Steps, rewritten
 from core.schema.schema import Domain
 from core.schema.surrogates import surrogate
 
-THERE = ("yes", "no")  # whether a made-up cell is not missing
+THERE, MISSING = "yes", "no"  # of a made-up cell
 
 
 class Layout:
@@ -88,11 +88,12 @@ class Layout:
     def _presences(self) -> dict[str, DomainColumn]:
         """Of made-up columns that are missing in some rows, what says in which."""
         taken, found = {column.name for column in self.output.columns}, {}
+        pair = THERE, MISSING
         for column in self.output.columns:
             some = column.missing and column.absent < 1.0 and column.name not in self._of_person
             if column.kind.surrogate and some:
                 name = free_name(f"{column.name} is there", taken)
-                found[column.name] = DomainColumn(name=name, kind=Kind.BOOLEAN, categories=THERE)
+                found[column.name] = DomainColumn(name=name, kind=Kind.BOOLEAN, categories=pair)
                 taken.add(name)
         return found
 
@@ -162,7 +163,7 @@ class Layout:
             return frame
         seen = self._steps.encode(frame)
         for name, there in self._there.items():
-            cells = np.where(frame[name].isna(), "no", "yes")
+            cells = np.where(frame[name].isna(), MISSING, THERE)
             seen[there.name] = pd.Series(cells, dtype="str")
         if self._assembler is not None:
             if rows_of_person is None:
@@ -279,7 +280,7 @@ class Layout:
                 table[column.name] = values.iloc[people].reset_index(drop=True)
             else:
                 own = self._there.get(column.name)
-                there = None if own is None else frame[own.name].eq("yes")
+                there = None if own is None else frame[own.name].eq(THERE)
                 table[column.name] = surrogate(column, rows, there=there)
         return pd.DataFrame(table)
 

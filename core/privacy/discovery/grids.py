@@ -100,7 +100,7 @@ def coarsest_steps(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def is_multiple(number: float, of: float) -> bool:
     """Whether a number is a whole number of times a step, at least once."""
-    return bool(np.isclose(number / of, max(1.0, round(number / of)), rtol=1e-9))
+    return math.isclose(number / of, max(1.0, round(number / of)), rel_tol=1e-9)
 
 
 @cache

@@ -125,12 +125,15 @@ def telling(
 ) -> RelationCounts:
     """The counts of those candidates that can show above the noise of all; one at least.
 
-    Of windows, all: what is asked of waits, first events say too.
+    All where waits are compared: what is asked of these, first events say too.
 
     Args:
       apart: whose differences are counted in any case.
       columns: see `marginals`; of `n` records.
     """
+    if asked.times:
+        every = asked.totals, asked.compared, tuple(apart), asked.times
+        return RelationCounts(tuple(blocks), *every)
     totals = [_hidden_total(columns, one, n) for one in asked.totals]
     compared = [_hidden_from(columns, pair, n) for pair in asked.compared]
 
@@ -140,10 +143,9 @@ def telling(
             tuple(one for one, own in zip(asked.totals, totals, strict=True) if own >= least),
             tuple(pair for pair, own in zip(asked.compared, compared, strict=True) if own >= least),
             tuple(apart),
-            asked.times,
         )
 
-    levels = [-math.inf] if asked.times else sorted({*totals, *compared}) or [0.0]
+    levels = sorted({*totals, *compared}) or [0.0]
     for least in levels:
         if least >= multiplier * counts(least).sensitivity:
             return counts(least)

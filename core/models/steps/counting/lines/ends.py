@@ -125,6 +125,7 @@ def without_islands(
     if not len(splits):
         return ends
     covariance = np.asarray(np.linalg.inv(precision))
+    body = max(np.split(known, splits), key=lambda part: float(records[part].sum()))
 
     def error(first: int, end: int) -> float:
         return noise * math.sqrt(float(covariance[first:end, first:end].sum()))
@@ -134,7 +135,6 @@ def without_islands(
         near = known[max(0, at - EDGE) : at] if known[at] > body[0] else known[at : at + EDGE]
         return float(records[near].mean())
 
-    body = max(np.split(known, splits), key=lambda part: float(records[part].sum()))
     clear = []
     for at in splits.tolist():
         expected = beside(at) * (there[at] - there[at - 1] - 1)
