@@ -23,6 +23,7 @@ from core.privacy.discovery.lists import (
     BEYOND_NOISE,
     Beginnings,
     ListCounts,
+    labels_ruled,
     listed,
     settled_rule,
     with_absent,
@@ -129,10 +130,6 @@ def _found(wanted: OpenDomain, histograms: Sequence[_Histogram], n: int) -> Foun
     beginnings: dict[str, list[Beginnings]] = {}
     for (column, length), one in zip(wanted.beginnings, left, strict=False):
         beginnings.setdefault(column.name, []).append((length, one.keys, one.counts))
-    lists = [
-        listed(column, one.keys, one.counts, one.levels, n, beginnings.get(column.name, ()))
-        for column, one in own
-    ]
     made_up = [
         with_absent(column, float(one.counts[-1]), one.levels, n)
         for column, one in zip(wanted.made_up, left, strict=False)
@@ -141,5 +138,13 @@ def _found(wanted: OpenDomain, histograms: Sequence[_Histogram], n: int) -> Foun
         settled_rule(rule, one.keys, one.counts, one.levels)
         for rule, one in zip(wanted.rules, left, strict=True)
     )
+    lists = [
+        listed(
+            column, one.keys, one.counts, one.levels, n,
+            beginnings=beginnings.get(column.name, ()),
+            ruled=labels_ruled(rules, column.name),
+        )
+        for column, one in own
+    ]  # fmt: skip
     found = (*(one for one, _ in lists), *made_up)
     return FoundLists(found, rules, {one.name: states for one, states in lists})

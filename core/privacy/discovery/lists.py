@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from core.proposing.kinds import numbers_first, scale_order
 from core.proposing.rare import OTHER
 from core.schema.column import MAX_CATEGORIES, Kind, Learned, SchemaColumn
 from core.schema.labels import REST
+from core.schema.rules.lists import MISSING
 from core.schema.rules.rules import Combinations, Determines
 
 BEYOND_NOISE = 3.0  # standard errors from which on a list is taken to lack some labels
@@ -40,22 +41,45 @@ class ListCounts:
     edges: Counts | None = None
 
 
+@dataclass(frozen=True)
+class Ruled:
+    """Labels of a column that learned rules showed, beside those that its own counts show.
+
+    Attributes:
+      only: all that those rules have that its labels decide; None without such a rule.
+      also: what others give it.
+    """
+
+    only: frozenset[str] | None = None
+    also: frozenset[str] = frozenset()
+
+    @property
+    def gaps(self) -> bool:
+        """Whether a missing cell is among them."""
+        return MISSING in {*(self.only or ()), *self.also}
+
+
 def listed(
     column: SchemaColumn,
     keys: Keys,
     counts: Counts,
     levels: Levels,
     n: int,
+    *,
     beginnings: Sequence[Beginnings] = (),
+    ruled: Ruled | None = None,
 ) -> tuple[SchemaColumn, ListCounts]:
     """The column with its list, sorted, and the counts of its states.
 
-    `keys` are every label that occurs, the known ones first; the last count is of missing cells.
     Where no label was found or known, all become OTHER: the column keeps its missing cells.
+
+    Args:
+      keys: every label that occurs, the known ones first; the last count is of missing cells.
+      ruled: what learned rules need of the list.
     """
-    known = len(known_labels(column))
-    missing = bool(counts[-1] > levels.missing[LISTS])
-    own, inside = _with_beginnings(_shown(column, keys, counts, levels), beginnings, levels)
+    known, ruled = len(known_labels(column)), ruled or Ruled()
+    missing = bool(counts[-1] > levels.missing[LISTS]) or ruled.gaps
+    own, inside = _with_beginnings(_shown(column, keys, counts, levels, ruled), beginnings, levels)
     inside += [counts[-1]] if missing else []
     share, error = rest_of(inside, levels.std[LISTS], n)
     labels, kind = _ordered(list(own), column.kind)
@@ -97,11 +121,34 @@ def listed(
     return learned, ListCounts(np.array(each), np.array(std))
 
 
-def _shown(column: SchemaColumn, keys: Keys, counts: Counts, levels: Levels) -> dict[str, float]:
-    """The labels that are known or pass the threshold, with their counts."""
+def labels_ruled(rules: Iterable[Determines | Combinations], name: str) -> Ruled:
+    """What the learned rules need of a column's list.
+
+    A label of which they say nothing would be given any other's result, and without one that they
+    name none of them could be kept.
+    """
+    only, also = list[Collection[str]](), set[str]()
+    for rule in rules:
+        if isinstance(rule, Determines) and rule.mapping:
+            only += [rule.mapping] if rule.source == name else []
+            also |= set(rule.mapping.values()) if rule.result == name else set()
+        elif isinstance(rule, Combinations) and rule.allowed and name in rule.names:
+            only.append([labels[rule.names.index(name)] for labels in rule.allowed])
+    return Ruled(frozenset.intersection(*map(frozenset, only)) if only else None, frozenset(also))
+
+
+def _shown(
+    column: SchemaColumn, keys: Keys, counts: Counts, levels: Levels, ruled: Ruled
+) -> dict[str, float]:
+    """The labels that are known, that a rule showed, or that pass the threshold."""
     known = len(known_labels(column))
+
+    def shown(i: int) -> bool:
+        passed = counts[i] > levels.label if ruled.only is None else keys[i][0] in ruled.only
+        return bool(passed) or keys[i][0] in ruled.also
+
     new = () if complete(column) else range(known, len(keys))
-    passed = sorted((i for i in new if counts[i] > levels.label), key=lambda i: -counts[i])
+    passed = sorted(filter(shown, new), key=lambda i: -counts[i])
     kept = (*range(known), *passed[: max(0, MAX_CATEGORIES - 1 - known)])
     return {keys[i][0]: float(counts[i]) for i in kept if keys[i][0] != OTHER}
 
