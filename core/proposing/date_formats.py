@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from core.message import Message, plural
+from core.proposing.rare import words_beside
 from core.schema.date_text import date_text, parse_dates
 from core.schema.form import Form
 
@@ -38,31 +41,44 @@ NEARLY = 0.9  # share of dates above which the rest is worth a note
 
 @dataclass(frozen=True)
 class DateGuess:
-    """A format all values follow, or None with a note when only nearly all do."""
+    """A format that values follow, or None with a note where too many follow none.
+
+    Attributes:
+      words: what other cells of ten rows or more say, with their rows.
+    """
 
     format: str | None
     note: str
+    words: Mapping[str, int] = field(default_factory=dict)
 
 
-def guess_date_format(labels: Series) -> DateGuess | None:
-    """The format that every one of the distinct labels follows; None when this is no date column.
+def guess_date_format(counts: pd.Series[int]) -> DateGuess | None:
+    """The format that labels follow, but for words and odd ones; None when this is no date column.
 
     A note comes where day and month could be swapped or an offset is lost, or alone, without a
-    format, when at least 90 % of the first values are dates and others are not.
+    format, when at least 90 % of the first values are dates and too many others are not.
+
+    Args:
+      counts: rows by label.
     """
+    labels = pd.Series(counts.index, dtype="str")
     head = labels.iloc[:FIRST_LOOK]
     if head.str.count(r"\d").mean() < 3 or head.str.len().max() > 40:
         return None
-    nearly = False
+    nearly: str | None = None
     marks = {m for m in MARKS if head.str.contains(m, regex=False).mean() >= NEARLY}
-    for candidate in _candidates(str(head.iloc[0])):
+    for candidate in _candidates(_usual(head)):
         if not marks.issuperset(set(candidate) & set(MARKS)):  # nor would nearly all values fit
             continue
         share = _share(head, candidate)
         if share == 1 and _share(labels, candidate) == 1:
             return DateGuess(candidate, _doubt(labels, candidate))
-        nearly = nearly or share >= NEARLY
-    if nearly:
+        nearly = candidate if nearly is None and share >= NEARLY else nearly
+    if nearly is not None:
+        fits = parse_dates(labels, nearly).notna().to_numpy()
+        words = words_beside(labels.tolist(), counts.to_numpy().astype(np.int64), fits)
+        if words is not None:
+            return DateGuess(nearly, _doubt(labels[fits], nearly), words)
         return DateGuess(
             None,
             Message(
@@ -119,6 +135,12 @@ def _offset(labels: Series) -> str:
     if len(offsets) == 1 and isinstance(offsets[0], str):
         return offsets[0]
     return "+00:00" if any(":" in str(one) for one in offsets) else "+0000"
+
+
+def _usual(labels: Series) -> str:
+    """One of those labels that have digits and marks where most have them."""
+    shapes = labels.str.replace(r"\d", "0", regex=True)
+    return str(labels[shapes == shapes.mode().iloc[0]].iloc[0])
 
 
 def _candidates(sample: str) -> list[str]:

@@ -36,6 +36,7 @@ from core.proposing.date_formats import (
     format_of_digits,
     guess_date_format,
 )
+from core.proposing.proposed_form import with_gaps
 from core.proposing.rare import FEW_ROWS, MANY_MERGED, ONE_MERGED, OTHER, common_labels, noted
 from core.reading.tally import Tally, quantile
 from core.schema.calendar import DAY
@@ -285,11 +286,15 @@ def _dates(
     values: Series, base: SchemaColumn, guess: DateGuess, tally: Tally | None
 ) -> SchemaColumn:
     """A date column; the step is that of all dates, where the values of its tally are not all."""
-    form = None if guess.format is None else date_form(values, guess.format)
-    column = base.model_copy(
-        update={"kind": Kind.DATETIME, "date_format": guess.format, "form": form}
-    )
-    seconds = np.unique(to_numbers(values, column))
+    column = base.model_copy(update={"kind": Kind.DATETIME, "date_format": guess.format})
+    seconds = to_numbers(values, column)
+    fits = ~np.isnan(seconds)
+    form = None if guess.format is None else date_form(values[fits], guess.format)
+    if guess.words:
+        gaps = {"": tally.absent} if tally is not None and tally.absent else {}
+        form = with_gaps(form or Form(), {**gaps, **guess.words})
+    column = column.model_copy(update={"form": form, "missing": base.missing or not fits.all()})
+    seconds = np.unique(seconds[fits])
     known = None if tally is None else tally.step
     step = date_step(seconds) if known is None else known
     low, high = date_bounds(
@@ -309,7 +314,7 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     counts = tally.labels()
     labels = pd.Series(counts.index, dtype="str")
     n, distinct = tally.known, len(counts) if tally.exact else tally.distinct
-    guess = guess_date_format(labels)
+    guess = guess_date_format(counts)
     few = distinct <= FEW_NUMBERS and n >= REPEATS * distinct
     if guess is not None and guess.format is not None and not (few and is_clock(guess.format)):
         return _dates(labels, base, guess, tally)

@@ -159,13 +159,16 @@ def _native_column(name: str, tally: Tally, form: Form | None) -> tuple[SchemaCo
 
 
 def _unreadable_doubt(name: str, tally: Tally, cells: int) -> str:
-    """A sentence on numbers and dates, in so many cells, that are too large to compute with."""
+    """A sentence on cells, so many, that are no numbers or dates, or too large to compute with."""
     values = pa.array(tally.values)
     what = Message("dates outside the years 1 to 9999")
     if not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
         numbers = np.abs(pd.to_numeric(pd.Series(values.to_pylist(), dtype=object), "coerce"))
-        finite = ((numbers > LARGEST) & np.isfinite(numbers)).any()
+        large = numbers > LARGEST
+        finite = (large & np.isfinite(numbers)).any()
         what = Message("numbers beyond 1e150") if finite else Message("infinite values")
+        if not large.any():
+            what = Message("values that do not read like most others")
     if not tally.exact:  # their number is an estimate
         return Message("'{name}' has {what}; they are treated as missing.", name=name, what=what)
     return Message(

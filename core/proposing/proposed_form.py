@@ -11,15 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.message import Message, plural
-from core.proposing.date_formats import is_iso
-from core.proposing.rare import FEW_ROWS
+from core.proposing.date_formats import MOMENT, is_iso
+from core.proposing.rare import CODE_WORD, FEW_ROWS, Mask, Rows, words_beside
 from core.reading.cells import MISSING_MARKERS, cells_counted
 from core.reading.tally import Tally
 from core.schema.column import Kind, SchemaColumn
@@ -42,17 +43,18 @@ USUAL_WORDS = frozenset(
     "notapplicable,notavailable,notknown,notstated,don'tknow,k.a.,entfällt,unbekannt,fehlt,"
     "keineangabe,weißnicht,trifftnichtzu,nichtzutreffend".split(",")
 ).union(MISSING_MARKERS)
-CODE_WORD = re.compile(r"-+|\.+|\*+|[^\W\d][^\d\r\n\t\0]{0,31}")  # for "not applicable"
 NAME_MARKERS = ("Na", "Nan", "Null")  # people's names in this spelling; no program writes it so
 SPACES = " \u00a0\u202f"
+MARKED_DIGITS = rf"(?:\d[\d.,'’{SPACES}]*)?\d"  # whatever the marks stand for
 AFFIXED = re.compile(
-    rf"(?P<sign>[+-]?)(?P<prefix>{UNIT}[{SPACES}]?)?[+-]?(\d[\d.,'’{SPACES}]*)?\d"
+    rf"(?P<sign>[+-]?)(?P<prefix>{UNIT}[{SPACES}]?)?[+-]?{MARKED_DIGITS}"
     rf"(?P<suffix>[{SPACES}]?{UNIT})?"
 )
 DIGITS = re.compile(rf"[+-]?\d[\d.,'’{SPACES}]*")
 SURE_MARKS = ("'", "’", *SPACES)  # none of them is ever a decimal mark
 DOLLARS = ("$", "£", "¥", "₹", "US$")  # written with a decimal point wherever they are used
 MOST_DECIMALS = 12  # decimals that a form can say
+Labels: TypeAlias = npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class _Text:
     kept: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, tally: Tally) -> _Text:
+    def read(cls, tally: Tally) -> _Text:
         trimmed = pc.utf8_trim_whitespace(pa.array(tally.values))
         one = tally.mapped(trimmed.to_pandas())
         values = pa.array(one.values, pa.large_string())
@@ -89,23 +91,47 @@ class _Text:
     def all(self, pattern: str) -> bool:
         return bool(pc.all(pc.match_substring_regex(self.values, pattern)).as_py())
 
+    def which(self, pattern: str) -> Mask:
+        return np.asarray(pc.match_substring_regex(self.values, pattern))
+
     def any(self, pattern: str) -> bool:
         return bool(pc.any(pc.match_substring_regex(self.values, pattern)).as_py())
 
     def without(self, pattern: str, other: str = "") -> _Text:
         return replace(self, values=pc.replace_substring_regex(self.values, pattern, other))
 
-    def without_word(self) -> _Text:
-        """Without the one word of ten rows or more among cells with digits, which is then a gap."""
-        digits = pc.match_substring_regex(self.values, r"\d")
-        found, words = np.asarray(digits), self.values.filter(pc.invert(digits)).to_pylist()
-        if len(words) != 1 or not found.any() or not CODE_WORD.fullmatch(words[0]):
-            return self
-        rows = int(self.rows[~found][0])
-        if rows < FEW_ROWS or self.any(INFINITE):
-            return self
-        gaps = {**self.gaps, words[0]: rows}
-        return replace(self, values=self.values.filter(digits), rows=self.rows[found], gaps=gaps)
+    def without_words(self) -> _Text:
+        """Without words of ten rows or more beside numbers, which are gaps, and a few odd cells.
+
+        Numbers are what can be read so together: all that have a unit or none, those in the
+        commonest unit, those with a decimal point.
+        """
+        floats = self.which(f"{FLOAT}|{INFINITE}")
+        marked = floats | self.which(f"^{AFFIXED.pattern}$")
+        units = np.where(floats, "#", self.without("[+-]").without(MARKED_DIGITS, "#").values)
+        alike = marked & (units == _commonest(units[marked], self.rows[marked]))
+        for numbers in (marked, alike, floats, self.which(f"^{MOMENT}$")):
+            kept = self.of(numbers)
+            if numbers.all() or not numbers.any() or not kept.reads_as_numbers():
+                continue
+            words = words_beside(self.values.to_pylist(), self.rows, numbers)
+            if words is not None and not (words and self.any(INFINITE)):
+                return replace(kept, gaps={**self.gaps, **words})
+        return self
+
+    def of(self, chosen: Mask) -> _Text:
+        return replace(self, values=self.values.filter(pa.array(chosen)), rows=self.rows[chosen])
+
+    def reads_as_numbers(self) -> bool:
+        """Whether all are numbers or moments, with the decimal mark that they need."""
+        plain, _ = _without_groups(*_without_units(self))
+        comma = plain.any(",") and plain.all(COMMA_DECIMAL)
+        return _dtype(plain, "", "," if comma else ".")[0] not in ("str", "bool")
+
+
+def _commonest(units: Labels, rows: Rows) -> str:
+    found, index = np.unique(units.astype(str), return_inverse=True)
+    return str(found[np.bincount(index, rows).argmax()]) if len(found) else ""
 
 
 def _values_after_all(text: pa.Array, others: pa.Array) -> pa.Array:
@@ -125,9 +151,9 @@ def written_columns(tallies: Mapping[str, Tally]) -> tuple[dict[str, SchemaColum
     `absent`, and the others (of ten rows or more) its codes. A word among numbers counts as one.
     The columns have no domain.
     """
-    texts = {name: _Text.of(tally) for name, tally in tallies.items()}
+    texts = {name: _Text.read(tally) for name, tally in tallies.items()}
     plain = {
-        name: _without_groups(*_without_units(text.without_word())) for name, text in texts.items()
+        name: _without_groups(*_without_units(text.without_words())) for name, text in texts.items()
     }
     decimal, doubts = _decimal_mark({name: text for name, (text, _) in plain.items()})
     doubts += _marker_doubts({name: text.gaps for name, text in texts.items()})
@@ -151,14 +177,15 @@ def _written_column(
     form = _number_form(plain, form, own, fractions=dtype == "float64") if number else Form()
     kinds = {"str": Kind.TEXT, "bool": Kind.BOOLEAN, "datetime64[us]": Kind.DATETIME}
     kind = kinds.get(dtype, Kind.NUMBER)
-    form = _with_gaps(form, plain.gaps)
+    form = with_gaps(form, plain.gaps)
     column = SchemaColumn(name=name, kind=kind, dtype=dtype, form=form if form != Form() else None)
     if text.kept:  # declared as values, they are no gaps
         column = column.model_copy(update={"kind": Kind.CATEGORY, "categories": text.kept})
     return column, doubts
 
 
-def _with_gaps(form: Form, gaps: Mapping[str, int]) -> Form:
+def with_gaps(form: Form, gaps: Mapping[str, int]) -> Form:
+    """The form of cells that say in these ways, of so many rows each, that there is no value."""
     spelled = sorted(gaps, key=lambda word: (-gaps[word], word))
     if not spelled:
         return form

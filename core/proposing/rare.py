@@ -6,15 +6,22 @@ Counts made here are for the steward alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from core.message import Message, joined, to_say
 from core.schema.column import Column, SchemaColumn
+from core.schema.form import MOST_CODES
 from core.schema.labels import to_labels
+
+Rows: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 
 FEW_ROWS = 10  # a value that fewer rows hold is not listed unless the steward says so
 OTHER = "OTHER"
@@ -23,6 +30,9 @@ ONE_MERGED = to_say("1 value of fewer than ten rows was merged into {label}.")
 MANY_MERGED = to_say("{n:,} values of fewer than ten rows were merged into {label}.")
 MERGED = (ONE_MERGED, MANY_MERGED)
 MOST_RARE = 0.5  # share of rows that may be merged
+MOST_ODD = 0.05  # share of the rows that may hold what reads as no number or date among others
+# for "not applicable"; and a day that no calendar has, as data bases write it
+CODE_WORD = re.compile(r"-+|\.+|\*+|[^\W\d][^\d\r\n\t\0]{0,31}|0[-/.:0 ]*0")
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,26 @@ def note_parts(note: str) -> list[str]:
     if isinstance(note, Message) and "part0" in note.values:
         return [part for whole in note.values.values() for part in note_parts(str(whole))]
     return [note] if note else []
+
+
+def words_beside(values: list[str], rows: Rows, fits: Mask) -> dict[str, int] | None:
+    """Words of ten rows or more beside values that fit, with their rows; None if few fit.
+
+    The words are codes for "no value". Other values that do not fit may be in one row of twenty,
+    and of fewer than ten each, as slips of the pen are: a column is not read for their sake in
+    another way than all others.
+
+    Args:
+      values: k different ones; `rows` of each, int64 [k]; whether it `fits`, bool [k].
+    """
+    odd = np.flatnonzero(~fits)
+    words = {values[i]: int(rows[i]) for i in odd if rows[i] >= FEW_ROWS}
+    rest = int(rows[odd].sum()) - sum(words.values())
+    there = int(rows[fits].sum())
+    few = there < FEW_ROWS or (len(words) > 1 and there < sum(words.values()))
+    if few or rest > MOST_ODD * (there + rest) or len(words) > MOST_CODES:
+        return None
+    return words if all(map(CODE_WORD.fullmatch, words)) else None
 
 
 def common_labels(counts: pd.Series[Any]) -> list[str] | None:

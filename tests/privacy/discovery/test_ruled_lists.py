@@ -1,4 +1,4 @@
-"""Lists and the rules that tie their labels, learned in one release: neither lacks what the other has."""
+"""Lists and rules that tie their labels: neither lacks what the other was found to have."""
 
 from __future__ import annotations
 
