@@ -32,6 +32,7 @@ from core.schema.round_bounds import date_bounds, round_bounds, rung
 
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
+DIGITS_WRITTEN = 4  # of numbers whose step is unknown, beyond the first of their range
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
 SURE = 1.5  # standard deviations of noise that counts of what is empty leave room for
 MANY = 4.0  # … that all counts by step must exceed to be believed
@@ -270,6 +271,7 @@ def bounded(column: SchemaColumn, look: FirstLook, n: int, fine: FineLook | None
         update={
             "low": low,
             "high": high,
+            "step": column.step or written_step(low, high),
             "missing": look.missing,
             "scale": "log" if look.heavy and spread_out else "linear",
             "spikes": often if spread_out else (),
@@ -279,6 +281,17 @@ def bounded(column: SchemaColumn, look: FirstLook, n: int, fine: FineLook | None
         }
     )
     return marked_learned(found, share, error)
+
+
+def written_step(low: float, high: float) -> float:
+    """A step of numbers of which none was found: no cell that noise shows is as fine; 0 at a point.
+
+    >>> written_step(0.0, 5.0), written_step(-120.0, 900.0), written_step(0.0, 2e6)
+    (0.0001, 0.1, 1.0)
+    """
+    if low >= high:
+        return 0.0
+    return min(1.0, float(f"1e{math.floor(math.log10(high - low)) - DIGITS_WRITTEN}"))
 
 
 def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, float]:

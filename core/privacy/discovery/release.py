@@ -176,9 +176,9 @@ def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> FoundRa
         bounded(column, look, table.n, fine.get(i))
         for i, (column, look) in enumerate(zip(columns, looks, strict=True))
     )
-    found = tuple(
-        _with_heaps(column, look, more[column.name][0], levels)
-        for column, look in zip(found, looks, strict=True)
+    found = tuple(  # of a step that counts showed
+        _with_heaps(column, look, more[column.name][0], levels) if before.step else column
+        for before, column, look in zip(columns, found, looks, strict=True)
     )
     ranges = {
         column.name: _counts_of_ranges(column, part, more[column.name][-1], levels)

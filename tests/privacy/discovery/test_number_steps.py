@@ -7,6 +7,7 @@ import pytest
 
 from core.privacy.discovery.grids import STEPS, coarsest_steps
 from core.privacy.discovery.number_steps import unrounded
+from core.privacy.discovery.ranges import written_step
 from core.schema.labels import from_numbers
 from tests.privacy.discovery.test_learned_domains import N, column_of
 
@@ -40,7 +41,6 @@ def test_a_number_is_of_the_coarsest_step_that_divides_it() -> None:
             0.25,
         ),
         (np.where(OWN.random(N) < 0.9, 45.0, OWN.integers(1000, 4500, N) / 100.0), 0.01),
-        (OWN.normal(0, 1, N), 0.0),
         (np.zeros(N), 0.0),
     ],
 )
@@ -50,3 +50,14 @@ def test_steps_are_those_that_nearly_all_numbers_keep(values: np.ndarray, step: 
     made = from_numbers(OWN.uniform(column.low, column.high, 500), column).to_numpy(float)
     if step:
         assert np.allclose(made / step, np.rint(made / step), atol=1e-6)
+
+
+@pytest.mark.parametrize("spread", [0.003, 1.0, 40_000.0])
+def test_numbers_without_a_step_have_no_more_digits_than_noise_shows(spread: float) -> None:
+    _, column = column_of(OWN.normal(0, spread, N))
+    assert column.step == written_step(column.low, column.high)
+    steps = (column.high - column.low) / column.step
+    assert steps >= 1e4 and (steps < 1e5 or column.step == 1.0)
+    assert column.learned is not None and column.learned.heaps == ()
+    made = from_numbers(OWN.uniform(column.low, column.high, 500), column).to_numpy(float)
+    assert np.allclose(made / column.step, np.rint(made / column.step), atol=1e-6)
