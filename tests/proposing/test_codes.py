@@ -68,40 +68,6 @@ def test_what_is_no_word_stays_a_label(word: str) -> None:
     assert not found.kind.numeric and (found.form or Form()).absent == ""
 
 
-def test_several_words_among_numbers_are_each_a_code() -> None:
-    found = proposed([*with_word(map(int, INCOMES), "refused"), *["not asked"] * 50])
-    assert found.kind is Kind.INTEGER and found.form == Form(absent="refused", codes=("not asked",))
-
-
-ODD = ["nothing", "12 (I think)", "1 234,5 €", "ca. 30", "n/b", "3rd", "<5", "10-20", "20%"]
-
-
-@pytest.mark.parametrize("spelled", [lambda x: f"{x:.1f}", lambda x: f"{x:.0f}"])
-def test_a_few_odd_cells_among_numbers_are_missing(spelled) -> None:  # type: ignore[no-untyped-def]
-    plain, found = (proposed([*map(spelled, INCOMES), *odd]) for odd in ([], ODD))
-    assert (found.kind, found.form) == (plain.kind, plain.form)
-    assert (found.low, found.high, found.step) == (plain.low, plain.high, plain.step)
-    assert found.missing and not plain.missing
-    cells = typed_column(pa.array([spelled(150.0), *ODD]), found, written=True)
-    assert cells.isna().tolist() == [False, *[True] * len(ODD)]
-
-
-@pytest.mark.parametrize("cell", ["1,5", "12 kg", "?!", "$7", "2024-01-31", "7.5.1"])
-@pytest.mark.parametrize("form", ["{:.0f}", "{:.2f}", "${:,.0f}", "{:.0f} %"])
-def test_no_cell_changes_how_others_are_read(form: str, cell: str) -> None:
-    spelled = [form.format(x) for x in np.abs(INCOMES)]
-    alone, beside = proposed(spelled), proposed([*spelled, cell])
-    assert beside.kind.numeric and (alone.kind, alone.form) == (beside.kind, beside.form)
-    read = [typed_column(pa.array(spelled), one, written=True) for one in (alone, beside)]
-    assert read[0].astype(float).equals(read[1].astype(float))
-
-
-def test_many_odd_cells_are_labels_with_a_hint() -> None:
-    words = ["x" * (1 + i % 100) for i in range(300)]
-    found = proposed([*map(int, INCOMES), *words])
-    assert not found.kind.numeric and "Most values fit the kind integer" in found.note
-
-
 def test_empty_cells_beside_a_word_stay_apart() -> None:
     found = proposed([*with_word(map(int, INCOMES)), *[None] * 30])
     assert found.kind is Kind.INTEGER and found.codes == ("N",) and found.missing

@@ -164,27 +164,6 @@ def test_a_swappable_day_and_month_is_doubted() -> None:
     assert column(["13/02/2024", "03/04/2024"] * 3).note == ""
 
 
-DAYS = [f"{day:02d}.01.2024" for day in range(1, 31)] * 10
-
-
-@pytest.mark.parametrize("odd", ["soon", "31.02.2024", "2024", "1.1.24 or later"])
-def test_a_few_odd_cells_among_dates_are_missing(odd: str) -> None:
-    found, plain = column([odd, *DAYS]), column(DAYS)
-    assert found.date_format == "%d.%m.%Y" and found.missing and not plain.missing
-    assert (found.low, found.high, found.form) == (plain.low, plain.high, plain.form)
-
-
-@pytest.mark.parametrize("word", ["soon", "00.00.0000"])
-def test_a_word_among_dates_is_their_missing_code(word: str) -> None:
-    found = column([*DAYS, *[word] * 10])
-    assert found.kind is Kind.DATETIME and found.codes == (word,) and found.missing
-
-
-def test_nearly_dates_are_kept_as_they_are_with_a_note() -> None:
-    found = column([*DAYS, *["about 1990", "about 2000", "about 2010"] * 9])
-    assert not found.kind.numeric and "dates" in found.note
-
-
 def test_words_and_numbers_are_no_dates() -> None:
     assert column(["a1b2", "c3d4"] * 5).kind is Kind.CATEGORY
     assert column(["12:30", "14:45"] * 5).kind is Kind.CATEGORY

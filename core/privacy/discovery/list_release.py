@@ -21,14 +21,16 @@ import numpy as np
 from core.privacy.discovery.bins_in_a_row import Counts
 from core.privacy.discovery.lists import (
     BEYOND_NOISE,
+    UNRULED,
     Beginnings,
     ListCounts,
     labels_ruled,
     listed,
     settled_rule,
+    shown,
     with_absent,
 )
-from core.privacy.discovery.open_domain import OpenDomain, known_labels
+from core.privacy.discovery.open_domain import OpenDomain
 from core.privacy.discovery.planning import LISTS, LISTS_AGAIN, Levels, complete, most_keys
 from core.privacy.discovery.ranges import rest_of
 from core.privacy.discovery.raw_rows import Keys
@@ -56,10 +58,11 @@ class _Histogram:
     counts: Counts
     levels: Levels
 
-    def rest(self, known: int, n: int) -> float:
+    def rest(self, n: int, column: SchemaColumn | None = None) -> float:
         """The share of n units under labels that are not shown; 0 where noise explains it."""
         passed = self.counts[:-1] > self.levels.label
-        passed[:known] = True
+        if column is not None:
+            passed = shown(column, self.keys, self.counts, self.levels, UNRULED)
         inside = [*self.counts[:-1][passed], max(0.0, float(self.counts[-1]))]
         share, error = rest_of(inside, self.levels.std[LISTS], n)
         return share if share > BEYOND_NOISE * error else 0.0
@@ -115,12 +118,12 @@ def _looked_at_again(
 def _rests(wanted: OpenDomain, histograms: Sequence[_Histogram], n: int) -> Counts:
     """The rest of each histogram; of beginnings of codes, that of the codes."""
     own = {
-        column.name: 0.0 if complete(column) else one.rest(len(known_labels(column)), n)
+        column.name: 0.0 if complete(column) else one.rest(n, column)
         for column, one in zip(wanted.listed, histograms, strict=False)
     }
     rests = [*own.values(), *(own[column.name] for column, _ in wanted.beginnings)]
     rests += [0.0] * len(wanted.made_up)
-    rests += [one.rest(0, n) for one in histograms[len(rests) :]]
+    rests += [one.rest(n) for one in histograms[len(rests) :]]
     return np.array(rests)
 
 

@@ -7,13 +7,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.message import Message
-from core.privacy.discovery.bins_in_a_row import Counts
-from core.privacy.discovery.open_domain import known_labels
-from core.privacy.discovery.planning import LISTS, Levels, complete
+from core.privacy.discovery.bins_in_a_row import Counts, reach
+from core.privacy.discovery.open_domain import known_labels, possible_labels
+from core.privacy.discovery.planning import LISTS, NEIGHBOUR_DOUBT, Levels, complete
 from core.privacy.discovery.ranges import marked_learned, rest_of
 from core.privacy.discovery.raw_rows import Keys
+from core.privacy.discovery.thresholds import cell_threshold
 from core.proposing.kinds import numbers_first, scale_order
 from core.proposing.rare import OTHER
 from core.schema.column import MAX_CATEGORIES, Kind, Learned, SchemaColumn
@@ -22,6 +24,8 @@ from core.schema.rules.lists import MISSING
 from core.schema.rules.rules import Combinations, Determines
 
 BEYOND_NOISE = 3.0  # standard errors from which on a list is taken to lack some labels
+_NEAREST, _ANOTHER = Message("they move to the nearest"), Message("they get another value")
+_OTHER = Message("they become {other}", other=OTHER)
 Beginnings = tuple[int, Keys, Counts]  # of codes, all of one length
 
 
@@ -59,6 +63,9 @@ class Ruled:
         return MISSING in {*(self.only or ()), *self.also}
 
 
+UNRULED = Ruled()
+
+
 def listed(
     column: SchemaColumn,
     keys: Keys,
@@ -67,7 +74,7 @@ def listed(
     n: int,
     *,
     beginnings: Sequence[Beginnings] = (),
-    ruled: Ruled | None = None,
+    ruled: Ruled = UNRULED,
 ) -> tuple[SchemaColumn, ListCounts]:
     """The column with its list, sorted, and the counts of its states.
 
@@ -77,9 +84,10 @@ def listed(
       keys: every label that occurs, the known ones first; the last count is of missing cells.
       ruled: what learned rules need of the list.
     """
-    known, ruled = len(known_labels(column)), ruled or Ruled()
+    known = len(known_labels(column))
     missing = bool(counts[-1] > levels.missing[LISTS]) or ruled.gaps
-    own, inside = _with_beginnings(_shown(column, keys, counts, levels, ruled), beginnings, levels)
+    passed = shown(column, keys, counts, levels, ruled)
+    own, inside = _with_beginnings(_most(keys, counts, passed, known), beginnings, levels)
     inside += [counts[-1]] if missing else []
     share, error = rest_of(inside, levels.std[LISTS], n)
     labels, kind = _ordered(list(own), column.kind)
@@ -91,13 +99,9 @@ def listed(
     each = [own[label][0] for label in labels] + ([] if closed else [n - math.fsum(inside)])
     terms = [own[label][1] for label in labels] + ([] if closed else [max(1, len(inside))])
     std = [levels.std[LISTS] * math.sqrt(term) for term in terms]
-    rest = Message("they become {other}", other=OTHER)
     if nearest:  # nobody knows which numbers the rest is near to
         near = share * n / len(labels)
         each, std = [count + near for count in each], [math.hypot(one, near) for one in std]
-        rest = Message("they move to the nearest")
-    elif closed:
-        rest = Message("they get another value")
     if missing:
         each, std = [*each, float(counts[-1])], [*std, levels.std[LISTS]]
     change = {
@@ -109,7 +113,7 @@ def listed(
             "About {share:.1%} (± {error:.1%}) of the records have no listed value: {rest}.",
             share=share,
             error=1.96 * error,
-            rest=rest,
+            rest=_NEAREST if nearest else _ANOTHER if closed else _OTHER,
         ),
     }
     made_up = 0 if closed or not own else _placeholders(share * n, levels)
@@ -137,20 +141,41 @@ def labels_ruled(rules: Iterable[Determines | Combinations], name: str) -> Ruled
     return Ruled(frozenset.intersection(*map(frozenset, only)) if only else None, frozenset(also))
 
 
-def _shown(
+def shown(
     column: SchemaColumn, keys: Keys, counts: Counts, levels: Levels, ruled: Ruled
-) -> dict[str, float]:
-    """The labels that are known, that a rule showed, or that pass the threshold."""
-    known = len(known_labels(column))
+) -> NDArray[np.bool_]:
+    """Which keys are listed: those known, those that a rule showed, those that pass a threshold.
 
-    def shown(i: int) -> bool:
-        passed = counts[i] > levels.label if ruled.only is None else keys[i][0] in ruled.only
-        return bool(passed) or keys[i][0] in ruled.also
+    That small whole numbers are there says nothing of anybody: noise alone must not pass for them.
+    """
+    known, labels = len(known_labels(column)), [label for (label,) in keys]
+    passed: NDArray[np.bool_] = counts[:-1] > levels.label
+    possible = slice(known, known + len(possible_labels(column)))
+    passed[possible] = _numbers_there(column.kind, counts[possible], levels.std[LISTS])
+    if ruled.only is not None:
+        passed = np.isin(labels, list(ruled.only))
+    passed |= np.isin(labels, list(ruled.also))
+    passed &= not complete(column)
+    passed[:known] = True
+    passed[[label == OTHER for label in labels]] = False
+    return passed
 
-    new = () if complete(column) else range(known, len(keys))
-    passed = sorted(filter(shown, new), key=lambda i: -counts[i])
-    kept = (*range(known), *passed[: max(0, MAX_CATEGORIES - 1 - known)])
-    return {keys[i][0]: float(counts[i]) for i in kept if keys[i][0] != OTHER}
+
+def _most(keys: Keys, counts: Counts, passed: NDArray[np.bool_], known: int) -> dict[str, float]:
+    """Counts of labels that are listed, as many as a list may have, the known ones first."""
+    kept = sorted(np.flatnonzero(passed).tolist(), key=lambda i: (i >= known, -counts[i]))
+    return {keys[i][0]: float(counts[i]) for i in kept[: MAX_CATEGORIES - 1]}
+
+
+def _numbers_there(kind: Kind, counts: Counts, std: float) -> NDArray[np.bool_]:
+    """Which of the numbers 0, 1, … seem to be there; steps of a scale lie beside one another."""
+    there: NDArray[np.bool_] = counts > cell_threshold(std, max(1, len(counts)))
+    if kind is Kind.ORDERED and len(counts):
+        most = int(counts.argmax())
+        ends = reach(counts, most, 0, std), reach(counts, most, len(counts) - 1, std)
+        beside = slice(ends[0], ends[1] + 1)
+        there[beside] = counts[beside] > cell_threshold(std, 1, NEIGHBOUR_DOUBT)
+    return there
 
 
 def _are_numbers(labels: Sequence[str]) -> bool:

@@ -19,6 +19,7 @@ from core.schema.column import (
     SchemaColumn,
     SchemaError,
     is_open,
+    is_whole,
 )
 from core.schema.date_text import CLOCK_DAY, is_clock
 from core.schema.labels import code_levels
@@ -34,6 +35,7 @@ from core.schema.schema import Schema
 
 MOST_DATES = 4  # of which each is compared with each
 MOST_SINGLE = 50  # columns of numbers, or of dates, of which common values are looked for
+SMALL_NUMBERS = tuple(map(str, range(100)))  # which a list of whole numbers may hold
 STAND_IN_VALUES = 1000.0  # of a range that is made up to plan with
 _VALUES = {Determines: "mapping", Combinations: "allowed"}  # what rules say of labels
 _FROM_ROWS = (Provenance.PROPOSED, Provenance.UNSTATED)
@@ -300,6 +302,13 @@ def stand_in(schema: Schema) -> Schema:
 def known_labels(column: SchemaColumn) -> tuple[str, ...]:
     """The labels of an open column that the steward knows without the rows; often none."""
     return tuple(label for label in column.categories or () if label != column.other)
+
+
+def possible_labels(column: SchemaColumn) -> tuple[str, ...]:
+    """Labels that an open list of whole numbers may hold whatever the rows say; () of others."""
+    if column.kind is Kind.BOOLEAN or not is_whole(column.dtype):
+        return ()
+    return tuple(label for label in SMALL_NUMBERS if label not in known_labels(column))
 
 
 def _open_rule(rule: Determines | Combinations, schema: Schema) -> bool:

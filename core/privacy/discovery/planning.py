@@ -17,7 +17,7 @@ from core.privacy.discovery.grids import (
     wait_grid,
     year_grid,
 )
-from core.privacy.discovery.open_domain import OpenDomain, known_labels
+from core.privacy.discovery.open_domain import SMALL_NUMBERS, OpenDomain, known_labels
 from core.privacy.discovery.thresholds import cell_threshold, label_threshold
 from core.privacy.mechanisms.noise import grid_and_scale
 from core.privacy.plan import Phase, Plan
@@ -113,7 +113,8 @@ class Levels:
 
 def most_keys(wanted: OpenDomain, n: int, rows: int) -> int:
     """A public bound on the keys of one list, of n units with at most so many rows: all differ."""
-    return n * rows + max((len(column.categories or ()) for column in wanted.listed), default=0)
+    known = (len(column.categories or ()) for column in wanted.listed)
+    return n * rows + max(known, default=0) + len(SMALL_NUMBERS)
 
 
 def _label_threshold(plan: Plan, phase: str, std: float, lists: int) -> float:

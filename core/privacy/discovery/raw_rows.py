@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from core.privacy.discovery.grids import coarsest_steps, single_values
-from core.privacy.discovery.open_domain import OpenDomain, known_labels
+from core.privacy.discovery.open_domain import OpenDomain, known_labels, possible_labels
 from core.schema.labels import to_labels, to_numbers
 
 THERE = ("there",)  # key of a made-up cell that is not missing
@@ -76,7 +76,10 @@ def read_raw(rows: pd.DataFrame, wanted: OpenDomain) -> tuple[RawRows, tuple[Key
     count = len(values) + len(wanted.dated) + len(wanted.stepped)
     count += len(wanted.single) + len(wanted.waits)
     lists = [
-        _key_indices([rows[column.name]], tuple((label,) for label in known_labels(column)))
+        _key_indices(
+            [rows[column.name]],
+            tuple((label,) for label in (*known_labels(column), *possible_labels(column))),
+        )
         for column in wanted.listed
     ]
     lists += [

@@ -14,10 +14,16 @@ from tests.pages.tables.test_tables_page import edit, parquet, upload
 pytestmark = pytest.mark.slow
 
 TOWNS = ["Zürich", "Genève", "Köln"]
-TEXT = "town;cost;weight\n" + "".join(
-    f"{TOWNS[i % 3]};{i},50 €;{'k. A.' if i == 7 else f'{i},5'}\n" for i in range(90)
-)
-WESTERN = TEXT.encode("cp1252")
+
+
+def with_unknown(rows: range) -> str:
+    """A file in which these rows have no weight."""
+    lines = (f"{TOWNS[i % 3]};{i},50 €;{'k. A.' if i in rows else f'{i},5'}\n" for i in range(90))
+    return "town;cost;weight\n" + "".join(lines)
+
+
+TEXT = with_unknown(range(7, 8))
+WESTERN, UNSURE = TEXT.encode("cp1252"), with_unknown(range(9)).encode("cp1252")
 
 
 def test_one_line_says_how_a_text_file_was_read(store, show):
@@ -51,17 +57,24 @@ def test_a_chosen_delimiter_stays_after_a_refused_upload(store, show):
 
 
 def test_cells_that_do_not_read_are_counted_before_going_on(store, show):
-    at = upload(show("tables"), "towns.csv", WESTERN)
+    at = upload(show("tables"), "towns.csv", UNSURE)
     (table,) = store.tables()
     assert table.schema["weight"].kind is not Kind.NUMBER
     assert "Most values fit the kind number" in words(at)
     at = edit(at, table, "weight", kind="number")
     weight = store.table(table.id).schema["weight"]
     assert (weight.kind, weight.missing, weight.form.decimal) == (Kind.NUMBER, True, ",")
-    assert "**1 value does not fit your declarations.**" in words(at)
-    assert "1 cell does not read as declared and would become missing" in words(at)
+    assert "**9 values do not fit your declarations.**" in words(at)
+    assert "9 cells do not read as declared and would become missing" in words(at)
     at = edit(at, store.table(table.id), "weight", missing=False)
     assert "would become the lowest value" in words(at)
+
+
+def test_one_odd_cell_does_not_keep_a_column_from_being_learned(store, show):
+    at = upload(show("tables"), "towns.csv", WESTERN)
+    weight = store.tables()[0].schema["weight"]
+    assert (weight.kind, weight.missing, weight.form.decimal) == (Kind.NUMBER, True, ",")
+    assert "'weight' has values that do not read like most others" in words(at)
 
 
 def test_cells_are_counted_after_as_last_time(store, show):

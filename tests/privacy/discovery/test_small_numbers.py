@@ -1,0 +1,72 @@
+"""Lists of small whole numbers: which of them are there needs no proof that somebody has one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from core.privacy.discovery.open_domain import open_domain, possible_labels
+from core.privacy.discovery.planning import Levels
+from core.privacy.discovery.raw_rows import read_raw
+from core.privacy.mechanisms.domain_release import LabelCounts
+from core.schema.column import Kind
+from core.schema.schema import Schema
+from tests.privacy.learned_tables import by_name, learn, planned, schema_for, to_learn
+
+pytestmark = pytest.mark.slow
+
+N, EPSILON, RNG = 3000, 0.4, np.random.default_rng(8)
+SCALE = RNG.choice(np.arange(1, 8), N, p=[0.03, 0.05, 0.12, 0.3, 0.3, 0.14, 0.06])
+
+
+def whole(kind: Kind, values: np.ndarray) -> tuple[pd.DataFrame, Schema]:
+    """A list of numbers beside seven of labels."""
+    names = {f"list {i}": RNG.choice(["a", "b", "c"], len(values)) for i in range(7)}
+    frame = pd.DataFrame(names).astype("str").assign(score=values)
+    column = to_learn("score", kind).model_copy(update={"dtype": "int64"})
+    rest = schema_for(frame.drop(columns="score"))
+    return frame, Schema(columns=(*rest.columns, column))
+
+
+def found(kind: Kind, values: np.ndarray, seed: int) -> tuple[str, ...]:
+    frame, schema = whole(kind, values)
+    return by_name(learn(frame, schema, EPSILON, seed))["score"].categories or ()
+
+
+def test_steps_of_a_scale_are_found_beside_common_ones() -> None:
+    runs = [found(Kind.ORDERED, SCALE, seed) for seed in range(20)]
+    assert all({"3", "4", "5", "6"} <= {*run} for run in runs)
+    assert np.mean([len({*run} & {"1", "2", "7"}) for run in runs]) >= 1.5  # of three
+    strangers = [{*run} - set(map(str, range(1, 8))) for run in runs]
+    assert np.mean([len(one) for one in strangers]) <= 0.2
+    frame, schema = whole(Kind.ORDERED, SCALE)
+    wanted, plan = planned(schema, N, EPSILON)
+    hidden = Levels.of(plan, wanted).label
+    assert np.sum(SCALE == 2) < hidden and np.sum(SCALE == 7) < hidden
+
+
+def test_codes_between_which_nothing_lies_stay_the_only_ones() -> None:
+    runs = [found(Kind.CATEGORY, np.where(SCALE > 4, 30, 7), seed) for seed in range(20)]
+    assert runs == [("7", "30")] * 20
+
+
+def test_numbers_that_are_not_small_need_the_proof() -> None:
+    """Nobody knows that there is a 512 until enough records show it."""
+    values = np.where(np.arange(N) < 60, 512, SCALE)
+    assert not any("512" in found(Kind.ORDERED, values, seed) for seed in range(10))
+
+
+def test_small_numbers_are_counted_whether_they_occur_or_not() -> None:
+    """A record that is left out takes no cell along, so noise covers what it moves."""
+    frame, schema = whole(Kind.ORDERED, np.array([3, 3, 41]))
+    wanted = open_domain(schema)
+    kept = [
+        read_raw(rows, wanted)[1][-1] for rows in (frame, frame.iloc[:2].reset_index(drop=True))
+    ]
+    assert kept[0] == kept[1] == tuple((label,) for label in possible_labels(wanted.listed[-1]))
+    raw, keys = read_raw(frame, wanted)
+    mechanism = LabelCounts(tuple(len(own) for own in keys), N)
+    counts = mechanism.split(mechanism.statistic(raw.to("cpu"), torch.ones(3)).numpy())[-1]
+    assert len(counts) == 101 and counts[[3, 41]].tolist() == [2.0, 1.0] and counts.sum() == 3.0
