@@ -17,6 +17,8 @@ from core.schema.column import Column
 MULTIPLES = 20_000  # of a step, which tell how round multiples are that nobody rounded
 FEWEST_SHARED = 3  # values that many records share, which tell of a step
 OTHERS_SNR_THRESHOLD = 2.0  # standard deviations of noise, from which on others tell of another
+DECIMALS = (1.0, 0.1, 0.01, 0.001, 1e-4)
+FEW_OTHERS = 1.0 / 3.0  # of the numbers at most may need more decimals than noise tells of
 UNEVEN = 0.1  # of the numbers need be no multiples of a step; without one, half or more are none
 
 
@@ -47,7 +49,7 @@ def learned_step(
         there are some, the others are taken to be of their step, if too few to say otherwise.
     """
     classes, std = counts[1 : step_grid().bins + 1], levels.std[BOUNDS] / BESIDE
-    step = max(column.step, coarsest(classes, STEPS, std))
+    step = max(column.step, coarsest(classes, STEPS, std), likely(classes, std))
     if len(values) < FEWEST_SHARED:
         return step
     shared = max((one for one in STEPS if all(is_multiple(x, one) for x in values)), default=0.0)
@@ -68,6 +70,25 @@ def coarsest(classes: Counts, steps: Sequence[float], std: float) -> float:
     there = float(classes.sum() - MANY * std * math.sqrt(len(classes)))
     sure = np.flatnonzero((others @ classes + noise <= UNEVEN * there) & (there > 0.0))
     return steps[int(sure[-1])] if len(sure) else 0.0
+
+
+def likely(classes: Counts, std: float) -> float:
+    """Of the decimals that people write, the fewest that noise lets nearly all numbers need.
+
+    0 where most seem to need more.
+
+    Args:
+      classes, std: see `coarsest`.
+    """
+    there = float(classes.sum())
+    if there <= OTHERS_SNR_THRESHOLD * std * math.sqrt(len(classes)):
+        return 0.0
+    for step in DECIMALS:
+        others = np.array([True, *(not is_multiple(one, step) for one in STEPS)])
+        noise = std * math.sqrt(others.sum())
+        if classes[others].sum() <= min(UNEVEN * there + noise, FEW_OTHERS * there):
+            return step
+    return 0.0
 
 
 def learned_heaps(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.privacy.discovery.grids import STEPS, coarsest_steps
-from core.privacy.discovery.number_steps import unrounded
+from core.privacy.discovery.number_steps import coarsest, likely, unrounded
 from core.privacy.discovery.ranges import written_step
 from core.schema.labels import from_numbers
 from tests.privacy.discovery.test_learned_domains import N, column_of
@@ -61,3 +61,29 @@ def test_numbers_without_a_step_have_few_digits(spread: float) -> None:
     assert column.learned is not None and column.learned.heaps == ()
     made = from_numbers(OWN.uniform(column.low, column.high, 500), column).to_numpy(float)
     assert np.allclose(made / column.step, np.rint(made / column.step), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        (OWN.normal(171, 9, 1200).round(), 1.0),
+        (OWN.normal(80, 14, 1200).round(1), 0.1),
+        (np.exp(OWN.normal(4, 1, 1200)).round(2), 0.01),
+        (OWN.normal(-122.4, 0.1, 1200).round(4), 1e-4),
+        (OWN.normal(0, 1, 1200), 0.0),
+    ],
+)
+def test_decimals_are_told_though_noise_hides_which_are_sure(values, step: float) -> None:
+    steps = coarsest_steps(values)
+    classes = np.bincount(steps[~np.isnan(steps)].astype(int), minlength=len(STEPS) + 1)
+    noisy = [classes + OWN.normal(0, 70, len(classes)) for _ in range(300)]
+    assert np.mean([likely(one, 70.0) == step for one in noisy]) >= 0.9
+    assert np.mean([coarsest(one, STEPS, 70.0) == step for one in noisy]) <= (0.1 if step else 1)
+
+
+def test_decimals_of_a_third_of_the_numbers_are_kept_where_they_show() -> None:
+    values = np.where(OWN.random(20_000) < 0.7, OWN.integers(10, 90, 20_000), 12.5)
+    steps = coarsest_steps(values)
+    classes = np.bincount(steps[~np.isnan(steps)].astype(int), minlength=len(STEPS) + 1)
+    noisy = [classes + OWN.normal(0, 70, len(classes)) for _ in range(300)]
+    assert {likely(one, 70.0) for one in noisy} == {0.1}
