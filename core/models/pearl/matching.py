@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from core.models.pearl.characteristic_function import Frequencies, Target
 from core.models.pearl.plan import PearlSettings
+from core.models.steps.training.adam import Adam, OneCycle
 from core.models.steps.training.draws import normals
 
 
@@ -143,14 +144,9 @@ class EmbeddingMatcher:
         self.total_groups = frequencies.groups
         self.critic = FrequencyCritic(public, settings.critic).to(device)
         self.random = torch.Generator().manual_seed(seed)
-        self.optimiser = torch.optim.Adam(self.generator.parameters(), settings.rate, fused=True)
-        self.schedule = torch.optim.lr_scheduler.OneCycleLR(
-            self.optimiser,
-            settings.rate,
-            total_steps=settings.steps,
-            pct_start=max(0.05, 2.0 / settings.steps),  # the schedule needs one step of warm-up
-        )
-        self.critic_optimiser = torch.optim.Adam(self.critic.parameters(), settings.rate)
+        cycle = OneCycle(settings.rate, settings.steps, warm=max(0.05, 2.0 / settings.steps))
+        self._adam = Adam(self.generator.parameters(), cycle)
+        self._critic_adam = Adam(self.critic.parameters(), settings.rate)
         self.done = 0
         self._mismatch = torch.zeros(2, device=device)
 
@@ -170,10 +166,7 @@ class EmbeddingMatcher:
         self._mismatch = torch.stack([one.mean(), two_mean]).detach()
         two_weight, one_weight = self.critic.weights(groups, self.upper)
         loss = (one * one_weight.detach()).sum() + (two * two_weight.detach()).sum()
-        self.optimiser.zero_grad(set_to_none=True)
-        (LOSS_SCALE * loss).backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        self.schedule.step()
+        self._adam.descend(LOSS_SCALE * loss)
         if self.critic.strength > 0:
             self._ascend(one.detach(), two.detach(), one_weight, two_weight)
         self.done += 1
@@ -192,9 +185,7 @@ class EmbeddingMatcher:
         """Move weight to where the mismatch is above the noise, so that noise is not chased."""
         gain = ((one - self.noise_floor) * one_weight).sum()
         gain = gain + ((two - self.noise_floor) * two_weight).sum()
-        self.critic_optimiser.zero_grad(set_to_none=True)
-        (-gain / (one.sum() + two.sum() + 1e-12)).backward()  # type: ignore[no-untyped-call]
-        self.critic_optimiser.step()
+        self._critic_adam.descend(-gain / (one.sum() + two.sum() + 1e-12))
         self.critic.bound()
 
     def _moments(self, groups: Tensor) -> tuple[Tensor, Tensor]:
@@ -227,9 +218,8 @@ class EmbeddingMatcher:
             "step": self.done,
             "generator": self.generator.state_dict(),
             "critic": self.critic.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "critic_optimiser": self.critic_optimiser.state_dict(),
-            "schedule": {k: v for k, v in self.schedule.state_dict().items() if k != "anneal_func"},
+            "adam": self._adam.state_dict(),
+            "critic_adam": self._critic_adam.state_dict(),
             "random": self.random.get_state(),
         }
 
@@ -238,7 +228,6 @@ class EmbeddingMatcher:
         self.done = int(state["step"])
         self.generator.load_state_dict(state["generator"])
         self.critic.load_state_dict(state["critic"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.critic_optimiser.load_state_dict(state["critic_optimiser"])
-        self.schedule.load_state_dict(state["schedule"])
+        self._adam.load_state_dict(state["adam"])
+        self._critic_adam.load_state_dict(state["critic_adam"])
         self.random.set_state(state["random"])

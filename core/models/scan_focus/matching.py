@@ -24,6 +24,7 @@ from core.models.scan_focus.pair_distance import (
 from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
 from core.models.steps.counting.design import Design
 from core.models.steps.counting.scan import Scanned
+from core.models.steps.training.adam import Adam, OneCycle
 
 AT_ONCE = 32  # pairs of means that one product of all makes in the time of one by itself
 APART = 0.03  # weight of a pair that is not related; at 1 its signs are as exact as chance's
@@ -142,12 +143,8 @@ class MixtureMatcher:
 
     def begin(self, steps: int) -> None:
         """Get ready for so many steps from where the mixtures stand."""
-        self._optimiser = torch.optim.Adam(
-            self.mixtures.parameters(), self._rate, betas=(0.9, 0.99), fused=True
-        )
-        self._schedule = torch.optim.lr_scheduler.OneCycleLR(
-            self._optimiser, self._rate, total_steps=steps, pct_start=max(0.1, 2.0 / steps)
-        )
+        cycle = OneCycle(self._rate, steps, warm=max(0.1, 2.0 / steps))
+        self._adam = Adam(self.mixtures.parameters(), cycle, decays=(0.9, 0.99))
 
     def step(self) -> None:
         """One descent step."""
@@ -157,10 +154,7 @@ class MixtureMatcher:
         loss = loss + self._pair_loss(within, shares) + self._scan_loss(within, shares)
         if self._targets.sets:
             loss = loss + self._set_loss(within, self.mixtures.by_column(shares))
-        self._optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self._optimiser.step()
-        self._schedule.step()
+        self._adam.descend(loss)
         self.done += 1
 
     def metrics(self) -> dict[str, float]:
@@ -183,12 +177,10 @@ class MixtureMatcher:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on, tensors and plain values only."""
-        schedule = {k: v for k, v in self._schedule.state_dict().items() if k != "anneal_func"}
         return {
             "step": self.done,
             "mixtures": self.mixtures.state_dict(),
-            "optimiser": self._optimiser.state_dict(),
-            "schedule": schedule,
+            "adam": self._adam.state_dict(),
             "random": self._random.get_state(),
         }
 
@@ -196,8 +188,7 @@ class MixtureMatcher:
         """Go on from `state_dict`."""
         self.done = int(state["step"])
         self.mixtures.load_state_dict(state["mixtures"])
-        self._optimiser.load_state_dict(state["optimiser"])
-        self._schedule.load_state_dict(state["schedule"])
+        self._adam.load_state_dict(state["adam"])
         self._random.set_state(state["random"])
 
     def _within(self, weights: Tensor, shares: Tensor) -> Tensor:

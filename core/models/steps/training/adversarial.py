@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
+from core.models.steps.training.adam import Adam
 from core.models.steps.training.dp_optimizer import DPAdam, warm_decay
 from core.models.steps.training.snapshot_ensemble import Snapshots
 from core.models.synthesizer import Settings
@@ -97,9 +98,7 @@ class AdversarialTrainer(ABC):
             label=config.label,
         )
         self._fake_gradient = torch.zeros(critic.size, device=self._device)
-        self._generator_optimizer = torch.optim.Adam(
-            generator.parameters(), lr=config.rate, betas=(0.5, 0.9), fused=True
-        )
+        self._generator_adam = Adam(generator.parameters(), config.rate, decays=(0.5, 0.9))
 
     @abstractmethod
     def critic_mechanism(self) -> ClippedGradient:
@@ -119,10 +118,7 @@ class AdversarialTrainer(ABC):
         for _ in range(min(config.critic_steps, private.steps - private.done)):
             private.step()
         rate = config.rate * _rate_factor(self.done, config.steps)
-        self._generator_optimizer.param_groups[0]["lr"] = rate
-        self._generator_optimizer.zero_grad(set_to_none=True)
-        self.generator_loss().backward()  # type: ignore[no-untyped-call]
-        self._generator_optimizer.step()
+        self._generator_adam.descend(self.generator_loss(), rate)
         self.done += 1
         with torch.no_grad():
             decay = warm_decay(config.averaging, self.done)
@@ -160,7 +156,7 @@ class AdversarialTrainer(ABC):
         return {
             "generator": self.generator.state_dict(),
             "averaged": self.averaged,
-            "optimiser": self._generator_optimizer.state_dict(),
+            "adam": self._generator_adam.state_dict(),
             "descent": self.critic_optimizer.state_dict(),
             "random": self._random.get_state(),
             "snapshots": self.snapshots.pairs,
@@ -175,7 +171,7 @@ class AdversarialTrainer(ABC):
             return
         self.generator.load_state_dict(state["generator"])
         self.averaged = [p.to(self._device) for p in state["averaged"]]
-        self._generator_optimizer.load_state_dict(state["optimiser"])
+        self._generator_adam.load_state_dict(state["adam"])
         self._random.set_state(state["random"])
         self.snapshots.pairs = list(state["snapshots"])
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from core.models.steps.training.adam import Adam
 from core.privacy.dpsgd.dense import Dense
 from core.privacy.dpsgd.gradient import ClippedGradient, SampledRelease
 
@@ -53,9 +54,7 @@ class DPAdam:
         self._prefix = f"{label}: " if label else ""
         self._averaging = averaging
         self.average = networks.flat.detach().clone()
-        self._optimiser = torch.optim.Adam(
-            [networks.flat], lr=rate, betas=(_FIRST, _SECOND), fused=True
-        )
+        self._adam = Adam([networks.flat], rate, decays=(_FIRST, _SECOND))
         self._clipped = torch.zeros((), device=networks.flat.device)
         self._std = 0.0
 
@@ -66,8 +65,7 @@ class DPAdam:
         if self._public_gradient is not None:
             self._public_gradient(gradient)
         self.networks.flat.grad = gradient
-        self._optimiser.param_groups[0]["lr"] = self._rate * _rate_factor(self.done, self.steps)
-        self._optimiser.step()
+        self._adam.step(self._rate * _rate_factor(self.done, self.steps))
         with torch.no_grad():
             if self._weight_bound is not None:
                 self.networks.flat.clamp_(-self._weight_bound, self._weight_bound)
@@ -84,11 +82,10 @@ class DPAdam:
         """
         clipped = 100.0 * min(1.0, max(0.0, float(self._clipped)))
         metrics = {self._prefix + CLIPPED: clipped}
-        state = self._optimiser.state.get(self.networks.flat)
-        if state and self._std:
+        if self._adam.done and self._std:
             bias_correction = 1.0 - _FIRST ** min(self.done, 1000)
             noise = self._std**2 * (1.0 - _FIRST) / (1.0 + _FIRST) * self.networks.size
-            length = float((state["exp_avg"] / bias_correction).square().sum())
+            length = float((self._adam.means[0] / bias_correction).square().sum())
             metrics[self._prefix + SIGNAL] = max(0.0, length / noise - 1.0) ** 0.5
         return metrics
 
@@ -97,7 +94,7 @@ class DPAdam:
         return {
             "flat": self.networks.flat.detach().cpu(),
             "average": self.average.cpu(),
-            "optimiser": self._optimiser.state_dict(),
+            "adam": self._adam.state_dict(),
             "clipped": self._clipped.cpu(),
         }
 
@@ -115,7 +112,7 @@ class DPAdam:
         device = self.networks.flat.device
         self.networks.load(state["flat"].to(device))
         self.average = state["average"].to(device)
-        self._optimiser.load_state_dict(state["optimiser"])
+        self._adam.load_state_dict(state["adam"])
         self._clipped = state["clipped"].to(device)
 
 
