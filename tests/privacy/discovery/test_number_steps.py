@@ -81,7 +81,7 @@ def test_decimals_are_told_though_noise_hides_which_are_sure(values, step: float
     assert np.mean([coarsest(one, STEPS, 70.0) == step for one in noisy]) <= (0.1 if step else 1)
 
 
-def test_decimals_of_a_third_of_the_numbers_are_kept_where_they_show() -> None:
+def test_decimals_of_a_third_are_kept_where_they_show() -> None:
     values = np.where(OWN.random(20_000) < 0.7, OWN.integers(10, 90, 20_000), 12.5)
     steps = coarsest_steps(values)
     classes = np.bincount(steps[~np.isnan(steps)].astype(int), minlength=len(STEPS) + 1)

@@ -86,8 +86,9 @@ class Adam:
         held = [i for i, one in enumerate(self._parameters) if one.grad is not None]
         state = (self._parameters, self.means, self._squares, self._steps)
         parameters, means, squares, steps = ([part[i] for i in held] for part in state)
+        gradients = [one.grad for one in parameters if one.grad is not None]
         adam(
-            parameters, [one.grad for one in parameters if one.grad is not None], means, squares, [], steps,
+            parameters, gradients, means, squares, [], steps,
             fused=True, amsgrad=False, beta1=decay, beta2=self._decays[1],
             lr=own if rate is None else rate, weight_decay=0.0, eps=1e-8, maximize=False,
         )  # fmt: skip
