@@ -198,10 +198,10 @@ def _histogram(picture: Trace) -> Figure:
     )
     ticks = look.edge_ticks(ends, kind)
     if gaps:
-        at = len(whole) * 1.12 + 1  # far enough for both names on the axis
+        at = len(whole) * 1.12 + 1
         _add_missing(data, picture, at)
-        ticks["tickvals"].append(at)
-        ticks["ticktext"].append(look.MISSING_VALUES)
+        ticks["tickvals"].append(at)  # below the numbers, however long the last one is
+        ticks["ticktext"].append(look.lines(Message(""), look.MISSING_VALUES))
     layout: Trace = {
         "bargap": 0.0,
         "xaxis": look.axis("", showgrid=False, tickangle=0, ticklabeloverflow="allow", **ticks),

@@ -152,7 +152,7 @@ def test_atoms_stand_apart_and_missing_beside_the_bins(report):
     bins, outline, real, synthetic = figure["data"]
     assert bins["y"] == [0.1, 0.2, 0.2]  # the last one missing, on the scale of the bins
     assert bins["x"][:2] == [0, 1] and bins["x"][2] > 2 and outline["y"][-2] == 0.1
-    assert figure["layout"]["xaxis"]["ticktext"][-1] == "missing"
+    assert figure["layout"]["xaxis"]["ticktext"][-1] == "<br>missing"
     assert "missing" in bins["hovertext"][-1]
     assert (real["x"], synthetic["x"]) == ([0.5], [0.35])  # exactly 0
     assert "exactly 0" in real["hovertext"][0] and real["xaxis"] == "x2"
