@@ -18,6 +18,7 @@ from core.schema.magnitudes import FIRST_SECOND, LARGEST, LAST_SECOND
 from core.schema.round_bounds import DIGITS, rung
 
 FINE_BINS = 256  # of the second look, within what the first one found, at most
+SMALL = 20.0  # whole numbers up to it have a bin each
 _SMALLEST, _LARGEST_INTEGER = -30, 19  # powers of ten: numbers below one, integers above the other
 _YEARS = (
     *(1000, 1500, 1600, 1700, 1750, 1800, 1850, 1870),
@@ -145,6 +146,7 @@ def _grid(kind: Kind) -> PublicGrid:
     powers = range(0 if integers else _SMALLEST, _LARGEST_INTEGER if integers else 150)
     sizes = {float(f"{digit}e{power}") for power in powers for digit in DIGITS}
     sizes.add(float(f"1e{_LARGEST_INTEGER}") if integers else LARGEST)
+    sizes.update(map(float, range(1, int(SMALL))) if integers else ())
     positive = sorted(sizes)
     return PublicGrid((*(-x for x in reversed(positive)), 0.0, *positive), _ATOMS)
 
@@ -152,9 +154,9 @@ def _grid(kind: Kind) -> PublicGrid:
 def grid_of(column: Column) -> PublicGrid:
     """The grid of a numeric column's first look.
 
-    Numbers: zero, and the rungs 1, 2, 5 × 10ᵏ on either side, so that bounds come out round; zero
-    and the usual codes for "unknown" have cells of their own. Dates: decades from 1880 to 2100,
-    wider beyond; `year_grid` says which of their years are empty.
+    Numbers: zero, and the rungs 1, 2, 5 × 10ᵏ on either side, so that bounds come out round; zero,
+    the usual codes for "unknown" and small whole numbers have cells of their own. Dates: decades
+    from 1880 to 2100, wider beyond; `year_grid` says which of their years are empty.
     """
     return _grid(column.kind)
 

@@ -12,6 +12,7 @@ from core.message import Message
 from core.privacy.discovery.bins_in_a_row import Counts, bin_of, clearest, likeliest, reach
 from core.privacy.discovery.grids import (
     SINGLE,
+    SMALL,
     PublicGrid,
     day_grid,
     grid_of,
@@ -97,8 +98,11 @@ def first_look(
     std = levels.std[BOUNDS]
     first = reach(bins, min(around), zero if min(around) >= zero else 0, std)
     last = reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)
+    if column.kind is Kind.INTEGER and grid.edges[first] == 1.0 and 0.0 not in found:
+        found += [0.0] if atom_counts[grid.atoms.index(0.0)] > levels.neighbour else []
     apart = not len(seeds) and (first, last) == (min(around), max(around))
-    ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1]))]
+    whole = 1.0 if column.kind is Kind.INTEGER else 0.0  # the last one before an edge
+    ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1] - whole))]
     peaks = _peaks(single, levels, n)
     top = max(peaks, default=-math.inf)
     rest_noise = std * math.hypot(1.0, 1.0 / SINGLY)  # of a bin without a single value
@@ -302,7 +306,7 @@ def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, floa
         )
     ends = round_bounds(low, high, step=column.step, dtype=column.dtype)
     if column.kind is Kind.INTEGER:  # zero would have been found
-        return low if low == 1.0 else ends[0], ends[1]
+        return low if low == 1.0 else ends[0], high if 0.0 <= high < SMALL else ends[1]
     return ends
 
 

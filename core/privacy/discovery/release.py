@@ -206,7 +206,8 @@ def _counts_of_ranges(
     """
     grid, std = grids.grid_of(column), levels.std[BOUNDS]
     edges, bins = np.array(grid.edges), counts[1 : grid.bins + 1]
-    inside = np.flatnonzero((edges[:-1] >= column.low) & (edges[1:] <= column.high))
+    last = edges[1:] - (column.kind is Kind.INTEGER)  # number before an edge
+    inside = np.flatnonzero((edges[:-1] >= column.low) & (last <= column.high))
     own, variance = bins[inside].copy(), np.full(len(inside), std**2)
     points = [
         (atom, count, std)

@@ -70,3 +70,19 @@ def test_small_numbers_are_counted_whether_they_occur_or_not() -> None:
     mechanism = LabelCounts(tuple(len(own) for own in keys), N)
     counts = mechanism.split(mechanism.statistic(raw.to("cpu"), torch.ones(3)).numpy())[-1]
     assert len(counts) == 101 and counts[[3, 41]].tolist() == [2.0, 1.0] and counts.sum() == 3.0
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        (RNG.integers(1, 13, N), (1.0, 12.0)),  # months
+        (RNG.integers(0, 11, N), (0.0, 10.0)),  # marks out of ten
+        (RNG.choice([0, 1, 2, 3], N), (0.0, 3.0)),
+        (RNG.integers(18, 20, N), (18.0, 19.0)),
+        (RNG.integers(0, 40, N), (0.0, 50.0)),
+    ],
+)
+def test_small_whole_numbers_end_where_records_do(values: np.ndarray, ends: tuple) -> None:
+    frame, schema = whole(Kind.INTEGER, values)
+    runs = [by_name(learn(frame, schema, EPSILON, seed))["score"] for seed in range(20)]
+    assert np.mean([(one.low, one.high) == ends for one in runs]) >= 0.8
