@@ -196,7 +196,7 @@ def _histogram(picture: Trace) -> Figure:
         picture,
         [*(halves[i] for i in whole), picture["intervals"]["missing"]] if halves else [],
     )
-    ticks = look.edge_ticks(ends, kind)
+    ticks = look.edge_ticks(ends, kind, most=5 if gaps else 7)
     if gaps:
         at = len(whole) * 1.12 + 1
         _add_missing(data, picture, at)

@@ -22,14 +22,12 @@ from core.privacy.discovery.grids import (
 from core.privacy.discovery.planning import (
     BESIDE,
     BOUNDS,
-    NEIGHBOUR_DOUBT,
     SINGLY,
     Levels,
 )
 from core.privacy.discovery.thresholds import cell_threshold
 from core.schema.column import Column, Kind, Learned, SchemaColumn
-from core.schema.labels import snap
-from core.schema.round_bounds import date_bounds, round_bounds, rung
+from core.schema.round_bounds import date_bounds, round_bounds
 
 OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
@@ -40,11 +38,10 @@ MANY = 4.0  # … that all counts by step must exceed to be believed
 EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
 RARE_RECORDS = 0.005  # share of the records that are left out though noise does not explain them
 FEW_RECORDS = 0.02  # share of the records that years or parts left out hold at most
-FAR = 0.2  # of the end farther from zero, that the other lies beyond, for a second look to be taken
+FAR = 0.2  # of the end farther from zero, that the other lies beyond where a range lies far from it
 NARROW = 8  # of a range, the part beyond which bins are not added to those that surely hold records
-HALF = 0.5  # of the records, which noise must not pass for where a range is made longer
+REACHED = 0.05  # … or may lie, as noise can pass for records in a bin on either side
 HEAPED = 3.0  # standard deviations of noise above which numbers of one step are believed
-_UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 
 
 @dataclass(frozen=True)
@@ -70,6 +67,16 @@ class FirstLook:
     missing: bool
     heavy: bool
     outside: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """Where a second look saw numbers: from low to high, but for so many records; its noise."""
+
+    low: float
+    high: float
+    lost: float
+    std: float
 
 
 def first_look(
@@ -241,19 +248,25 @@ def _heavy(
     return bool(inflated or masses[inner].sum() > HEAVY * masses.sum())
 
 
-def far_from_zero(column: Column, look: FirstLook) -> bool:
-    """Whether round numbers say little of where a long range of numbers lies, as of a longitude."""
+def far_from_zero(column: Column, look: FirstLook, least: float = FAR) -> bool:
+    """Whether round numbers say little of where a long range of numbers lies, as of a longitude.
+
+    Args:
+      least: of its far end, that the near one is.
+    """
     near, far = sorted(look.bins, key=abs)
     long = near != far and not _short(column, *look.bins)
-    return long and column.kind is not Kind.DATETIME and near / far >= FAR
+    return long and column.kind is not Kind.DATETIME and near / far >= least
 
 
 def _short(column: Column, low: float, high: float) -> bool:
     return bool(column.step) and (high - low) / column.step < FINE_GRID
 
 
-def bounded(column: SchemaColumn, look: FirstLook, n: int, fine: FineLook | None) -> SchemaColumn:
-    """The column with its bounds, atoms and scale; `fine` is a second look, if one was taken."""
+def bounded(
+    column: SchemaColumn, look: FirstLook, n: int, narrowed: Narrowed | None = None
+) -> SchemaColumn:
+    """The column with its bounds, atoms and scale, by what a second look narrowed, if it did."""
     low, high = _rounded(column, look.low, look.high)
     if far_from_zero(column, look):  # up to zero there would be noise alone
         step = column.step
@@ -261,9 +274,10 @@ def bounded(column: SchemaColumn, look: FirstLook, n: int, fine: FineLook | None
         high = min(high, math.ceil(look.high / step) * step if step else look.high)
     high = look.high if look.high in look.often else high  # where values are cut off
     share, error = look.outside
-    if fine is not None and (narrowed := fine.narrowed(look)):
-        low, high, lost = narrowed
-        share, error = min(1.0, share + lost / n), math.hypot(error, fine.std / n)
+    if narrowed is not None:
+        low, high = narrowed.low, narrowed.high
+        share = min(1.0, share + narrowed.lost / n)
+        error = math.hypot(error, narrowed.std / n)
     spread_out = not _short(column, low, high)
     often = tuple(value for value in look.often if low <= value <= high)
     note = Message(
@@ -308,66 +322,6 @@ def _rounded(column: SchemaColumn, low: float, high: float) -> tuple[float, floa
     if column.kind is Kind.INTEGER:  # zero would have been found
         return low if low == 1.0 else ends[0], high if 0.0 <= high < SMALL else ends[1]
     return ends
-
-
-@dataclass(frozen=True)
-class FineLook:
-    """Noisy counts of equal bins of what a first look found.
-
-    Attributes:
-      counts: float64 [bins], each with noise of the standard deviation `std`.
-      step: of the column; 0 for none.
-    """
-
-    counts: Counts
-    std: float
-    step: float
-
-    def narrowed(self, look: FirstLook) -> tuple[float, float, float] | None:
-        """Where records lie, outward to round numbers, with all atoms; None where noise hides it.
-
-        And how many lie outside, ≥ 0, which are few as far as counts tell. Records of a value that
-        many hold say nothing of where the others lie.
-        """
-        bins, (low, high) = len(self.counts), look.bins
-        width = (high - low) / bins
-        found = np.flatnonzero(self.counts > cell_threshold(self.std, bins))
-        if not len(found):
-            return None
-        first = reach(self.counts, int(found[0]), 0, self.std)
-        end = reach(self.counts, int(found[-1]), bins - 1, self.std) + 1
-        peaks = [min(int((value - low) / width), bins - 1) for value in look.peaks]
-        counts = np.where(np.isin(np.arange(bins), peaks), 0.0, self.counts)
-        held = look.inside - float((self.counts - counts).sum())
-        lost = float(held - counts[first:end].sum())
-        if lost > FEW_RECORDS * held:
-            grown = self._grown(counts, first, end, held)
-            if grown is not None:
-                first, end = grown
-                lost = float(held - counts[first:end].sum())
-            elif lost > FEW_RECORDS * held + self.std * math.sqrt(end - first):
-                return None
-        low, high = low + first * width, low + end * width
-        unit = max(rung((high - low) / _UNITS), self.step)
-        low, high = snap(np.array([math.floor(low / unit), math.ceil(high / unit)]) * unit, unit)
-        return min([low, *look.atoms]), max([high, *look.atoms]), max(0.0, lost)
-
-    def _grown(self, counts: Counts, first: int, end: int, held: float) -> tuple[int, int] | None:
-        """The shortest range around another that counts nearly all of what is held.
-
-        None where that is long, or where noise alone could pass for half of the records.
-        """
-        before, bins = np.concatenate([[0.0], np.cumsum(counts)]), len(counts)
-        noise = cell_threshold(self.std, bins, NEIGHBOUR_DOUBT)
-        for length in range(end - first, bins // NARROW + 1):
-            if noise * math.sqrt(length) > HALF * held:
-                return None
-            starts = np.arange(max(0, end - length), min(first, bins - length) + 1)
-            own = before[starts + length] - before[starts]
-            if own.max() >= (1.0 - FEW_RECORDS) * held:
-                start = int(starts[own.argmax()])
-                return start, start + length
-        return None
 
 
 def rest_of(inside: Sequence[float], std: float, n: int) -> tuple[float, float]:

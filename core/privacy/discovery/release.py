@@ -20,13 +20,14 @@ from core.privacy.discovery.number_steps import learned_heaps, learned_step, wit
 from core.privacy.discovery.open_domain import OpenDomain, needed_as_they_are
 from core.privacy.discovery.planning import BESIDE, BOUNDS, FINE, SINGLY, Levels
 from core.privacy.discovery.ranges import (
-    FineLook,
+    REACHED,
     FirstLook,
     bounded,
     far_from_zero,
     first_look,
 )
 from core.privacy.discovery.raw_rows import read_raw
+from core.privacy.discovery.second_look import FineLook
 from core.privacy.discovery.waits import with_orders, with_waits
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.domain_release import CellCounts
@@ -173,7 +174,7 @@ def _numeric(table: PrivateTable, wanted: OpenDomain, levels: Levels) -> FoundRa
     ]
     fine = _second_look(table, columns, looks, levels) if wanted.stepped else {}
     found = tuple(
-        bounded(column, look, table.n, fine.get(i))
+        bounded(column, look, table.n, fine[i].narrowed(look) if i in fine else None)
         for i, (column, look) in enumerate(zip(columns, looks, strict=True))
     )
     found = tuple(  # of a step that counts showed
@@ -258,7 +259,8 @@ def _second_look(
 
     Where nothing was, any number is looked at, for what is planned is made.
     """
-    far = [i for i, one in enumerate(zip(columns, looks, strict=True)) if far_from_zero(*one)]
+    pairs = enumerate(zip(columns, looks, strict=True))
+    far = [i for i, pair in pairs if far_from_zero(*pair, least=REACHED)]
     inside = [grids.fine_grid(*looks[i].bins, columns[i].step) for i in far]
     counted = CellCounts(tuple(inside) or (_ANYWHERE,), (1.0,) * max(1, len(far)), tuple(far))
     parts = counted.split(noisy_counts(table, FINE, counted))

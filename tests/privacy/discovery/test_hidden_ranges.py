@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from core.privacy.discovery.bins_in_a_row import likeliest
 from core.privacy.discovery.grids import grid_of
-from core.privacy.discovery.ranges import FineLook, FirstLook
+from core.privacy.discovery.ranges import FirstLook, Narrowed
+from core.privacy.discovery.second_look import FineLook
 from core.schema.column import Column, Kind
 from tests.privacy.learned_tables import by_name, learn, schema_for
 
@@ -86,5 +87,17 @@ def test_noise_does_not_pass_for_records_in_a_narrow_range():
     look = FirstLook(5.0, 20.0, (5.0, 20.0), 3_000.0, (), (), {}, False, False, (0.0, 0.0))
     for _ in range(200):
         noisy = counts + std * random.standard_normal(150)
-        low, high, _ = FineLook(noisy, std, 0.0).narrowed(look) or (5.0, 20.0, 0.0)
+        found = FineLook(noisy, std, 0.0).narrowed(look) or Narrowed(5.0, 20.0, 0.0, std)
+        low, high = found.low, found.high
         assert ((held >= low) & (held <= high)).mean() > 0.5
+
+
+def test_years_do_not_reach_to_zero_by_noise():
+    """A bin more on either side, and the range would end at zero or at five thousand."""
+    random = np.random.default_rng(10)
+    years = random.normal(1965, 18, (5_000, 3)).round().clip(1920, 2010).astype(int)
+    frame = pd.DataFrame(years, columns=["born", "begun", "built"])
+    schema = schema_for(frame, **dict.fromkeys(frame, Kind.INTEGER))
+    found = [one for seed in range(40) for one in learn(frame, schema, 0.3, seed).columns]
+    assert np.mean([one.high - one.low > 400 for one in found]) <= 0.05
+    assert np.mean([one.low <= 1935 and one.high >= 1995 for one in found]) >= 0.9

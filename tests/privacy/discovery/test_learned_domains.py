@@ -16,8 +16,9 @@ from core.privacy.discovery.grids import (
 )
 from core.privacy.discovery.open_domain import as_learned, open_domain, stand_in, without_proposals
 from core.privacy.discovery.planning import BOUNDS, FINE, Levels, forecasts
-from core.privacy.discovery.ranges import FineLook, FirstLook
+from core.privacy.discovery.ranges import FirstLook
 from core.privacy.discovery.release import release_domain
+from core.privacy.discovery.second_look import FineLook
 from core.privacy.meter import Meter
 from core.proposing.propose import infer_schema
 from core.schema.column import DomainSource, Kind, SchemaError, UndeclaredDomainError
@@ -149,7 +150,7 @@ def test_a_second_look_finds_a_narrow_range_under_much_noise():
     looks = [FineLook(counts + OWN.normal(0.0, noise, len(counts)), noise, 0.0) for _ in range(40)]
     found = [one.narrowed(look) for one in looks]
     assert sum(one is None for one in found) <= 5
-    lows, highs, _ = zip(*(one for one in found if one is not None), strict=True)
+    lows, highs = zip(*((one.low, one.high) for one in found if one is not None), strict=True)
     assert np.median(lows) >= 40.0 and np.median(highs) <= 42.0
     lost = [
         np.mean((values < low) | (values > high)) for low, high in zip(lows, highs, strict=True)
