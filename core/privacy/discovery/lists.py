@@ -20,7 +20,6 @@ from core.proposing.kinds import numbers_first, scale_order
 from core.proposing.rare import OTHER
 from core.schema.column import MAX_CATEGORIES, Kind, Learned, SchemaColumn
 from core.schema.labels import REST
-from core.schema.rules.lists import MISSING
 from core.schema.rules.rules import Combinations, Determines
 
 BEYOND_NOISE = 3.0  # standard errors from which on a list is taken to lack some labels
@@ -57,11 +56,6 @@ class Ruled:
     only: frozenset[str] | None = None
     also: frozenset[str] = frozenset()
 
-    @property
-    def gaps(self) -> bool:
-        """Whether a missing cell is among them."""
-        return MISSING in {*(self.only or ()), *self.also}
-
 
 UNRULED = Ruled()
 
@@ -85,7 +79,7 @@ def listed(
       ruled: what learned rules need of the list.
     """
     known = len(known_labels(column))
-    missing = bool(counts[-1] > levels.missing[LISTS]) or ruled.gaps
+    missing = bool(counts[-1] > levels.missing[LISTS])
     passed = shown(column, keys, counts, levels, ruled)
     own, inside = _with_beginnings(_most(keys, counts, passed, known), beginnings, levels)
     inside += [counts[-1]] if missing else []

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
+from core.privacy.discovery import raw_rows
 from core.privacy.discovery.open_domain import open_domain, possible_labels
 from core.privacy.discovery.planning import Levels
 from core.privacy.discovery.raw_rows import read_raw
@@ -58,7 +59,7 @@ def test_numbers_that_are_not_small_need_the_proof() -> None:
     assert not any("512" in found(Kind.ORDERED, values, seed) for seed in range(10))
 
 
-def test_small_numbers_are_counted_whether_they_occur_or_not() -> None:
+def test_small_numbers_are_counted_whether_they_occur_or_not(monkeypatch) -> None:
     """A record that is left out takes no cell along, so noise covers what it moves."""
     frame, schema = whole(Kind.ORDERED, np.array([3, 3, 41]))
     wanted = open_domain(schema)
@@ -66,6 +67,10 @@ def test_small_numbers_are_counted_whether_they_occur_or_not() -> None:
         read_raw(rows, wanted)[1][-1] for rows in (frame, frame.iloc[:2].reset_index(drop=True))
     ]
     assert kept[0] == kept[1] == tuple((label,) for label in possible_labels(wanted.listed[-1]))
+    monkeypatch.setattr(raw_rows, "possible_labels", lambda column: ())  # those that occur alone
+    whole_keys, kept = (read_raw(rows, wanted)[1][-1] for rows in (frame, frame[:2]))
+    assert whole_keys != kept
+    monkeypatch.undo()
     raw, keys = read_raw(frame, wanted)
     mechanism = LabelCounts(tuple(len(own) for own in keys), N)
     counts = mechanism.split(mechanism.statistic(raw.to("cpu"), torch.ones(3)).numpy())[-1]
