@@ -47,7 +47,7 @@ def test_what_was_kept_goes_on_as_if_it_had_not_stopped() -> None:
         for step in range(20):
             if pauses and step == 9:
                 kept = copy.deepcopy(adam.state_dict())
-                adam = Adam(net.parameters(), OneCycle(0.02, 20, 0.1))
+                adam = Adam(net.parameters(), OneCycle(0.02, 7, 0.5))
                 adam.load_state_dict(kept)
             adam.descend(loss(net, step))
     for one, other in zip(*(net.parameters() for net in nets), strict=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -96,7 +96,9 @@ class Adam:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on, tensors and plain values only."""
+        rate = asdict(self._rate) if isinstance(self._rate, OneCycle) else self._rate
         return {
+            "rate": rate,
             "done": self.done,
             "means": self.means,
             "squares": self._squares,
@@ -104,7 +106,9 @@ class Adam:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Go on from `state_dict`, in the cycle that it was in."""
+        rate = state["rate"]
+        self._rate = OneCycle(**rate) if isinstance(rate, dict) else rate
         self.done = int(state["done"])
         parts = (self.means, self._squares, self._steps)
         for own, name in zip(parts, ("means", "squares", "steps"), strict=True):
