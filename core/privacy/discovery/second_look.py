@@ -57,7 +57,8 @@ class FineLook:
                 lost = float(held - counts[first:end].sum())
             elif lost > FEW_RECORDS * held + self.std * math.sqrt(end - first):
                 return None
-        if abs(low) < FAR * abs(high) and end - first > bins // NARROW:
+        near, far = sorted((abs(low), abs(high)))
+        if near < FAR * far and end - first > bins // NARROW:
             return None  # then that range does not lie far from zero
         low, high = low + first * width, low + end * width
         unit = max(rung((high - low) / _UNITS), self.step)
