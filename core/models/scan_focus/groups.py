@@ -1,15 +1,17 @@
 """Mixtures in groups, each matched by a thread of its own.
 
 Operations of a step are short: threads inside one wait for each other more than they work, above
-all beside other programs. Groups share nothing and meet once a step. How many there are depends on
-the number of mixtures alone, so every machine makes the same model.
+all beside other programs. Groups share nothing, and one may be some steps ahead: in step, both
+would want Python at the same moments. How many there are depends on the number of mixtures alone,
+so every machine makes the same model.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -18,6 +20,7 @@ from torch import Tensor
 from core.models.scan_focus.matching import MixtureMatcher
 
 GROUPS = 2  # more make steps so short that threads wait for Python
+AHEAD = 8  # steps, at most, that are asked for before they are done
 
 
 class MixtureGroups:
@@ -25,13 +28,14 @@ class MixtureGroups:
 
     Attributes:
       matchers: of one group each.
-      done: steps that each of them took.
+      done: steps that each of them was asked for.
     """
 
     def __init__(self, matchers: Sequence[MixtureMatcher]) -> None:
         self.matchers = list(matchers)
         self.done = self.matchers[0].done
-        self._pool: ThreadPoolExecutor | None = None
+        self._pools: list[ThreadPoolExecutor] = []
+        self._asked: deque[Future[None]] = deque()
 
     def begin(self, steps: int) -> None:
         """See `MixtureMatcher.begin`."""
@@ -39,10 +43,19 @@ class MixtureGroups:
             one.begin(steps)
 
     def step(self) -> None:
-        """One descent step of all."""
-        each = map if self._pool is None else self._pool.map
-        list(each(MixtureMatcher.step, self.matchers))
+        """One descent step of all, soon."""
+        for i, one in enumerate(self.matchers):
+            if self._pools:
+                pool = self._pools[i % len(self._pools)]
+                self._asked.append(pool.submit(one.step))
+            else:
+                one.step()
         self.done += 1
+        self._await(AHEAD * len(self.matchers))
+
+    def _await(self, left: int = 0) -> None:
+        while len(self._asked) > left:
+            self._asked.popleft().result()
 
     @contextmanager
     def threads(self) -> Iterator[None]:
@@ -50,21 +63,26 @@ class MixtureGroups:
         processors = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            if len(self.matchers) == 1:
+            with ExitStack() as pools:
+                if len(self.matchers) > 1:
+                    count = min(processors, len(self.matchers))
+                    made = [ThreadPoolExecutor(1) for _ in range(count)]
+                    self._pools = [pools.enter_context(one) for one in made]
                 yield
-                return
-            with ThreadPoolExecutor(min(processors, len(self.matchers))) as self._pool:
-                yield
+                self._await()
         finally:
-            self._pool = None
+            self._pools = []
+            self._asked.clear()
             torch.set_num_threads(processors)
 
     def metrics(self) -> dict[str, float]:
         """See `Trainable`: of the first group, which errs as the others do."""
+        self._await()
         return self.matchers[0].metrics()
 
     def state_dict(self) -> dict[str, Any]:
         """See `Trainable`."""
+        self._await()
         return {"step": self.done, "groups": [one.state_dict() for one in self.matchers]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -75,6 +93,7 @@ class MixtureGroups:
 
     def __call__(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Of all mixtures, see `LatentMixtures.forward`; shares by column."""
+        self._await()
         weights, shares = zip(*(one.mixtures() for one in self.matchers), strict=True)
         return torch.cat(weights), self.matchers[0].mixtures.by_column(torch.cat(shares))
 

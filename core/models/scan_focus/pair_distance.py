@@ -2,12 +2,13 @@
 
 A pair's shares are a product of two matrices, the cells of either column by components. Where most
 pairs of a table were counted, one product of all cells with all cells is several times faster than
-one for each pair, though it also computes what nobody counted.
+one for each pair, though it also computes what nobody counted, and each pair twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -19,7 +20,6 @@ from torch import Tensor
 from core.models.steps.counting.counts import LEAST_NOISE, PairTarget
 
 CELLS_A_STEP = 200_000  # counted cells of pairs compared in one step
-GROUPS = 4  # of first columns, each by all that follow: less is computed twice
 ALONE = 3000  # cells that are computed in the time which a product by itself takes
 
 
@@ -28,15 +28,16 @@ class PairBlock:
     """Counts of pairs side by side, of each class, or of all.
 
     Attributes:
-      first: the cells of all first columns; `second`, of all second ones.
+      first: the cells of all first columns.
+      second: those of all second ones; None if every cell stands on both sides.
       precision: float32 [cells of first, of second], one over the standard deviation of each share,
-        0 where it was not counted.
+        0 where it was not counted; over √2 of it where each pair stands twice.
       goals: float32 [classes or 1, cells of first, of second], shares.
       counted: how many cells were counted, of all classes.
     """
 
     first: slice
-    second: slice | Tensor
+    second: Tensor | None
     precision: Tensor
     goals: Tensor
     counted: int
@@ -45,7 +46,7 @@ class PairBlock:
 def blocks_of(
     pairs: Sequence[PairTarget], sizes: Sequence[int], n: int, device: str
 ) -> list[PairBlock]:
-    """All pairs, in a few blocks of all cells if that is sooner computed; or one a first column.
+    """All pairs, in one block of all cells if that is sooner computed; or one a first column.
 
     Args:
       pairs: of ascending columns.
@@ -55,50 +56,41 @@ def blocks_of(
     ends = np.cumsum([0, *sizes]).tolist()
     blocks = []
     for classes in sorted({len(pair.shares) for pair in pairs}):
-        some = [pair for pair in pairs if len(pair.shares) == classes]
+        some = sorted((x for x in pairs if len(x.shares) == classes), key=lambda x: x.columns)
         counted = sum(pair.shares.numel() for pair in some)
         apart = classes * len({pair.columns[0] for pair in some})  # products
-        at_once = classes * ends[-1] ** 2 <= 2 * min(counted, CELLS_A_STEP) + ALONE * apart
-        for own in _side_by_side(some, ends, GROUPS if at_once else ends[-1]):
-            one, last = own[0].columns[0], own[-1].columns[0]
-            first = slice(ends[one], ends[last + 1])
-            second: slice | Tensor = slice(ends[one], ends[-1])
-            if not at_once:
-                partners = sorted(pair.columns[1] for pair in own)
-                second = torch.cat([torch.arange(ends[i], ends[i + 1]) for i in partners])
-            blocks.append(_block(first, second, own, ends, n, device))
+        if classes * ends[-1] ** 2 <= 2 * min(counted, CELLS_A_STEP) + ALONE * apart:
+            blocks.append(_square(some, ends, n, device))
+        else:
+            by_first = groupby(some, lambda pair: pair.columns[0])
+            blocks += [_side_by_side(first, list(own), ends, n, device) for first, own in by_first]
     return blocks
 
 
-def _side_by_side(
-    pairs: Sequence[PairTarget], ends: Sequence[int], parts: int
-) -> Iterator[list[PairTarget]]:
-    """Pairs whose first columns lie in the same part of all cells."""
-    ascending = sorted(pairs, key=lambda pair: pair.columns)
-    for _, own in groupby(ascending, lambda pair: ends[pair.columns[0]] * parts // ends[-1]):
-        yield list(own)
-
-
-def _block(
-    first: slice,
-    second: slice | Tensor,
-    pairs: Sequence[PairTarget],
-    ends: Sequence[int],
-    n: int,
-    device: str,
-) -> PairBlock:
-    columns = torch.arange(ends[-1])[second]
-    goals = torch.zeros((len(pairs[0].shares), first.stop - first.start, len(columns)))
+def _square(pairs: Sequence[PairTarget], ends: Sequence[int], n: int, device: str) -> PairBlock:
+    goals = torch.zeros((len(pairs[0].shares), ends[-1], ends[-1]))
     precision = torch.zeros(goals.shape[1:])
     for pair in pairs:
-        rows = slice(*(ends[pair.columns[0] + i] - first.start for i in (0, 1)))
-        begin = int(torch.searchsorted(columns, ends[pair.columns[1]]))
-        others = slice(begin, begin + pair.shares.shape[2])
+        rows, others = (slice(ends[column], ends[column + 1]) for column in pair.columns)
         goals[:, rows, others] = pair.shares.float()
-        precision[rows, others] = 1.0 / max(pair.noise, LEAST_NOISE / n)
+        precision[rows, others] = math.sqrt(0.5) / max(pair.noise, LEAST_NOISE / n)
+    goals, precision = goals + goals.transpose(1, 2), precision + precision.t()
     counted = sum(pair.shares.numel() for pair in pairs)
-    place = second.to(device) if isinstance(second, Tensor) else second
-    return PairBlock(first, place, precision.to(device), goals.to(device), counted)
+    return PairBlock(slice(None), None, precision.to(device), goals.to(device), counted)
+
+
+def _side_by_side(
+    first: int, pairs: Sequence[PairTarget], ends: Sequence[int], n: int, device: str
+) -> PairBlock:
+    cells = [torch.arange(*ends[pair.columns[1] :][:2]) for pair in pairs]
+    goals = torch.cat([pair.shares.float() for pair in pairs], dim=2)
+    weights = [1.0 / max(pair.noise, LEAST_NOISE / n) for pair in pairs]
+    sizes = torch.tensor([len(own) for own in cells])
+    precision = torch.tensor(weights).repeat_interleave(sizes).expand(goals.shape[1:])
+    rows, counted = slice(*ends[first:][:2]), goals.numel()
+    return PairBlock(
+        rows, torch.cat(cells).to(device), precision.to(device), goals.to(device), counted
+    )
 
 
 def squared_distance(shares: Tensor, within: Tensor, blocks: Sequence[PairBlock]) -> Tensor:
@@ -121,7 +113,8 @@ class _SquaredDistance(torch.autograd.Function):
         of_shares, of_within = torch.zeros_like(shares), torch.zeros_like(within)
         total = shares.new_zeros(())
         for block in blocks:
-            first, second = shares[:, block.first], shares[:, block.second]
+            first, others = shares[:, block.first], block.second
+            second = first if others is None else shares[:, others]
             apart = len(block.goals) > 1
             weights = within if apart else within.sum(dim=1, keepdim=True)
             for i, goal in enumerate(block.goals):
@@ -132,10 +125,13 @@ class _SquaredDistance(torch.autograd.Function):
                 total += torch.linalg.vecdot(gap.flatten(), gap.flatten())
                 slope = gap.mul_(2.0 * block.precision)
                 towards = slope @ second
-                of_shares[:, block.second] += slope.transpose(1, 2) @ weighted
                 classes = slice(i, i + 1) if apart else slice(None)
-                of_within[:, classes] += (towards * first).sum(dim=1, keepdim=True)
-                of_shares[:, block.first] += towards.mul_(own)
+                of_within[:, classes] += torch.linalg.vecdot(towards, first, dim=1)[:, None]
+                if others is None:  # both sides move alike
+                    of_shares.addcmul_(towards, own, value=2.0)
+                else:
+                    of_shares[:, block.first].addcmul_(towards, own)
+                    of_shares[:, others] += slope.transpose(1, 2) @ weighted
         ctx.of_shares, ctx.of_within = of_shares, of_within
         return total
 
