@@ -172,8 +172,8 @@ class MixtureMatcher:
         weights, shares = self.mixtures()
         within = self._within(weights, shares)
         members, signs = self._members[size - 1], range(self._design.signs)
-        groups = [self._sign_sums(within, shares, members, g).mean(dim=0) for g in signs]
-        return torch.stack(groups, dim=1).double().cpu()
+        groups = [_sign_sums(within, self._sign_means(shares, g), members) for g in signs]
+        return torch.stack([one.mean(dim=0) for one in groups], dim=1).double().cpu()
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on, tensors and plain values only."""
@@ -248,9 +248,9 @@ class MixtureMatcher:
             return within.new_zeros(())
         g = self.done % self._design.signs
         precision = float(self._precision(torch.tensor(scanned.noise)))
-        total = within.new_zeros(())
+        total, means = within.new_zeros(()), self._sign_means(shares, g)
         for members, sums in self._scanned:
-            gap = self._sign_sums(within, shares, members, g) - sums[:, g]
+            gap = _sign_sums(within, means, members) - sums[:, g]
             total = total + gap.square().sum()
         total = total * (precision * self._design.signs)
         return total if self._unrelated is None else total + self._apart_loss(within, shares)
@@ -287,17 +287,10 @@ class MixtureMatcher:
         order = torch.randperm(cells, generator=self._random)
         return (1.0 - 2.0 * (order % 2)).to(self.device)
 
-    def _sign_sums(self, within: Tensor, shares: Tensor, members: Tensor, g: int) -> Tensor:
-        """Mean sign products of sets in each class: [mixtures, classes, sets]."""
+    def _sign_means(self, shares: Tensor, g: int) -> Tensor:
+        """Each component's mean sign of each column: [mixtures, columns, components]."""
         assert self._signs is not None
-        means = _means(shares, self._signs[g], self.mixtures.sizes)
-        if members.shape[1] == 2 and means.shape[1] ** 2 <= AT_ONCE * len(members):
-            every = (means[:, None] * within[:, :, None]) @ means[:, None].transpose(2, 3)
-            return every[:, :, members[:, 0], members[:, 1]]
-        products = means[:, members[:, 0]]
-        for position in range(1, members.shape[1]):
-            products = products * means[:, members[:, position]]
-        return within @ products.transpose(1, 2)
+        return _means(shares, self._signs[g], self.mixtures.sizes)
 
     def _set_loss(self, within: Tensor, shares: Sequence[Tensor]) -> Tensor:
         total, count = within.new_zeros(()), 0
@@ -309,6 +302,17 @@ class MixtureMatcher:
             count += joint.numel()
         self._gaps.sets = total.detach() / max(1, count)
         return total
+
+
+def _sign_sums(within: Tensor, means: Tensor, members: Tensor) -> Tensor:
+    """Mean sign products of sets in each class: [mixtures, classes, sets]."""
+    if members.shape[1] == 2 and means.shape[1] ** 2 <= AT_ONCE * len(members):
+        every = (means[:, None] * within[:, :, None]) @ means[:, None].transpose(2, 3)
+        return every[:, :, members[:, 0], members[:, 1]]
+    products = means[:, members[:, 0]]
+    for position in range(1, members.shape[1]):
+        products = products * means[:, members[:, position]]
+    return within @ products.transpose(1, 2)
 
 
 def _means(shares: Tensor, values: Tensor, sizes: Sequence[int]) -> Tensor:

@@ -73,7 +73,8 @@ class LatentMixtures(nn.Module):
 
         Those of a mixture sum to one, and a component's of each column.
         """
-        far = self.scale[:, self.get_buffer("column"), None] * self.get_buffer("starts")
+        scale = self.scale.index_select(1, self.get_buffer("column"))
+        far = scale[:, :, None] * self.get_buffer("starts")
         logits = self.layers(self.get_buffer("latents")) + self.get_buffer("base")[:, None] + far
         shares = [torch.softmax(part, dim=1) for part in torch.split(logits, self.sizes, dim=1)]
         return torch.softmax(self.weights, dim=1), torch.cat(shares, dim=1)
@@ -109,7 +110,7 @@ class _NormReLU(nn.Module):
         """[mixtures, width, components], in and out."""
         flat = values.reshape(1, -1, values.shape[2])
         flat = nn.functional.batch_norm(flat, None, None, self.weight, self.bias, training=True)
-        return torch.relu(flat).view_as(values)
+        return torch.relu_(flat).view_as(values)
 
 
 def anchors(
