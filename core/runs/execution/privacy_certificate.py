@@ -27,7 +27,7 @@ from core.schema.date_text import is_clock
 from core.schema.labels import REST, beginnings
 from core.schema.person import Person
 from core.schema.rounding_up import round_up
-from core.schema.rules.rules import AtMost, Combinations, Determines
+from core.schema.rules.rules import AtMost, Combinations, Determines, Rule
 from core.schema.schema import Schema
 
 VERSION = "0.1.0"  # as in pyproject.toml, which no image of a container holds
@@ -175,7 +175,7 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
         if inferred
         else Message("declared public")
     )
-    columns = [schema.public(column) for column in schema.columns]
+    columns, fallen = [schema.public(column) for column in schema.columns], schema.fallen
     domains = [
         Message("{declared} ({origin})", declared=declared(column), origin=joined([origin(column)]))
         if origin(column)
@@ -192,8 +192,8 @@ def conditions(schema: Schema, *, n: int, inferred: bool = False) -> tuple[str, 
         *_number(schema, n),
         _unit(schema.person),
         stated,
-        *_rules(schema, how),
-        *schema.fallen.values(),
+        *_rules([rule for rule in schema.rules if rule.text not in fallen], how),
+        *fallen.values(),
         *(words for where, words in ORIGINS.items() if where in origins),
     )
 
@@ -264,10 +264,10 @@ def _unit(person: Person | None) -> Message:
     )
 
 
-def _rules(schema: Schema, how: Message) -> Iterator[Message]:
+def _rules(rules: Sequence[Rule], how: Message) -> Iterator[Message]:
     """What was declared true of every row, with labels that it publishes, and what was found."""
     words, found = list[str](), list[str]()
-    for rule in (one for one in schema.rules if one.text not in schema.fallen):
+    for rule in rules:
         listed: list[str] = []
         if isinstance(rule, Determines) and not rule.learned:
             listed = [f"{source}: {result}" for source, result in (rule.mapping or {}).items()]

@@ -43,22 +43,29 @@ def keep(
     def check(tried: Sequence[Rule]) -> None:
         Steps.of(columns, tried, target=target, tagged=tagged, person=person)
 
+    def added(firm: Sequence[Rule], more: Sequence[Rule]) -> Sequence[Rule]:
+        """Those that can be kept together, earlier ones first; found by halves, as most can be."""
+        try:
+            check([*firm, *more])
+        except RuleDomainError:
+            half = len(more) // 2
+            if half:
+                return added(added(firm, more[:half]), more[half:])
+            fallen[more[0].text] = Message(
+                "Rule “{rule}” was declared and is not kept: what was learned of its columns "
+                "leaves no room for it.",
+                rule=more[0].text,
+            )
+            return firm
+        return [*firm, *more]
+
     kept = [rule for rule in rules if rule.text not in fallen]
     try:
         check(kept)
     except RuleDomainError:
         firm = [rule for rule in kept if not _touched(rule, learned)]
         check(firm)
-        for rule in [rule for rule in kept if rule not in firm]:
-            try:
-                check([*firm, rule])
-                firm.append(rule)
-            except RuleDomainError:
-                fallen[rule.text] = Message(
-                    "Rule “{rule}” was declared and is not kept: what was learned of its columns "
-                    "leaves no room for it.",
-                    rule=rule.text,
-                )
+        firm = list(added(firm, [rule for rule in kept if rule not in firm]))
         kept = [rule for rule in kept if rule in firm]
     return Kept(tuple(kept), fallen)
 

@@ -138,6 +138,19 @@ def test_only_the_rules_that_learning_spoils_fall_away(table) -> None:
         schema.replace(by_hand).domain()
 
 
+def test_each_of_many_rules_without_room_falls_away(table) -> None:
+    schema = stand_in(table.schema)
+    high = schema["age"].model_copy(
+        update={"learned": None, "source": DomainSource.DECLARED, "low": 5e3, "high": 6e3}
+    )
+    others = [high.model_copy(update={"name": name}) for name in "abcde"]
+    texts = ("age <= a", "b <= age", "age <= c", "age <= d", "e <= age")
+    rules = tuple(map(parse_rule, texts))
+    schema = schema.model_copy(update={"columns": (*schema.columns, *others), "rules": rules})
+    assert set(schema.fallen) == {"b <= age", "e <= age"}
+    assert schema.domain().rules == (rules[0], rules[2], rules[3])
+
+
 def test_columns_that_say_whose_a_row_is_are_not_learned(store) -> None:
     frame = visits().assign(patient=np.arange(ROWS) // 2)
     imported = imports.import_frame(store, frame, name="visits", source="test")

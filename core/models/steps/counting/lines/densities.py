@@ -113,7 +113,7 @@ def densities(
     shared = np.zeros(len(counts), dtype=bool)
     for _ in range(ROUNDS):
         known, information = _without(precision, seen_by_counts, shared)
-        density, spread, factor = _smoothed(known * np.outer(held, held), information * held)
+        _, _, density, factor = likeliest(known * np.outer(held, held), information * held)
         smooth = density * held
         left = np.where(held > 0.0, counts / noise - smooth, 0.0)
         peak = left >= np.maximum(np.append(-np.inf, left[:-1]), np.append(left[1:], -np.inf))
@@ -123,30 +123,32 @@ def densities(
         shared = more
     own = left * np.maximum(0.0, 1.0 - (UNCERTAIN / np.maximum(np.abs(left), 1e-9)) ** 2)
     own = np.where(shared, np.maximum(left, 0.0), own)
-    sure = _sure(density, spread, factor)  # nothing is made up
+    covariance = cho_solve_banded((factor, True), np.eye(len(counts)))
+    sure = _sure(density, covariance)  # nothing is made up
     expected = np.maximum(0.0, np.maximum(smooth, 0.0) * sure + own)  # where there may be none
     expected[: ends[0]] = expected[ends[1] :] = 0.0
     for one in ranges:
         inside = held * one.cells
-        variance = float(inside @ cho_solve_banded((factor, True), inside))
+        variance = float(inside @ covariance @ inside)
         expected = _keep_range(expected, one, smooth + own, variance)
     drawn = (density + _drawn(factor, draws, counts)) * held
     possible = np.maximum(0.0, np.maximum(drawn, 0.0) + own)
     return np.asarray(noise * np.vstack([expected, possible * _taper(len(counts), ends)]))
 
 
-def _sure(smooth: Floats, spread: Floats, factor: Floats) -> Floats:
+def _sure(smooth: Floats, covariance: Floats) -> Floats:
     """How much of each cell's density is believed, in [0, 1], where there may be none at all.
 
     By the cell itself, or by it and two neighbours on either side: a low count between sides that
     surely hold records is no hole.
     """
-    alone = np.maximum(0.0, 1.0 - (spread / np.maximum(smooth, 1e-9)) ** 2)
+    variance = np.maximum(0.0, np.diag(covariance))
+    alone = np.maximum(0.0, 1.0 - variance / np.maximum(smooth, 1e-9) ** 2)
     at = np.arange(len(smooth))
     sides = []
     for step in (at[:, None] - at, at - at[:, None]):
         beside = ((step >= 0) & (step <= 2)).astype(np.float64)
-        variance = (beside * cho_solve_banded((factor, True), beside.T).T).sum(axis=1)
+        variance = (beside @ covariance * beside).sum(axis=1)
         total = np.maximum(beside @ smooth, 1e-9)
         sides.append(np.maximum(0.0, 1.0 - variance / total**2))
     return np.asarray(np.maximum(alone, np.minimum(*sides)))
@@ -201,16 +203,6 @@ def _without(
         information = information - along * information[cell]
         precision = precision - np.outer(along, precision[cell])
     return precision, information
-
-
-def _smoothed(precision: Floats, information: Floats) -> tuple[Floats, Floats, Floats]:
-    """The smooth density under which counts are likeliest, and its standard deviations.
-
-    The last is the banded Cholesky factor of its precision.
-    """
-    _, _, smooth, factor = likeliest(precision, information)
-    variance = np.diag(cho_solve_banded((factor, True), np.eye(len(information))))
-    return smooth, np.sqrt(np.maximum(variance, 0.0)), factor
 
 
 def likeliest(
