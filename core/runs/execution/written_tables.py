@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import pandas as pd
 
 from core.models.events import Emitter, OnEvent, Signal
 from core.models.in_parts import part_rows, sample_parts
+from core.models.layout_rows import LayoutRows
 from core.models.saved_model import LAYOUT, Fitted, SavedModel
 from core.runs.storage.artefacts import (
     BASELINE_TABLE,
@@ -17,6 +20,7 @@ from core.runs.storage.artefacts import (
     SYNTHETIC_TABLE,
     ArtefactStore,
 )
+from core.schema.schema import Domain
 from core.writing.tables import write_row_groups
 
 
@@ -51,6 +55,25 @@ class WrittenTables:
         _ = self.synthetic
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """A `Sampler` whose rows of one number and seed were drawn before: they are not made again."""
+
+    model: SavedModel
+    rows: pd.DataFrame
+    seed: int
+
+    @property
+    def domain(self) -> Domain:
+        """See `Sampler`."""
+        return self.model.domain
+
+    def sample(self, rows: int, seed: int | None = None) -> pd.DataFrame:
+        """See `Sampler`."""
+        again = rows == len(self.rows) and seed == self.seed
+        return self.rows.copy() if again else self.model.sample(rows, seed)
+
+
 def write_tables(
     fitted: SavedModel, rows: int, seed: int | None, artefacts: ArtefactStore, *, on_event: OnEvent
 ) -> WrittenTables:
@@ -62,6 +85,7 @@ def write_tables(
       artefacts: of the run; the synthetic table is the last that is written.
       on_event: told how far it is where there are many rows; may cancel.
     """
+    seed = secrets.randbits(62) if seed is None else seed
     tick = Emitter(on_event, obeys=(Signal.CANCEL,)).rows("sample")
 
     def write(
@@ -84,10 +108,15 @@ def write_tables(
 
     if fitted.baseline is not None:
         write(fitted.baseline, BASELINE_TABLE)
-    apart = fitted.transform(LAYOUT) is not None
-    modelled = write(fitted.without(LAYOUT), MODELLED_TABLE) if apart else None
-    synthetic = write(fitted, SYNTHETIC_TABLE, tick)
-    modelled = modelled if apart else synthetic
+    layout, modelled, source = fitted.transform(LAYOUT), None, fitted
+    if isinstance(layout, LayoutRows):
+        before = fitted.without(LAYOUT)
+        modelled = write(before, MODELLED_TABLE)
+        if modelled is not None and layout.layout.windows is None:
+            drawn = cast("Fitted", _Drawn(before, modelled, seed))
+            source = SavedModel(drawn, fitted.transforms[len(before.transforms) :])
+    synthetic = write(source, SYNTHETIC_TABLE, tick)
+    modelled = synthetic if layout is None else modelled
     return WrittenTables(artefacts=artefacts, few=synthetic, modelled_few=modelled)
 
 

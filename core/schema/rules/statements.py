@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,15 +33,23 @@ _NEAR = 1e-9  # relative: a number as near to one that a rule names is that one
 _APART = 1e-6  # relative: how far a continuous value stays from a bound that it must not touch
 _FAR = 1e300  # a missing cell from any value
 _PLAIN = Column(name="number", kind=Kind.NUMBER)
+_DATE = Column(name="date", kind=Kind.DATETIME)
 
 
 def _numbers(values: Sequence[str], column: Column) -> Floats:
     """Those of the values that are numbers, or dates in seconds."""
+    dated = column.kind is Kind.DATETIME
+    format_ = column.date_format if dated else None
+    return _read(tuple(values), tuple(column.codes), dated, format_)
+
+
+@lru_cache(maxsize=4096)  # the same few values are asked for again with each rule of a column
+def _read(values: Sequence[str], codes: Sequence[str], dated: bool, format_: str | None) -> Floats:
     cells = pd.Series(list(values), dtype="str")
-    cells = cells[~cells.isin(column.codes)]
-    if column.kind is Kind.DATETIME:
+    cells = cells[~cells.isin(codes)]
+    if dated:
         stamps = parse_dates(cells, None)
-        numbers = to_numbers(stamps.fillna(parse_dates(cells, column.date_format)), column)
+        numbers = to_numbers(stamps.fillna(parse_dates(cells, format_)), _DATE)
     else:
         numbers = to_numbers(cells, _PLAIN)
     return numbers[~np.isnan(numbers)]
@@ -59,8 +68,8 @@ def holds(one: Statement, cells: pd.Series[Any], column: DomainColumn) -> Bools:
         found = np.zeros(len(cells), dtype=bool)
         if listed:
             found |= listed_labels(cells, column).isin(listed).to_numpy()
-        for value in set(one.values) - listed:
-            found |= _is(value, cells, column)
+        if others := set(one.values) - listed:
+            found |= _are(others, cells, column)
         return np.asarray(found if one.relation == "in" else ~found)
     labels = list(column.categories or ())
     if column.kind is Kind.ORDERED and one.values[0] in labels:
@@ -84,20 +93,28 @@ def breaking(rule: IfThen, frame: pd.DataFrame, columns: Mapping[str, DomainColu
     return true & ~follows
 
 
-def _is(value: str, cells: pd.Series[Any], column: DomainColumn) -> Bools:
-    """Which cells hold a value."""
-    if column.form is not None and value == column.form.absent:
-        return cells.isna().to_numpy()
-    if value in column.codes:
-        return np.asarray(code_indices(cells, column) == column.codes.index(value))
-    named = _numbers([value], column)
-    if len(named) and named[0] in _numbers(column.categories or (value,), column):
+def _are(values: Collection[str], cells: pd.Series[Any], column: DomainColumn) -> Bools:
+    """Which cells hold one of some values that are not labels as they are written."""
+    found, numbers, codes = np.zeros(len(cells), dtype=bool), list[float](), list[int]()
+    for value in values:
+        named = _numbers([value], column)
+        if column.form is not None and value == column.form.absent:
+            found |= cells.isna().to_numpy()
+        elif value in column.codes:
+            codes.append(column.codes.index(value))
+        elif len(named) and named[0] in _numbers(column.categories or (value,), column):
+            numbers.append(float(named[0]))
+        elif column.provenance is not Provenance.LEARNED:
+            raise _no_value(column, value)
+        else:  # a rare label was merged with others, and codes were learned as missing cells
+            found |= is_absent(cells, column) & column.kind.numeric
+    if codes:
+        found |= np.isin(code_indices(cells, column), codes)
+    if numbers:
         x = to_numbers(cells, column if column.kind.numeric else _PLAIN)
-        return np.asarray(np.abs(x - named) <= _NEAR * np.maximum(1.0, np.abs(named)))
-    if column.provenance is not Provenance.LEARNED:
-        raise _no_value(column, value)
-    # a rare label was merged with others, and codes were learned as missing cells
-    return is_absent(cells, column) & column.kind.numeric
+        for number in numbers:
+            found |= np.abs(x - number) <= _NEAR * max(1.0, abs(number))
+    return found
 
 
 def _no_value(column: Column, value: str) -> RuleDomainError:
