@@ -10,18 +10,20 @@ Source: James and Stein 1961 (positive part), towards the shares that were drawn
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.schema.calendar import DAY, LAST, Calendar, cells_of, civil, days_since
+from core.schema.calendar import DAY, LAST, Calendar, cells_of, civil, days_since, number_of
 
 Floats = NDArray[np.float64]
 FIELDS = ("month", "day", "weekday", "hour")
 ROUNDS = 366 + 2 * 24  # in which each day of the year and each hour of two days is tried
 LEAST = 1e-9  # share of a cell that is not empty
 FEW, SURE = 0.02, 1.5  # what cells that seem empty may hold, and with so many deviations of noise
+MOST_DAYS = 15  # that a date is moved to agree with its fields: half a month
 NEAR_WEEKDAYS, NEAR_MONTHS = (0.0, -7.0, 7.0), (0.0, -1.0, 1.0)
 
 
@@ -50,6 +52,36 @@ def calendar_kept(
             target = _Target(calendar, wanted[rows].astype(np.float64))
             moved[rows] = getattr(target, field)(moved[rows])
     return moved
+
+
+def agreeing(seconds: Floats, wanted: Mapping[str, Floats]) -> Floats:
+    """The nearest moments that have the numbers of these fields, or as many of them as any near.
+
+    What a model draws of a field, such as a weekday, it ties to other columns; of dates it knows
+    weeks or months, where any day is as good.
+
+    Args:
+      seconds: of drawn moments, none missing, float64 [n].
+      wanted: float64 [n] by field, see `number_of`; NaN where there is none.
+    """
+    found = seconds.copy()
+    if "hour" in wanted:
+        known = ~np.isnan(wanted["hour"])
+        found[known] += (wanted["hour"] - number_of("hour", found))[known] * 3600.0
+
+    def agree(moments: Floats, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        same = [number_of(field, moments) == number[rows] for field, number in wanted.items()]
+        return np.asarray(np.sum(same, axis=0), dtype=np.int64)
+
+    rows = np.arange(len(found))
+    most, start = agree(found, rows), found.copy()
+    for days in sorted(range(-MOST_DAYS, MOST_DAYS + 1), key=abs):
+        rows = rows[most[rows] < len(wanted)]
+        tried = start[rows] + days * DAY
+        same = agree(tried, rows)
+        better = same > most[rows]
+        found[rows[better]], most[rows[better]] = tried[better], same[better]
+    return found
 
 
 def nearest_kept(seconds: Floats, calendar: Calendar, ahead: int) -> Floats:

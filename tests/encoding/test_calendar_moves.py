@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.encoding.calendar_moves import calendar_kept, nearest_kept
-from core.schema.calendar import CELLS, DAY, LAST, Calendar, cells_of
+from core.encoding.calendar_moves import agreeing, calendar_kept, nearest_kept
+from core.schema.calendar import CELLS, DAY, LAST, Calendar, cells_of, number_of
 
 N = 6000
 
@@ -51,6 +51,29 @@ def test_working_days_come_as_often_as_they_do() -> None:
     assert (
         moved.max() <= 3 * DAY and (moved > 0).mean() < 0.32
     )  # weekends, and two of seven Fridays
+
+
+def test_dates_go_to_the_nearest_day_with_their_fields() -> None:
+    before, random = drawn(), np.random.default_rng(3)
+    wanted = {
+        "Monday 1": random.integers(1, 8, N).astype(float),
+        "month": number_of("month", before),
+        "hour": random.integers(0, 24, N).astype(float),
+    }
+    wanted["Monday 1"][:100] = np.nan
+    after = agreeing(before, wanted)
+    for field, number in wanted.items():
+        assert (number_of(field, after) == number)[100:].all(), field
+    days = np.abs(after // DAY - before // DAY)
+    assert days.max() <= 6 and (days <= 3).mean() > 0.8  # the other way at a month's ends
+    assert not days[:100].any()  # what is not known moves nothing
+    assert np.array_equal(after % 3600, before % 3600)
+
+
+def test_a_month_that_is_far_moves_no_date() -> None:
+    before = drawn()
+    far = {"month": (number_of("month", before) + 5.0) % 12.0 + 1.0}
+    assert np.array_equal(agreeing(before, far), before)
 
 
 def test_hours_stay_on_their_day() -> None:

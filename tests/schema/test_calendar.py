@@ -72,6 +72,7 @@ def test_numbers_of_fields_are_as_people_count_them() -> None:
 def test_names_say_which_field_a_column_may_be() -> None:
     assert named_fields("admission_year") == named_fields("AdmissionYear") == ("year",)
     assert set(named_fields("Wochentag")) == {*WEEKDAYS, "day"}
+    assert named_fields("mnth") == ("month",) and named_fields("sale_yr") == ("year",)
     assert "day" in named_fields("day_of_month") and named_fields("amount") == ()
 
 

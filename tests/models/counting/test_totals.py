@@ -23,6 +23,7 @@ from core.models.steps.counting.relation_candidates import (
 from core.models.steps.counting.relations import totals_kept
 from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scales import FineHistograms, fine_grids, scales_of
+from core.models.steps.training.column_bins import column_bins
 from core.schema.calendar import DAY
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
@@ -152,6 +153,30 @@ def test_columns_repeat_the_fields_of_a_date_as_they_do():
     assert (made["year_sold"] == sold.dt.year).all()
     assert (made["Verkaufsmonat"] == sold.dt.month).all()
     assert (made["weekday"] == (sold.dt.day_of_week + 1) % 7 + 1).all()
+
+
+def test_a_weekday_stays_as_drawn_and_its_date_moves():
+    """Whoever computes the day alone from drawn dates unties it from what goes with it."""
+    low = pd.Timestamp("2015-01-01").timestamp()
+    columns = (
+        Column(name="sold", kind=Kind.DATETIME, low=low, high=low + 1999 * DAY, step=DAY),
+        Column(name="weekday", kind=Kind.INTEGER, low=0.0, high=6.0, step=1.0, dtype="int64"),
+    )
+    codec, random, n = Codec(Schema(columns=columns).domain()), np.random.default_rng(2), 3000
+    day = pd.Series(pd.Timestamp("2015-01-01") + pd.to_timedelta(random.integers(0, 2000, n), "D"))
+    weekday = pd.Series(random.integers(0, 7, n))
+    plain = Placing.plain(column_bins(codec))
+    date_total = list(dataclasses.astuple(TotalCandidate(1, 0, 0, 0.0, "Monday 0")))
+    placing = dataclasses.replace(plain, values={**plain.values, "totals": [date_total]})
+    drawn = codec.encode(pd.DataFrame({"sold": day, "weekday": weekday}))
+    cells = [placing.cells(codec, drawn, i) for i in range(2)]
+    made = codec.decode_codes(placing.codes(codec, cells, torch.Generator().manual_seed(0)))
+    sold = pd.to_datetime(made["sold"])
+    assert (made["weekday"] == sold.dt.day_of_week).all()
+    assert (made["weekday"] == weekday).mean() > 0.99  # but beyond the first and last days
+    alone = plain.codes(codec, cells, torch.Generator().manual_seed(0))
+    before = pd.to_datetime(codec.decode_codes(alone)["sold"])
+    assert (sold - before).dt.days.abs().max() <= 3
 
 
 def test_of_many_relations_the_strongest_are_counted():

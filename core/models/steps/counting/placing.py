@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from core.encoding.calendar_moves import agreeing
 from core.encoding.codec import Block, Codec, Codes
 from core.encoding.heaping import dates_until
 from core.models.steps.counting.comparisons import Comparison
@@ -138,6 +139,7 @@ class Placing:
                     block, cells[i], random, ranks.get(i), slopes.get(i), self._left(i, cells)
                 )
         codes = Codes(states, values)
+        self._move_dates(codec, codes)
         keep_differences(codec, codes, self._differences, random)
         compared = [Comparison(*one) for one in self.values["compared"]]
         for one in sorted(_apart(compared), key=astuple):
@@ -173,6 +175,19 @@ class Placing:
     @cached_property
     def _differences(self) -> list[Difference]:
         return [Difference.stored(*one) for one in self.values["apart"]]
+
+    def _move_dates(self, codec: Codec, codes: Codes) -> None:
+        """Let dates agree with the columns that repeat their fields, where a day near does."""
+        totals = [TotalCandidate(*one) for one in self.values["totals"]]
+        fields = [one for one in totals if one.field]
+        for date in {one.left for one in fields} - {one.total for one in totals}:
+            block, own = codec.blocks[date], [one for one in fields if one.left == date]
+            rows = np.flatnonzero(codes.states[:, date] == 0)
+            wanted = {one.field: codes.numbers(codec.blocks[one.total])[rows] for one in own}
+            drawn = codes.numbers(block)[rows]
+            moved = agreeing(drawn, wanted)
+            changed = (moved != drawn) & (moved >= block.line.low) & (moved <= block.line.high)
+            _write(block, codes, rows[changed], moved[changed])
 
     def settled(self, codec: Codec, codes: Codes) -> Codes:
         """The records, in place, with numbers of each row in order, equal and adding up again."""
