@@ -40,6 +40,16 @@ def test_a_total_fits_its_own_parts_and_no_others() -> None:
     assert fits(COUNT * NONE, COUNT, NONE, 0.0)
 
 
+@pytest.mark.parametrize("bounds", [(150.0, 400.0), (400.0, 150.0), (250.0, 250.0)])
+def test_tails_that_bounds_cut_off_leave_a_total_its_room(bounds) -> None:
+    amount, post = RANDOM.gamma(0.8, 80.0, N).round(2), RANDOM.choice((0.0, 2.5, 4.9), N)
+    whole, own = (
+        np.minimum(one, most) for one, most in zip((amount + post, amount), bounds, strict=True)
+    )
+    assert fits(whole, own, post, 1.0)
+    assert not fits(own, whole + 60.0, post, 1.0) and not fits(whole + 60.0, own, post, 1.0)
+
+
 def test_means_of_columns_with_many_missing_cells_say_nothing() -> None:
     columns = [marginal(COUNT), marginal(FEE), marginal(PRICE, 0.5)]
     assert moments_fit(columns, TotalCandidate(0, 1, 2, 1.0))

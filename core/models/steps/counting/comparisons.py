@@ -93,6 +93,10 @@ class Marginal(NamedTuple):
         """Their standard deviation."""
         return math.sqrt(max(0.0, float(self.shares @ np.square(self.numbers - self.mean))))
 
+    def up_to(self, most: float) -> Marginal:
+        """With each number beyond one taken for it."""
+        return self._replace(numbers=np.minimum(self.numbers, most))
+
     @property
     def negative(self) -> float:
         """Share below zero."""

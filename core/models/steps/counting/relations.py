@@ -43,8 +43,8 @@ MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say somethin
 # largest standard deviation, as a share of records, of totals, which nearly all keep or few
 MAX_TOTAL_NOISE = 0.1
 # share of records with a number, from which on means and deviations tell; and how far off these may
-# be, of a deviation, for noise and for tails that bounds cut off: thrice as far for means
-MOST_PRESENT, MOMENTS_APART = 0.9, 0.1
+# be, of a deviation: of amounts, half of which is that of a few in the tail, noise takes as much
+MOST_PRESENT, MOMENTS_APART = 0.9, 0.3
 # of the records without the commonest value, which alone show a dependence, how many may break it,
 # and do by the other of two hypotheses
 MAX_VARYING_BROKEN, SUSPECT_VARYING = 0.1, 0.25
@@ -171,6 +171,9 @@ def moments_fit(columns: Sequence[Marginal], one: TotalCandidate) -> bool:
 
     And none spreads more than both others together. Of a product, those of logarithms, and signs.
     True where so many cells are missing, or zero, that these may be of other records.
+
+    Bounds cut off tails, and not those of a total where they do its parts'. So numbers count up to
+    the least of the bounds; a total that is cut off there lacks no more than its lesser part has.
     """
     each = [columns[part] for part in (one.total, one.left, one.right)]
     if one.field or (not one.unit and not _signs_fit(*each)):
@@ -178,11 +181,19 @@ def moments_fit(columns: Sequence[Marginal], one: TotalCandidate) -> bool:
     each = each if one.unit else [column.magnitudes for column in each]
     if min(column.present for column in each) < MOST_PRESENT:
         return True
-    (total, left, right), unit = (column.mean for column in each), one.unit or 1.0
+    unit, lacking = one.unit or 1.0, 0.0
+    lows, highs = ([float(column.numbers[i]) for column in each] for i in (0, -1))
+    cut = min(highs[0], max(highs[1], unit * highs[2]))
+    beyond = float(each[0].shares[each[0].numbers >= cut].sum())
+    if one.unit and lows[2] >= 0.0 and beyond <= 1.0 - MOST_PRESENT:  # a tail, and no more
+        each = [column.up_to(cut / own) for column, own in zip(each, (1.0, 1.0, unit), strict=True)]
+        lesser = min(unit * highs[2], highs[1] if lows[1] >= 0.0 else math.inf)
+        lacking = lesser * beyond
+    total, left, right = (column.mean for column in each)
     spreads = np.array([column.deviation for column in each]) * (1.0, 1.0, unit)
-    room = MOMENTS_APART * float(spreads[:2].max())
+    room, excess = MOMENTS_APART * float(spreads[:2].max()), total - left - unit * right
     widest = 2.0 * float(spreads.max()) - float(spreads.sum())
-    return abs(total - left - unit * right) <= 3.0 * room and widest <= room
+    return -lacking - room <= excess <= room and widest <= room
 
 
 def _signs_fit(total: Marginal, left: Marginal, right: Marginal) -> bool:
