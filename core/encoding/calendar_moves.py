@@ -66,7 +66,7 @@ def agreeing(seconds: Floats, wanted: Mapping[str, Floats]) -> Floats:
     """
     found = seconds.copy()
     if "hour" in wanted:
-        known = ~np.isnan(wanted["hour"])
+        known = (wanted["hour"] >= 0.0) & (wanted["hour"] < 24.0)
         found[known] += (wanted["hour"] - number_of("hour", found))[known] * 3600.0
 
     def agree(moments: Floats, rows: NDArray[np.intp]) -> NDArray[np.int64]:

@@ -70,10 +70,11 @@ def test_dates_go_to_the_nearest_day_with_their_fields() -> None:
     assert np.array_equal(after % 3600, before % 3600)
 
 
-def test_a_month_that_is_far_moves_no_date() -> None:
+def test_what_no_day_near_has_moves_no_date() -> None:
     before = drawn()
     far = {"month": (number_of("month", before) + 5.0) % 12.0 + 1.0}
     assert np.array_equal(agreeing(before, far), before)
+    assert np.array_equal(agreeing(before, {"hour": np.full(N, 31.0)}), before)  # no hour at all
 
 
 def test_hours_stay_on_their_day() -> None:

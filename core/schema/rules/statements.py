@@ -43,7 +43,7 @@ def _numbers(values: Sequence[str], column: Column) -> Floats:
     return _read(tuple(values), tuple(column.codes), dated, format_)
 
 
-@lru_cache(maxsize=4096)  # the same few values are asked for again with each rule of a column
+@lru_cache(maxsize=256)  # a column's values are asked for again with each rule that names it
 def _read(values: Sequence[str], codes: Sequence[str], dated: bool, format_: str | None) -> Floats:
     cells = pd.Series(list(values), dtype="str")
     cells = cells[~cells.isin(codes)]
