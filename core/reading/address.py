@@ -14,16 +14,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
-
-from sqlalchemy import URL
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 from core.message import Message
 from core.reading.cells import TableReadError
 
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+EXTRAS = "pip install -r requirements-cluster.txt"  # drivers of databases and stores
 SOURCES, STORAGE = "FACSIMILE_SOURCES", "FACSIMILE_STORAGE"
 DATABASES = ("postgresql", "sqlite")
 STORES = ("s3", "gs", "gcs", "az", "abfs", "abfss", "memory")
@@ -82,6 +82,9 @@ class Address:
 
     @classmethod
     def _database(cls, text: str, query: str, password: str) -> Self:
+        from sqlalchemy import URL, make_url  # a third of a second for who reads a file
+        from sqlalchemy.exc import ArgumentError
+
         try:
             url = make_url(text)
         except (ArgumentError, ValueError):

@@ -20,12 +20,11 @@ from typing import Any
 import fsspec
 
 from core.message import Message
-from core.reading.address import Address, Allowed
+from core.reading.address import EXTRAS, Address, Allowed
 from core.reading.cells import ReadLimits, TableReadError, too_big
 from core.reading.delimited import DelimitedFile
 from core.reading.parquet import PARQUET_MAGIC, ParquetParts
 from core.reading.raw_cells import Source
-from core.reading.sql import EXTRAS, query_rows
 from core.reading.workbook import Workbook
 from core.schema.form import FileForm
 
@@ -215,6 +214,8 @@ def open_address(
     """The source at an address."""
     allowed.check(address)
     if address.kind == "database":
+        from core.reading.sql import query_rows  # see `Address`
+
         assert address.url is not None
         if address.path is not None and not address.path.is_file():
             raise TableReadError("There is no such database. Nothing was read. Check the path.")

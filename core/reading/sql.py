@@ -24,12 +24,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from core.message import Message, to_say
+from core.reading.address import EXTRAS
 from core.reading.cells import ReadLimits, TableReadError, unique_names
 from core.reading.parquet import ParquetParts, check_kind
 from core.reading.raw_cells import batch_rows
 
 CONNECT_SECONDS = 20
-EXTRAS = "pip install -r requirements-cluster.txt"
 FAILURES = (SQLAlchemyError, sqlite3.Error)
 _READING = (
     sqlite3.SQLITE_SELECT,
