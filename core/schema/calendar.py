@@ -28,7 +28,7 @@ NAMED = {
     "year": ("year",), "jahr": ("year",), "quarter": ("quarter",), "quartal": ("quarter",),
     "month": ("month",), "monat": ("month",), "hour": ("hour",), "stunde": ("hour",),
     "day": ("day", *WEEKDAYS), "tag": ("day", *WEEKDAYS), "week": WEEKDAYS, "dow": WEEKDAYS,
-    "yr": ("year",), "qtr": ("quarter",), "mth": ("month",), "mnth": ("month",), "hr": ("hour",),
+    "yr": ("year",), "qtr": ("quarter",), "mth": ("month",), "mnth": ("month",),
 }  # fmt: skip
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
