@@ -82,7 +82,7 @@ class Address:
 
     @classmethod
     def _database(cls, text: str, query: str, password: str) -> Self:
-        from sqlalchemy import URL, make_url  # a third of a second for who reads a file
+        from sqlalchemy import URL, make_url  # reading a file must not wait for it
         from sqlalchemy.exc import ArgumentError
 
         try:

@@ -43,7 +43,7 @@ MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say somethin
 # largest standard deviation, as a share of records, of totals, which nearly all keep or few
 MAX_TOTAL_NOISE = 0.1
 # share of records with a number, from which on means and deviations tell; and how far off these may
-# be, of a deviation: of amounts, half of which is that of a few in the tail, noise takes as much
+# be, as a share of a deviation: a few amounts in the tail make half of it, and noise may hide them
 MOST_PRESENT, MOMENTS_APART = 0.9, 0.3
 # of the records without the commonest value, which alone show a dependence, how many may break it,
 # and do by the other of two hypotheses
