@@ -37,6 +37,7 @@ DOT_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$"  # 1.234 where a comma is the d
 GROUPED_OR_PLAIN = rf"^[+-]?[1-9]\d{{0,2}}(,\d{{3}})+(\.\d+)?$|{FLOAT}"
 LONG = r"^[+-]?[0.]*[1-9](\.?\d){17,}([eE][+-]?\d+)?$"  # more digits than a float gives back
 NOT_ZERO = r"^[^eE]*[1-9]"
+HUNDREDTHS = r"\.0\d"  # as in 1.05; versions are counted 1.1, 1.2 … 1.10
 # beside single letters and signs, without spaces; who knows no row could name them
 USUAL_WORDS = frozenset(
     "niu,nil,nd,nr,dk,ref,unk,n.a.,--,---,unknown,missing,blank,refused,inapplicable,noanswer,"
@@ -54,6 +55,7 @@ DIGITS = re.compile(rf"[+-]?\d[\d.,'’{SPACES}]*")
 SURE_MARKS = ("'", "’", *SPACES)  # none of them is ever a decimal mark
 DOLLARS = ("$", "£", "¥", "₹", "US$")  # written with a decimal point wherever they are used
 MOST_DECIMALS = 12  # decimals that a form can say
+FEW_HUNDREDTHS = 0.01  # a tenth of evenly spread numbers with two decimals have 0 as the first one
 Labels: TypeAlias = npt.NDArray[np.object_]
 
 
@@ -93,6 +95,9 @@ class _Text:
 
     def which(self, pattern: str) -> Mask:
         return np.asarray(pc.match_substring_regex(self.values, pattern))
+
+    def share(self, pattern: str) -> float:
+        return float(self.rows[self.which(pattern)].sum() / self.rows.sum())
 
     def any(self, pattern: str) -> bool:
         return bool(pc.any(pc.match_substring_regex(self.values, pattern)).as_py())
@@ -352,7 +357,8 @@ def _number_dtype(text: _Text, name: str) -> tuple[str, list[str]]:
     if text.any(CODE) or numbers is None or numbers.null_count == len(numbers):
         return "str", []
     pointed = numbers.filter(pc.match_substring(finite, "."), null_selection_behavior="drop")
-    if len(pointed) > pc.count_distinct(pointed).as_py():  # versions: 1.1 is not 1.10
+    repeats = len(pointed) > pc.count_distinct(pointed).as_py()  # versions: 1.1 is not 1.10
+    if repeats and text.share(HUNDREDTHS) < FEW_HUNDREDTHS:
         return "str", [
             Message(
                 "'{name}' writes one number in several ways, such as 1.1 and 1.10, so it was kept "

@@ -30,6 +30,8 @@ NAMED = {
     "day": ("day", *WEEKDAYS), "tag": ("day", *WEEKDAYS), "week": WEEKDAYS, "dow": WEEKDAYS,
     "yr": ("year",), "qtr": ("quarter",), "mth": ("month",), "mnth": ("month",),
 }  # fmt: skip
+# the last number of fields that have one; of hours counted from 1, 24
+ENDS = {"quarter": 4.0, "month": 12.0, "hour": 23.0, "day": 31.0, **dict.fromkeys(WEEKDAYS, 7.0)}
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
@@ -88,6 +90,19 @@ def named_fields(name: str) -> tuple[str, ...]:
     words = tuple(word.lower() for word in _WORDS.findall(name))
     found = (fields for end, fields in NAMED.items() if any(word.endswith(end) for word in words))
     return tuple(dict.fromkeys(field for fields in found for field in fields))
+
+
+def last_number(name: str, first: float) -> float | None:
+    """The greatest number of the field that a column is by its name, if there is one.
+
+    Args:
+      first: the least number in the column.
+
+    >>> last_number("birthDay", 1.0), last_number("Monat", 0.0), last_number("hour", 1.0)
+    (31.0, 12.0, 24.0)
+    """
+    ends = [ENDS[field] for field in named_fields(name) if field in ENDS]
+    return max(ends) + (ends == [ENDS["hour"]] and first == 1.0) if ends else None
 
 
 def number_of(field: str, seconds: Any) -> Any:

@@ -112,6 +112,14 @@ def test_versions_are_no_numbers() -> None:
     assert csv("1.0", "2.25").frame["c"].dtype == "float64"  # as programs write numbers
 
 
+def test_numbers_with_hundredths_may_be_spelled_in_two_ways() -> None:
+    result = csv("1.5", "1.50", "1.05", "2.25")
+    assert result.frame["c"].tolist()[:4] == [1.5, 1.5, 1.05, 2.25]
+    assert "several ways" not in doubts(result)
+    versions = csv(*["1.1", "1.10"] * 60, "1.05")  # one cell does not decide
+    assert versions.frame["c"].dtype != "float64" and "several ways" in doubts(versions)
+
+
 def test_koi8_is_told_from_other_cyrillic_encodings() -> None:
     text = "имя,город\n" + "Иван,Москва\nПётр,Новосибирск\nАнна,Санкт-Петербург\n" * 5
     result = read(text.encode("koi8_r"))

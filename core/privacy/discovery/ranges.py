@@ -9,7 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.message import Message
-from core.privacy.discovery.bins_in_a_row import Counts, bin_of, clearest, likeliest, reach
+from core.privacy.discovery.bins_in_a_row import (
+    Counts,
+    bin_of,
+    clearest,
+    likeliest,
+    reach,
+)
 from core.privacy.discovery.grids import (
     SINGLE,
     SMALL,
@@ -26,6 +32,8 @@ from core.privacy.discovery.planning import (
     Levels,
 )
 from core.privacy.discovery.thresholds import cell_threshold
+from core.privacy.discovery.whole_numbers import begins_at_zero, gone_on, within_field
+from core.schema.calendar import last_number
 from core.schema.column import Column, Kind, Learned, SchemaColumn
 from core.schema.round_bounds import date_bounds, round_bounds
 
@@ -101,31 +109,33 @@ def first_look(
     if not len(seeds) and not found:
         seeds, found = likeliest(grid, bins, atom_counts)
     around = [*seeds.tolist(), *(bin_of(grid, atom) for atom in found)]
-    zero = bin_of(grid, 0.0) if grid.atoms else 0  # dates have no sign
+    first, last = _reached(column, bins, around, found, levels, n)
     std = levels.std[BOUNDS]
-    first = reach(bins, min(around), zero if min(around) >= zero else 0, std)
-    last = reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)
     if column.kind is Kind.INTEGER and grid.edges[first] == 1.0 and 0.0 not in found:
-        found += [0.0] if atom_counts[grid.atoms.index(0.0)] > levels.neighbour else []
+        zeros = float(atom_counts[grid.atoms.index(0.0)])
+        found += [0.0] if begins_at_zero(bins, zeros, first, min(around), levels) else []
     apart = not len(seeds) and (first, last) == (min(around), max(around))
     whole = 1.0 if column.kind is Kind.INTEGER else 0.0  # the last one before an edge
     ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1] - whole))]
     peaks = _peaks(single, levels, n)
     top = max(peaks, default=-math.inf)
     rest_noise = std * math.hypot(1.0, 1.0 / SINGLY)  # of a bin without a single value
-    kept: Counts = np.zeros(0)
+    kept, held = np.zeros(0), float(bins[first : last + 1].sum())
     if column.kind is Kind.DATETIME:
         *ends, kept = _without_empty_years(min(ends), max(ends), grid, beside, bins, peaks, std)
     elif grid.edges[last] <= top and bins[last] - peaks[top] <= SURE * rest_noise:
         ends = [*(end for end in ends if end < top), top]
+    elif column.kind is Kind.INTEGER:
+        ends = within_field(column.name, grid, ends, bins, single, std)
     missing = bool(counts[-1] > levels.missing[BOUNDS])
-    inside = [*bins[first : last + 1], *atom_counts] if not len(kept) else [*kept]
+    whole_range = slice(min(first, *around), max(last, *around) + 1)  # beside atoms, too
+    inside = [*bins[whole_range], *atom_counts] if not len(kept) else [*kept]
     inside += [counts[-1]] if missing else []
     return FirstLook(
         low=min(ends),
         high=max(ends),
         bins=(min(ends), min(ends)) if apart else (grid.edges[first], grid.edges[last + 1]),
-        inside=float(bins[first : last + 1].sum()),
+        inside=held,
         atoms=(*found, *peaks),
         often=tuple(dict.fromkeys((*often, *peaks))),
         peaks=peaks,
@@ -133,6 +143,26 @@ def first_look(
         heavy=_heavy(grid, bins, first, last, found=found, atom_counts=atom_counts),
         outside=rest_of(inside, std / BESIDE if len(kept) else std, n),
     )
+
+
+def _reached(
+    column: Column,
+    bins: Counts,
+    around: Sequence[int],
+    found: Sequence[float],
+    levels: Levels,
+    n: int,
+) -> tuple[int, int]:
+    """The first and the last bin that records seem to lie in, around those that were found."""
+    grid, std = grid_of(column), levels.std[BOUNDS]
+    zero = bin_of(grid, 0.0) if grid.atoms else 0  # dates have no sign
+    first = reach(bins, min(around), zero if min(around) >= zero else 0, std)
+    last = reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)
+    if column.kind is not Kind.INTEGER:
+        return first, last
+    atoms, least = [bin_of(grid, atom) for atom in found], RARE_RECORDS * n
+    down, up = (gone_on(grid, bins, at, by, std, least) for at, by in ((first, -1), (last, 1)))
+    return first if first in atoms else down, last if last in atoms else up
 
 
 def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
@@ -272,7 +302,8 @@ def bounded(
         step = column.step
         low = max(low, math.floor(look.low / step) * step if step else look.low)
         high = min(high, math.ceil(look.high / step) * step if step else look.high)
-    high = look.high if look.high in look.often else high  # where values are cut off
+    if look.high in (*look.often, last_number(column.name, look.low)):  # where numbers are cut off
+        high = look.high
     share, error = look.outside
     if narrowed is not None:
         low, high = narrowed.low, narrowed.high

@@ -13,16 +13,24 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
+Floats = NDArray[np.float64]
 NOISE_MARGIN = 1e-4  # for the rounding of statistics and weights, which is far less than this
 DOUBT = 1e-4  # chance that noise alone passes for data in any cell of a whole release
+EVIDENCE = 2.0  # logarithm of the likelihood ratio by which "none" must be the likelier
 _STEPS = 200  # halvings of the search for a threshold
 
 
 def cell_threshold(std: float, tests: int, doubt: float = DOUBT) -> float:
     """The count above which a public cell holds records; noise passes in any with the doubt."""
     return std * float(-ndtri(doubt / max(1, tests)))
+
+
+def log_ratio_of_none(likely: Floats | float, seen: Floats | float, std: Floats | float) -> Floats:
+    """How much likelier no records are than so many, by noisy counts: logarithm of the ratio."""
+    return np.asarray(likely * (likely - 2.0 * seen) / (2.0 * np.square(std)))
 
 
 def label_threshold(std: float, failure: float, lists: int, rows: int = 1) -> float:

@@ -53,7 +53,7 @@ def test_years_and_days_end_where_they_do():
     frame = pd.DataFrame({"died": years, "day": random.integers(1, 32, 5_000)})
     columns = by_name(learn(frame, schema_for(frame), 1.0))
     assert 1800.0 <= columns["died"].low <= 1880.0 and 2020.0 <= columns["died"].high <= 2100.0
-    assert (columns["day"].low, columns["day"].high) == (1.0, 50.0)
+    assert (columns["day"].low, columns["day"].high) == (1.0, 31.0)
 
 
 def test_amounts_do_not_end_where_years_begin():

@@ -91,3 +91,41 @@ def test_small_whole_numbers_end_where_records_do(values: np.ndarray, ends: tupl
     frame, schema = whole(Kind.INTEGER, values)
     runs = [by_name(learn(frame, schema, EPSILON, seed))["score"] for seed in range(20)]
     assert np.mean([(one.low, one.high) == ends for one in runs]) >= 0.8
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        RNG.geometric(0.25, N) - 1,
+        RNG.poisson(RNG.gamma(0.5, 8.0, N)),
+        np.floor(RNG.lognormal(0.5, 1.1, N)),
+    ],
+)
+def test_counts_that_thin_out_are_not_cut_where_noise_begins(values: np.ndarray) -> None:
+    frame, schema = whole(Kind.INTEGER, values.astype(np.int64))
+    runs = [by_name(learn(frame, schema, EPSILON, seed))["score"] for seed in range(20)]
+    assert np.mean([np.mean(values > one.high) for one in runs]) <= 0.06  # by bins alone .11 to .19
+
+
+def test_numbers_below_those_found_are_not_said_to_lie_outside() -> None:
+    """Each of 1 to 19 holds less than its noise, and all of them a third of the records."""
+    frame, schema = whole(Kind.INTEGER, np.floor(RNG.lognormal(3.5, 1.3, N)).astype(np.int64) + 1)
+    runs = [by_name(learn(frame, schema, EPSILON, seed))["score"] for seed in range(20)]
+    assert max(one.low or 0.0 for one in runs) <= 1.0
+    told = [one.learned.outside for one in runs if one.learned is not None]
+    assert (
+        np.mean(told) <= 0.12 and len(told) == 20
+    )  # its standard error is .1, and it is no less than 0
+
+
+@pytest.mark.parametrize(("name", "last"), [("birthDay", 31), ("hour", 23), ("Monat", 12)])
+def test_fields_of_a_date_end_where_the_calendar_does(name: str, last: int) -> None:
+    random = np.random.default_rng(4)
+    of_year = random.integers(1, 366, N)  # in a column that a day of the month might be called
+    first = 0 if name == "hour" else 1
+    values = {name: random.integers(first, last + 1, N), "day": of_year, "day in month": of_year}
+    frame = pd.DataFrame(values)
+    for seed in range(5):
+        learned = by_name(learn(frame, schema_for(frame), EPSILON, seed))
+        assert (learned[name].low, learned[name].high) == (float(first), float(last))
+        assert learned["day"].high == 500.0

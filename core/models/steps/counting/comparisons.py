@@ -23,7 +23,7 @@ from core.models.steps.counting.counts import RelationCounts
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.window_pairs import NextTime
 from core.models.steps.counting.zeros.row_noise import evidence_of_none
-from core.models.steps.counting.zeros.structural_zeros import EVIDENCE
+from core.privacy.discovery.thresholds import EVIDENCE
 
 Floats = NDArray[np.float64]
 # Share of records that may break a relation which rows are made to keep, and the largest standard

@@ -15,6 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from torch import Tensor
 
 from core.encoding.codec import Block
@@ -34,11 +35,13 @@ from core.models.steps.counting.differences import Difference, kept_differences
 from core.models.steps.counting.relation_candidates import RelationCandidates, TotalCandidate
 from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.zeros.row_noise import SUSPECT
-from core.models.steps.counting.zeros.structural_zeros import EVIDENCE, StructuralZero
+from core.models.steps.counting.zeros.structural_zeros import StructuralZero
+from core.privacy.discovery.thresholds import EVIDENCE, log_ratio_of_none
 
 Floats = NDArray[np.float64]
 # standard deviations of noise that a label's records stand above, to say anything
 LABEL_SNR_THRESHOLD = 4.0
+LABEL_DOUBT = 0.01  # chance that noise makes any label of a rule that all keep seem to break it
 MIN_TESTED_SHARE = 0.75  # share of records, at least, whose labels say something
 # largest standard deviation, as a share of records, of totals, which nearly all keep or few
 MAX_TOTAL_NOISE = 0.1
@@ -101,10 +104,11 @@ def determined(
             broken = max(0.0, 1.0 - float(top.values[asked].sum()) / records)
             spread = noise * float(asked.sum()) ** 0.5 / records
             free = 1.0 - float(table.sum(dim=0).max())
-            some = SUSPECT_VARYING * free
-            against = some * (some - 2.0 * broken) / (2.0 * max(spread, 1e-9) ** 2)
-            sure = spread < MAX_VIOLATION_RATE and against > EVIDENCE
-            if sure and broken < min(MAX_VIOLATION_RATE + spread, MAX_VARYING_BROKEN * free):
+            kept = log_ratio_of_none(SUSPECT_VARYING * free, broken, max(spread, 1e-9)) > EVIDENCE
+            kept &= spread < MAX_VIOLATION_RATE and _each_keeps(
+                whole[asked], top.values[asked], noise
+            )
+            if kept and broken < min(MAX_VIOLATION_RATE + spread, MAX_VARYING_BROKEN * free):
                 relations.append((broken, Determined(source, result, top.indices)))
     chosen: dict[int, Determined] = {}
     for _, relation in sorted(relations, key=lambda r: (len(r[1].cells), r[0]), reverse=True):
@@ -113,6 +117,16 @@ def determined(
         if relation.result not in chosen and not follows and not leads:
             chosen[relation.result] = relation
     return tuple(chosen.values())
+
+
+def _each_keeps(records: Tensor, keeping: Tensor, noise: float) -> bool:
+    """Whether each label of a source may be followed by one result, as far as noise tells.
+
+    All of them together break a rule in few records where one that most records do not have breaks
+    it often.
+    """
+    unsure = noise * float(ndtri(1.0 - LABEL_DOUBT / max(1, len(records))))
+    return bool((records - keeping <= torch.clamp(MAX_VIOLATION_RATE * records, min=unsure)).all())
 
 
 def telling(

@@ -27,7 +27,8 @@ from core.models.steps.counting.zeros.row_noise import (
     evidence_of_none,
     holds_none,
 )
-from core.models.steps.counting.zeros.structural_zeros import EVIDENCE, StructuralZero
+from core.models.steps.counting.zeros.structural_zeros import StructuralZero
+from core.privacy.discovery.thresholds import EVIDENCE
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from core.models.steps.counting.relations import MAX_VARYING_BROKEN
-from core.models.steps.counting.zeros.structural_zeros import EVIDENCE, StructuralZero
+from core.models.steps.counting.zeros.structural_zeros import StructuralZero
+from core.privacy.discovery.thresholds import EVIDENCE
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.steps.counting.zeros.structural_zeros import EVIDENCE
+from core.privacy.discovery.thresholds import EVIDENCE, log_ratio_of_none
 
 Floats = NDArray[np.float64]
 RARE = 0.04  # of the expected, the most a zero may hold, a standard deviation above its estimate
@@ -39,8 +39,7 @@ def evidence_of_none(
 
     To `SUSPECT` of the expected records, each of which adds so much to what is seen.
     """
-    some = SUSPECT * adds * expected
-    return np.asarray(some * (some - 2.0 * seen) / (2.0 * noise**2))
+    return log_ratio_of_none(SUSPECT * adds * expected, seen, noise)
 
 
 def holds_none(told: Told, expected: Floats, counts: Floats, noise: float, adds: Floats) -> bool:

@@ -30,7 +30,6 @@ from core.models.steps.counting.scales import ColumnScale
 from core.privacy.mechanisms.additive import Mechanism
 
 Floats = NDArray[np.float64]
-EVIDENCE = 2.0  # logarithm of the likelihood ratio by which a zero must be the likelier
 ROUNDS = 10  # of proportional fitting
 LEAST_SHARE = 1e-12  # of a margin while it is fitted
 
