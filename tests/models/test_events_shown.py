@@ -29,10 +29,12 @@ def known(numbers: list[float], gone: float) -> SimpleNamespace:
     counts = [np.array(numbers), np.array([PEOPLE - gone, 0.0, gone])]
     return SimpleNamespace(
         codec=codec,
-        scales=[SimpleNamespace(size=len(one)) for one in counts],
+        scales=[
+            SimpleNamespace(size=len(numbers), missing_cell=None),
+            SimpleNamespace(size=3, missing_cell=2),
+        ],
         column_counts=counts,
         column_noise=[np.full(len(one), STD) for one in counts],
-        none={1: 2},
         table=SimpleNamespace(n=PEOPLE),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from core.encoding.layout.layout import Layout
 from core.encoding.person_rows import encoded_records
 from core.encoding.windows import Windows
 from core.models import histories, in_parts
+from core.models.base_sampler import FittedGenerator
 from core.models.histories import numbers_of
 from core.models.in_parts import sampled
 from core.models.layout_rows import laid_out
@@ -191,6 +193,16 @@ def test_walks_keep_apart_what_goes_together_in_no_record(
     events = table[table["key"].notna()]
     assert not ((events["sex"] == "f") & (events["kind"] == "c")).any()
     assert (events["kind"] == "c")[events["sex"] == "m"].mean() > 0.1
+
+
+def test_events_are_known_to_miss_what_people_without_any_miss_alone(tmp_path: Path) -> None:
+    """By counts, which a mixture that takes more people to have no event cannot unsay."""
+    columns = (one.model_copy(update={"missing": one.name == "kind"}) for one in schema().columns)
+    declared = schema().model_copy(update={"columns": tuple(columns)})
+    fitted = trained(visits(PEOPLE), declared, tmp_path)
+    assert "first kind" in cast(FittedGenerator, fitted.base).conditionals.never_missing
+    table = fitted.sample(PEOPLE, 3)
+    assert table.loc[table["key"].notna(), "kind"].notna().all() and table["kind"].isna().any()
 
 
 def comes_again(model: SavedModel) -> float:

@@ -69,7 +69,7 @@ def never_missing(known: Releases) -> list[str]:
     numbers = {side: block for block, side in _of_role(known, NUMBER)}
     found = []
     for block, side in _of_role(known, FIRST):
-        if (cell := known.none.get(block.index)) is None or side not in numbers:
+        if (cell := known.scales[block.index].missing_cell) is None or side not in numbers:
             continue
         gone, noise = (float(one[cell]) for one in _counted(known, block))
         nobody, other = 0.0, 0.0

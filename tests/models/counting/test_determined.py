@@ -68,3 +68,18 @@ def test_an_exact_rule_is_found_despite_noise_on_rare_labels():
     draws = noise * rng.standard_normal((20, 1, 40, 8))
     assert sum(follow(joint, noise, joint + draw) == [(0, 1)] for draw in draws) >= 19
     assert not any(follow(alone, noise, alone + draw) for draw in draws)
+
+
+def test_a_label_that_breaks_a_rule_often_is_seen_among_others():
+    """Together they break it in three of a hundred records, one of them in a tenth of its own."""
+    sizes, results, noise = np.array([0.48, 0.27, 0.25]), np.array([0, 1, 1]), 0.004
+    exact = np.zeros((1, 3, 2))
+    exact[0, np.arange(3), results] = sizes
+    loose = exact.copy()
+    loose[0, 1] = 0.028, 0.242
+
+    def found(joint: np.ndarray) -> int:
+        draws = (np.random.default_rng(i).normal(0.0, noise, joint.shape) for i in range(100))
+        return sum((0, 1) in follow(joint, noise, joint + draw) for draw in draws)
+
+    assert found(exact) > 90 and found(loose) < 10

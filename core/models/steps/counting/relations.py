@@ -104,11 +104,11 @@ def determined(
             broken = max(0.0, 1.0 - float(top.values[asked].sum()) / records)
             spread = noise * float(asked.sum()) ** 0.5 / records
             free = 1.0 - float(table.sum(dim=0).max())
-            kept = log_ratio_of_none(SUSPECT_VARYING * free, broken, max(spread, 1e-9)) > EVIDENCE
-            kept &= spread < MAX_VIOLATION_RATE and _each_keeps(
-                whole[asked], top.values[asked], noise
-            )
-            if kept and broken < min(MAX_VIOLATION_RATE + spread, MAX_VARYING_BROKEN * free):
+            sure = spread < MAX_VIOLATION_RATE
+            against = log_ratio_of_none(SUSPECT_VARYING * free, broken, max(spread, 1e-9))
+            sure &= bool(against > EVIDENCE)
+            sure &= _each_keeps(whole[asked], top.values[asked], noise)
+            if sure and broken < min(MAX_VIOLATION_RATE + spread, MAX_VARYING_BROKEN * free):
                 relations.append((broken, Determined(source, result, top.indices)))
     chosen: dict[int, Determined] = {}
     for _, relation in sorted(relations, key=lambda r: (len(r[1].cells), r[0]), reverse=True):

@@ -213,6 +213,14 @@ class ColumnScale:
         return len(self.variance)
 
     @property
+    def missing_cell(self) -> int | None:
+        """The cell of records without a value; None where the column has none."""
+        block = self.grid.block
+        if block.missing_state is None:
+            return None
+        return block.missing_state + (0 if block.number is None else self.line - 1)
+
+    @property
     def exact(self) -> bool:
         """Whether each cell is one value, so that a cell of another column can determine it."""
         return not self.grid.width and bool((self.variance == 1.0).all())
@@ -391,10 +399,11 @@ def _counted(size: int) -> float:
 
 def none_cells(roles: Mapping[str, Role], scales: Sequence[ColumnScale]) -> dict[int, int]:
     """By column, the cell that says that its person has no window; none of tables that are none."""
-    cells = {}
-    for i, scale in enumerate(scales):
-        block = scale.grid.block
-        gone = block.missing_state
-        if roles and gone is not None and roles[block.column.name][0] not in OF_PERSON:
-            cells[i] = gone if block.number is None else scale.line + gone - 1
-    return cells
+    if not roles:
+        return {}
+    of_windows = (
+        (i, scale.missing_cell)
+        for i, scale in enumerate(scales)
+        if roles[scale.grid.block.column.name][0] not in OF_PERSON
+    )
+    return {i: cell for i, cell in of_windows if cell is not None}
