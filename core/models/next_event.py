@@ -46,6 +46,7 @@ SWEEPS = 3  # over all pairs, for one set of walks
 MOST_WINDOWS = 50_000  # that effects are found on
 SMOOTHED = 5.0  # windows that are added to each cell where two tables are compared
 NEVER = -50.0  # effect of a cell that nothing may lie in
+BARRED = 1000.0 * NEVER  # … of one that no event has, even where pairs bar all others
 FITS = 0.1  # chance of a wait to end by the last date below which those before were too long
 TRIES = 10  # places of a time in its cell, until one does not exceed its bound
 PLACES = 64  # numbers drawn of each cell, to tell how much of it lies below a bound
@@ -221,7 +222,7 @@ class NextEvent:
                     found[x, y] = found.get((x, y), torch.zeros(())) + step
                     total += step[given[x]] if x else step
         for y, cell in self.barred.items():  # of few windows, smoothing lets it be
-            found["", y] = found["", y].index_fill(1, torch.tensor([cell]), 3.0 * NEVER)
+            found["", y] = found["", y].index_fill(1, torch.tensor([cell]), BARRED)
         for pair, empty in self.never.items():
             effect = found.get(pair, torch.zeros(empty.shape))
             found[pair] = effect.masked_fill(empty, 3.0 * NEVER)

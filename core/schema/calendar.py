@@ -101,7 +101,7 @@ def last_number(name: str, first: float) -> float | None:
     >>> last_number("birthDay", 1.0), last_number("Monat", 0.0), last_number("hour", 1.0)
     (31.0, 12.0, 24.0)
     """
-    ends = [ENDS[field] for field in named_fields(name) if field in ENDS]
+    ends = [end for field in named_fields(name) if 0.0 <= first <= (end := ENDS.get(field, -1.0))]
     return max(ends) + (ends == [ENDS["hour"]] and first == 1.0) if ends else None
 
 

@@ -195,6 +195,26 @@ def test_walks_keep_apart_what_goes_together_in_no_record(
     assert (events["kind"] == "c")[events["sex"] == "m"].mean() > 0.1
 
 
+def test_events_miss_nothing_though_pairs_bar_every_label(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pairs of many columns may, each another one."""
+    columns = (one.model_copy(update={"missing": one.name == "kind"}) for one in schema().columns)
+    declared = schema().model_copy(update={"columns": tuple(columns)})
+    honest = MixtureConditionals.barred
+
+    def barred(self: MixtureConditionals, first: str, second: str) -> torch.Tensor | None:
+        if second != "next kind":
+            return honest(self, first, second)
+        never = torch.zeros(self.table(first, second).shape, dtype=torch.bool)
+        never[:, : len(KINDS)] = True
+        return never
+
+    monkeypatch.setattr(MixtureConditionals, "barred", barred)
+    table = trained(visits(PEOPLE), declared, tmp_path).sample(PEOPLE, 3)
+    assert table.loc[table["key"].notna(), "kind"].notna().all()
+
+
 def test_events_are_known_to_miss_what_people_without_any_miss_alone(tmp_path: Path) -> None:
     """By counts, which a mixture that takes more people to have no event cannot unsay."""
     columns = (one.model_copy(update={"missing": one.name == "kind"}) for one in schema().columns)

@@ -32,7 +32,12 @@ from core.privacy.discovery.planning import (
     Levels,
 )
 from core.privacy.discovery.thresholds import cell_threshold
-from core.privacy.discovery.whole_numbers import begins_at_zero, gone_on, within_field
+from core.privacy.discovery.whole_numbers import (
+    begins_at_zero,
+    gone_on,
+    up_to_our_time,
+    within_field,
+)
 from core.schema.calendar import last_number
 from core.schema.column import Column, Kind, Learned, SchemaColumn
 from core.schema.round_bounds import date_bounds, round_bounds
@@ -309,6 +314,7 @@ def bounded(
         low, high = narrowed.low, narrowed.high
         share = min(1.0, share + narrowed.lost / n)
         error = math.hypot(error, narrowed.std / n)
+    high = up_to_our_time(column.name, low, high)
     spread_out = not _short(column, low, high)
     often = tuple(value for value in look.often if low <= value <= high)
     note = Message(

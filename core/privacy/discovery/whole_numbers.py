@@ -11,8 +11,9 @@ from core.privacy.discovery.bins_in_a_row import Counts
 from core.privacy.discovery.grids import SINGLE, SMALL, PublicGrid, value_grid
 from core.privacy.discovery.planning import BOUNDS, SINGLY, Levels
 from core.privacy.discovery.thresholds import EVIDENCE, log_ratio_of_none
-from core.schema.calendar import last_number
+from core.schema.calendar import last_number, named_fields
 
+LAST_YEAR = 2100.0
 ROUND = (1.0, 2.0, 5.0, 10.0, SMALL)  # numbers at which bounds end where records may go on
 
 
@@ -75,15 +76,21 @@ def within_field(
     """
     low, high = min(ends), max(ends)
     last = last_number(name, low)
-    if last is None or low < 0.0 or high <= last:
+    if last is None or high <= last:
         return ends
     edges = np.array(grid.edges)
-    beyond = bins[(edges[:-1] > last) & (edges[1:] - 1.0 <= high)]
-    between, size = (SINGLE > last) & (SINGLE < edges[edges > last].min()), value_grid().size
-    rest = single[1:-2][between & (SINGLE % 1.0 == 0.0)] if len(single) == size else single[:0]
-    held = float(bins[(edges[:-1] >= low) & (edges[1:] - 1.0 <= high)].sum())
-    likely = 0.5 * held * (high - last) / (high + 1.0 - low)
+    inside = (edges[:-1] >= low) & (edges[1:] - 1.0 <= high)
+    beyond = bins[inside & (edges[:-1] > last)]
+    between = (SINGLE > last) & (SINGLE < edges[edges > last].min()) & (SINGLE % 1.0 == 0.0)
+    rest = single[1:-2][between] if len(single) == value_grid().size else single[:0]
+    likely = 0.5 * float(bins[inside].sum()) * (high - last) / (high + 1.0 - low)
     noise = max(1.0, std * math.sqrt(len(beyond) + len(rest) / SINGLY**2))
     if log_ratio_of_none(likely, float(beyond.sum() + rest.sum()), noise) < 0.0:
         return ends
     return [*(end for end in ends if end < last), last]
+
+
+def up_to_our_time(name: str, low: float, high: float) -> float:
+    """The upper bound of a column: of years, by its name and where they begin, not far from now."""
+    years = "year" in named_fields(name) and 1000.0 <= low < LAST_YEAR
+    return min(high, LAST_YEAR) if years else high

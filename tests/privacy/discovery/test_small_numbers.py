@@ -129,3 +129,15 @@ def test_fields_of_a_date_end_where_the_calendar_does(name: str, last: int) -> N
         learned = by_name(learn(frame, schema_for(frame), EPSILON, seed))
         assert (learned[name].low, learned[name].high) == (float(first), float(last))
         assert learned["day"].high == 500.0
+
+
+def test_years_end_near_ours_where_noise_hides_their_end() -> None:
+    """Between 1,000 and 5,000 a table of 40 numbers has noise in each of them."""
+    random = np.random.default_rng(5)
+    others = {f"x{i}": random.integers(0, 40, N) for i in range(40)}
+    since = {"birthYear": random.integers(1930, 2010, N), "school year": random.integers(1, 6, N)}
+    frame = pd.DataFrame({**since, "price": random.integers(1930, 5000, N), **others})
+    for seed in range(5):
+        learned = by_name(learn(frame, schema_for(frame), 1.0, seed))
+        assert 2000.0 <= learned["birthYear"].high <= 2100.0
+        assert learned["school year"].high <= 9.0 and learned["price"].high >= 4999.0
