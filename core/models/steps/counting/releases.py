@@ -44,13 +44,12 @@ from core.models.steps.counting.scales import (
     FineHistograms,
     fine_grids,
     most_cells,
-    none_cells,
     ranges_within,
     scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs
 from core.models.steps.counting.significance import Significance
-from core.models.steps.counting.window_pairs import column_weights, window_importance
+from core.models.steps.counting.window_pairs import column_weights, none_cells, window_importance
 from core.models.steps.counting.zeros.finding import found_zeros
 from core.models.steps.counting.zeros.orders import out_of_order
 from core.models.steps.counting.zeros.structural_zeros import StructuralZero
@@ -327,7 +326,8 @@ class Releases:
     @property
     def none(self) -> dict[int, int]:
         """See `none_cells`."""
-        return none_cells(self.codec.domain.roles, self.scales)
+        missing = [scale.missing_cell for scale in self.scales]
+        return none_cells(self.codec.domain.roles, self.codec.blocks, missing)
 
     @property
     def _importance(self) -> Floats:

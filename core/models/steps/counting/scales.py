@@ -8,7 +8,7 @@ the noisy density of the neighbourhood.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -30,7 +30,6 @@ from core.models.steps.counting.lines.densities import (
     with_coarse,
 )
 from core.models.steps.counting.lines.ends import seen, supported, without_islands
-from core.models.steps.counting.window_pairs import OF_PERSON, Role
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.discovery.lists import ListCounts
 from core.privacy.mechanisms.additive import Mechanism
@@ -395,15 +394,3 @@ def merged(
 def _counted(size: int) -> float:
     """Variance of the count of a run of fine cells, in units of one's: coarse cells help."""
     return min(float(size), size / COARSE + COARSE - 1.0)
-
-
-def none_cells(roles: Mapping[str, Role], scales: Sequence[ColumnScale]) -> dict[int, int]:
-    """By column, the cell that says that its person has no window; none of tables that are none."""
-    if not roles:
-        return {}
-    of_windows = (
-        (i, scale.missing_cell)
-        for i, scale in enumerate(scales)
-        if roles[scale.grid.block.column.name][0] not in OF_PERSON
-    )
-    return {i: cell for i, cell in of_windows if cell is not None}

@@ -148,3 +148,19 @@ def comparable(one: Role, other: Role) -> bool:
     """Whether both are a person's, or the same column of an event and of the next one."""
     kinds = {one[0], other[0]}
     return kinds == {PERSON} or (kinds == {NOW, NEXT} and one[1:] == other[1:])
+
+
+def none_cells(
+    roles: Mapping[str, Role], blocks: Sequence[Block], missing: Sequence[int | None]
+) -> dict[int, int]:
+    """By column, the cell that says that its person has no window; none of tables that are none.
+
+    Args:
+      missing: of each column, the cell that says that it is missing.
+    """
+    cells = zip(blocks, missing, strict=True) if roles else ()
+    return {
+        block.index: cell
+        for block, cell in cells
+        if cell is not None and roles[block.column.name][0] not in OF_PERSON
+    }
