@@ -95,7 +95,7 @@ def choose(table: TableRecord, bring_in: BringIn, link: Link | None = None) -> N
         return
     with right:
         columns = [c for c in child.schema.columns if c.name != child_key]
-        order = order_of(columns, stored.first_date(child), f"{prefix}_order_{child.id}")
+        order = order_of(columns, stored.in_time(child), f"{prefix}_order_{child.id}")
         person = parent.schema.person if parent.schema.linked else None
         most = most_of(DEFAULT_ROWS if person is None else person.rows, f"{prefix}_most")
     chosen = Link(parent.id, child.id, key, child_key, order)
@@ -122,7 +122,7 @@ def _likely(table: TableRecord) -> Link:
         if (link := stored.link_to_rows(store(), table, new)) is not None:
             return link
         key, who = table.schema.key_columns[0], stored.key_columns(new, unique=False)
-        return Link(table.id, new.id, key, [*who, *new.columns][0], stored.first_date(new))
+        return Link(table.id, new.id, key, [*who, *new.columns][0], stored.in_time(new))
     keys = {one.id: stored.key_columns(one, unique=True) for one in others(table)}
     parent = next((own for own, names in keys.items() if names), next(iter(keys)))
     said_who = [*stored.key_columns(table, unique=False), *table.columns]

@@ -87,6 +87,17 @@ def test_codes_link_tables_whatever_they_are_called(store) -> None:
     assert found.order is None
 
 
+@pytest.mark.parametrize(("name", "sorts"), [("Year", True), ("birth_year", False)])
+def test_years_sort_rows_that_have_no_date(store, name: str, sorts: bool) -> None:
+    people = pd.DataFrame({"case": [f"P{i}" for i in range(50)], "sex": ["f", "m"] * 25})
+    who = [f"P{i // 10}" for i in range(480)]
+    seasons = pd.DataFrame({"case": who, name: [*range(1961, 2021)] * 8})
+    one, two = (imports.import_frame(store, f, name=n, source="test")
+                for f, n in ((people, "people"), (seasons, "seasons")))  # fmt: skip
+    found = stored.proposed_link(store, two, [one])
+    assert found is not None and found.order == (name if sorts else None)
+
+
 def test_linked_tables_are_one_and_two_again(store, pair) -> None:
     parent, child = pair
     link = stored.proposed_link(store, child, [parent])

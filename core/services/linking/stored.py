@@ -106,7 +106,7 @@ def _candidates(
             near = covered >= COVERED and (alike == 1 or len(known) >= MANY_KEYS)
             sure = (alike == 2, *((near, coded and repeated) if child_key not in once else ()))
             if share >= FOUND and any(sure):
-                yield (alike, share), Link(parent.id, child.id, key, child_key, first_date(child))
+                yield (alike, share), Link(parent.id, child.id, key, child_key, in_time(child))
 
 
 def _of_people(table: TableRecord) -> tuple[str, ...]:
@@ -151,10 +151,13 @@ def _words(name: str) -> set[str]:
     return {word if len(word) < 4 else word.rstrip("s") for word in re.findall("[^\\W_]+", parted)}
 
 
-def first_date(table: TableRecord) -> str | None:
-    """The first column of dates, which usually sorts rows; None without one."""
-    dates = (c.name for c in table.schema.columns if c.modelled and c.kind is Kind.DATETIME)
-    return next(dates, None)
+def in_time(table: TableRecord) -> str | None:
+    """The first column of dates, or else that of the year, which usually sorts rows, if any."""
+    columns = [column for column in table.schema.columns if column.modelled]
+    dates = [column.name for column in columns if column.kind is Kind.DATETIME]
+    whole = [column.name for column in columns if column.kind is Kind.INTEGER]
+    years = [name for name in whole if _words(name) - {"id"} in ({"year"}, {"jahr"})]
+    return next(iter([*dates, *years]), None)
 
 
 def file_stem(name: str) -> str:
