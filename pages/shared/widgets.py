@@ -315,7 +315,7 @@ def paged(items: Sequence[T], size: int = 9) -> Sequence[T]:
         say("Columns"),
         list(starts),
         default=0,
-        format_func=lambda i: f"{i + 1}–{min(i + size, len(items))}",
+        format_func=lambda i: "–".join(dict.fromkeys(map(str, (i + 1, min(i + size, len(items)))))),
     )
     return items[start or 0 : (start or 0) + size]
 
