@@ -19,6 +19,7 @@ from scipy.special import log_ndtr, ndtri
 Floats = NDArray[np.float64]
 NOISE_MARGIN = 1e-4  # for the rounding of statistics and weights, which is far less than this
 DOUBT = 1e-4  # chance that noise alone passes for data in any cell of a whole release
+TINY = 1e-12  # variance of counts without noise, which is divided by
 EVIDENCE = 2.0  # logarithm of the likelihood ratio by which "none" must be the likelier
 _STEPS = 200  # halvings of the search for a threshold
 
@@ -30,7 +31,8 @@ def cell_threshold(std: float, tests: int, doubt: float = DOUBT) -> float:
 
 def log_ratio_of_none(likely: Floats | float, seen: Floats | float, std: Floats | float) -> Floats:
     """How much likelier no records are than so many, by noisy counts: logarithm of the ratio."""
-    return np.asarray(likely * (likely - 2.0 * seen) / (2.0 * np.square(std)))
+    variance = np.maximum(np.square(std), TINY)
+    return np.asarray(likely * (likely - 2.0 * seen) / (2.0 * variance))
 
 
 def label_threshold(std: float, failure: float, lists: int, rows: int = 1) -> float:
