@@ -9,13 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.message import Message
-from core.privacy.discovery.bins_in_a_row import (
-    Counts,
-    bin_of,
-    clearest,
-    likeliest,
-    reach,
-)
+from core.privacy.discovery.bins_in_a_row import Counts, bin_of, clearest, likeliest, reach
 from core.privacy.discovery.grids import (
     SINGLE,
     SMALL,
@@ -125,7 +119,7 @@ def first_look(
     peaks = _peaks(single, levels, n)
     top = max(peaks, default=-math.inf)
     rest_noise = std * math.hypot(1.0, 1.0 / SINGLY)  # of a bin without a single value
-    kept, held = np.zeros(0), float(bins[first : last + 1].sum())
+    kept: Counts = np.zeros(0)
     if column.kind is Kind.DATETIME:
         *ends, kept = _without_empty_years(min(ends), max(ends), grid, beside, bins, peaks, std)
     elif grid.edges[last] <= top and bins[last] - peaks[top] <= SURE * rest_noise:
@@ -140,7 +134,7 @@ def first_look(
         low=min(ends),
         high=max(ends),
         bins=(min(ends), min(ends)) if apart else (grid.edges[first], grid.edges[last + 1]),
-        inside=held,
+        inside=float(bins[first : last + 1].sum()),
         atoms=(*found, *peaks),
         often=tuple(dict.fromkeys((*often, *peaks))),
         peaks=peaks,
