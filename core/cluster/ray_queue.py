@@ -18,6 +18,7 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,9 @@ class _Queue:
         self.worker = list(worker)
         self.variables, self.needed = environment_of_workers(os.environ)
         ray.cloudpickle.register_pickle_by_value(ray_supervisor)
-        self.made: set[str] = set()  # runs that wait with an actor that this process made
+        # runs for which this process made an actor, with when each began to wait: one that was
+        # paused and resumed between two looks waits anew, and needs another
+        self.made: set[tuple[str, datetime]] = set()
         self.asked: dict[Any, str] = {}  # answers to come, of actors that are made, and their runs
 
     def settle(self) -> None:
@@ -125,13 +128,14 @@ class _Queue:
             for run_id in actors:
                 self._withdraw(run_id)
             waiting = self.store.queue()
-            self.made &= set(waiting)
             # an actor of a run that was paused and resumed at once may be there and about to go:
             # the next look makes another
             for run_id in (run for run in waiting if run not in actors):
-                if run_id in self.made:
+                wait = (run_id, self.store.run(run_id).queued)
+                if wait in self.made:
                     self._failed(run_id, config.EARLY)
                 else:
+                    self.made.add(wait)
                     self._create(run_id)
             _say(self.store, config.IN_QUEUE, [run for run in waiting if run in actors])
             self._listen()
@@ -167,7 +171,6 @@ class _Queue:
         handle = actor.remote(
             run_id, home, self.worker, str(PROJECT_ROOT), self.variables, self.needed
         )
-        self.made.add(run_id)
         self.asked[handle.__ray_ready__.remote()] = run_id
 
     def _gpus(self, run_id: str) -> float:

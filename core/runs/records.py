@@ -84,7 +84,8 @@ class RunRecord:
       schema: as it was when the run was made.
       state, message: where it is, with a plain sentence.
       error: one plain line when it failed, else None.
-      created, started, ended: UTC; started at the first start, ended with the last state.
+      created, queued, started, ended: UTC; queued when it last began to wait, started at the first
+        start, ended with the last state.
       host, pid: the machine and worker process that holds or held it.
       attempt: 1, and one more for each start from the beginning; each pays for itself.
       debit: the ledger's entry that paid, None when nothing was debited yet.
@@ -105,6 +106,7 @@ class RunRecord:
     message: str
     error: str | None
     created: datetime
+    queued: datetime
     started: datetime | None
     ended: datetime | None
     host: str | None

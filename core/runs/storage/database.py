@@ -249,6 +249,7 @@ def run_record(row: RunRow, table: TableRow, *, resumes_free: bool) -> RunRecord
         message=row.message,
         error=row.error,
         created=datetime.fromtimestamp(row.created, UTC),
+        queued=datetime.fromtimestamp(row.queued, UTC),
         started=_utc(row.started),
         ended=_utc(row.ended),
         host=row.host,

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from typing import Any
 
 import psutil
-from sqlalchemy import CursorResult, Update, delete, select, update
+from sqlalchemy import CursorResult, Update, case, delete, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
@@ -229,7 +229,8 @@ class RunStore(TableStore):
             "failure": failure,
         }
         if state is State.QUEUED:
-            values |= {"queued": now, "ended": None, "signal": Signal.GO_ON, "pid": None}
+            since = case((RunRow.state == State.QUEUED, RunRow.queued), else_=now)
+            values |= {"queued": since, "ended": None, "signal": Signal.GO_ON, "pid": None}
         if state is not State.RUNNING:
             values |= {"slot": None}
         if state not in (State.QUEUED, State.RUNNING):

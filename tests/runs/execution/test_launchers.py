@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from core.cluster import ray_launcher, ray_queue
-from core.cluster.ray_config import ABSENT, HANDING_OVER, UNREACHABLE, Cluster, LauncherError
+from core.cluster.ray_config import (
+    ABSENT,
+    EARLY,
+    HANDING_OVER,
+    UNREACHABLE,
+    Cluster,
+    LauncherError,
+)
 from core.cluster.ray_launcher import RayLauncher
 from core.runs.errors import RunStoreError
 from core.runs.events import State
@@ -187,6 +195,63 @@ def test_a_run_takes_the_cards_that_it_can_use(
     cluster = Cluster(address="auto", gpus=asked)
     queue = ray_queue._Queue(Fake(cards), store, cluster, worker=())
     assert queue._gpus(run.id) == given
+
+
+class Actors(Fake):
+    """A cluster whose actors do at each look what the test says, and are then gone.
+
+    Attributes:
+      made: how many actors there have been.
+    """
+
+    def __init__(self, *looks: Callable[[], object]) -> None:
+        super().__init__(cards=0.0)
+        self.looks, self.made = list(looks), 0
+        self.util = SimpleNamespace(list_named_actors=list)
+
+    def remote(self, kind: type) -> Actors:
+        return self
+
+    def options(self, **options: Any) -> SimpleNamespace:
+        self.made += 1
+        ready = SimpleNamespace(remote=lambda: f"answer {self.made}")
+        handle = SimpleNamespace(__ray_ready__=ready)
+        return SimpleNamespace(remote=lambda *arguments: handle)
+
+    def wait(self, answers: list[str], **options: Any) -> tuple[list[str], list[str]]:
+        self.looks.pop(0)()
+        return [], answers
+
+
+def test_a_run_resumed_between_two_looks_gets_another_actor(
+    store: RunStore, table: TableRecord
+) -> None:
+    run = queued(store, table, toy_plan(table))
+
+    def paused_and_resumed() -> None:
+        assert store.claim(run.id, slots=None)
+        for state in (State.PAUSED, State.QUEUED):
+            store.set_state(run.id, state)
+
+    ray = Actors(paused_and_resumed, lambda: store.claim(run.id, slots=None))
+    ray_queue._Queue(ray, store, Cluster(address="auto"), worker=()).settle()
+    assert ray.made == 2 and store.run(run.id).state is State.RUNNING
+
+
+def test_a_run_whose_worker_ends_at_once_has_failed(store: RunStore, table: TableRecord) -> None:
+    run = queued(store, table, toy_plan(table))
+    ray = Actors(lambda: None, lambda: None)
+    ray_queue._Queue(ray, store, Cluster(address="auto"), worker=()).settle()
+    failed = store.run(run.id)
+    assert (failed.state, failed.error, ray.made) == (State.FAILED, EARLY, 1)
+
+
+def test_what_is_said_of_a_waiting_run_leaves_it_its_place(
+    store: RunStore, table: TableRecord
+) -> None:
+    first, second = (queued(store, table, toy_plan(table)) for _ in range(2))
+    store.set_state(first.id, State.QUEUED, ABSENT, expect=(State.QUEUED,))
+    assert store.queue() == [first.id, second.id]
 
 
 def test_sampling_that_hangs_is_stopped_and_said_in_a_sentence(
