@@ -17,6 +17,7 @@ import pandas as pd
 
 from core.encoding.heaping import heaped
 from core.encoding.layout.layout import Layout
+from core.encoding.windows import FIRST, NUMBER, PERSON
 from core.models.events import FitEvent, OnEvent, Preview, Signal
 from core.models.saved_model import LAYOUT, Fitted, Sampler, SavedModel
 from core.models.step import FitContext, FreeStep, State
@@ -118,15 +119,38 @@ def laid_out(model: SavedModel, layout: Layout) -> SavedModel:
 
 
 def previewed(on_event: OnEvent, layout: Layout) -> OnEvent:
-    """An observer that sees previews as rows of the table, not as models see them."""
-    if layout.same or layout.windows is not None:  # of which there is nothing to see but windows
+    """An observer that sees previews as rows of the table, not as models see them.
+
+    Of histories these are people, each with the first event of the first file that was linked.
+    """
+    if layout.same:
         return on_event
 
     def shown(event: FitEvent) -> Signal:
         if isinstance(event, Preview) and event.rows:
             drawn = pd.DataFrame(event.rows, dtype=object)
-            table = layout.from_model(drawn, seed=0)
+            of_windows = layout.windows is not None
+            table = _first_events(layout, drawn) if of_windows else layout.from_model(drawn, seed=0)
             event = Preview(rows=json.loads(table.to_json(orient="records", date_format="iso")))
         return on_event(event)
 
     return shown
+
+
+def _first_events(layout: Layout, drawn: pd.DataFrame) -> pd.DataFrame:
+    """Windows as rows of the table, without columns of files that no row is of."""
+    windows, each = layout.files[0], np.arange(len(drawn))
+    own = {
+        source: drawn[block.column.name]
+        for (role, source), block in windows.by_role.items()
+        if role in (PERSON, FIRST)
+    }
+    names = [block.column.name for block in windows.source.blocks]
+    nobody = drawn[windows.block(NUMBER).column.name] == "0"
+    file = np.where(nobody, -1, 0)
+    rows = pd.DataFrame({name: own.get(name) for name in names}, index=drawn.index)
+    table = layout.from_events(rows, each, file, np.full(len(each), -1), seed=0)
+    person = layout.output.person
+    assert person is not None
+    others = {name for one in person.files[1:] for name in (*one.own_names, one.event)}
+    return table.drop(columns=others & set(table.columns))

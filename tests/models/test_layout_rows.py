@@ -30,6 +30,8 @@ from tests.encoding.layouts import (
     made,
     schema,
 )
+from tests.histories import three_levels
+from tests.models.fitted_windows import PEOPLE, trained
 from tests.models.tables import Watcher
 
 pytestmark = pytest.mark.slow
@@ -91,3 +93,18 @@ def test_a_table_that_models_see_as_it_is_needs_no_layout() -> None:
     assert laid_out(plain, Layout(plain.domain)) is plain
     watcher = Watcher()
     assert previewed(watcher, Layout(plain.domain)) is watcher
+
+
+def test_previews_of_histories_are_people_with_their_first_event(tmp_path: Path) -> None:
+    rows, declared, _ = three_levels(PEOPLE)
+    windows, watcher = SavedModel.of(trained(rows, declared, tmp_path)).base, Watcher()
+    previewed(watcher, Layout(declared.domain()))(Preview(rows=windows.preview()))
+    [event] = watcher.events
+    assert isinstance(event, Preview)
+    drawn = pd.DataFrame(event.rows)
+    assert drawn.columns.tolist() == ["who", "sex", "members.who", "member", "age", "kind"]
+    assert drawn["who"].is_unique and drawn["sex"].notna().all()
+    there = drawn["members.who"].notna()
+    assert there.any() and (drawn["members.who"] == drawn["who"])[there].all()
+    assert drawn.loc[there, "kind"].isin(rows["kind"].dropna()).all()
+    assert drawn.loc[~there, "kind"].isna().all()
