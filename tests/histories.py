@@ -71,6 +71,28 @@ def waves(people: int) -> tuple[pd.DataFrame, Schema]:
     return rows.drop(columns="day"), Schema(columns=columns, person=person)
 
 
+MEASURED = {"pulse": ("low", "high"), "pressure": ("fine", "not"), "weight": ("less", "more")}
+
+
+def measured(people: int, lacking: float) -> tuple[pd.DataFrame, Schema]:
+    """Visits with more columns; so many people's visits all miss every one of these."""
+    rows, declared, random = visits(people), schema(), np.random.default_rng(1)
+    lacks = pd.Series(random.random(people) < lacking).reindex(rows["who"]).to_numpy()
+    for name, labels in MEASURED.items():
+        cells = pd.Series(random.choice(labels, len(rows)), dtype="str")
+        rows[name] = cells.where(rows["key"].notna() & ~lacks)
+    more = [
+        Column(name=name, kind=Kind.CATEGORY, categories=labels, missing=True)
+        for name, labels in MEASURED.items()
+    ]
+    person = declared.person
+    assert person is not None and person.history is not None
+    own_names = {name: name for name in ("key", "day", "kind", *MEASURED)}
+    history = person.history.model_copy(update={"own_names": own_names})
+    person = person.model_copy(update={"history": history})
+    return rows, Schema(columns=(*declared.columns, *more), person=person)
+
+
 def leaving(people: int) -> tuple[pd.DataFrame, Schema]:
     """Visits of people who leave soon after the last of them."""
     rows, declared = visits(people), schema()

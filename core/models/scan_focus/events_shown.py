@@ -32,7 +32,7 @@ def without_far_numbers(known: Releases, shares: Tensor) -> Tensor:
     """
     ends = np.cumsum([0, *(scale.size for scale in known.scales)])
     shares = shares.clone()
-    for block, _ in _of_role(known, NUMBER):
+    for block, _ in of_role(known, NUMBER):
         own = shares[:, ends[block.index] : ends[block.index + 1]]
         most = _most_shown(*_counted(known, block))
         own[:, most] += (own[:, : most + 1].sum(dim=1) <= 0.0).to(own)  # who has more has the most
@@ -66,9 +66,9 @@ def never_missing(known: Releases) -> list[str]:
 
     Then no event misses them.
     """
-    numbers = {side: block for block, side in _of_role(known, NUMBER)}
+    numbers = {side: block for block, side in of_role(known, NUMBER)}
     found = []
-    for block, side in _of_role(known, FIRST):
+    for block, side in of_role(known, FIRST):
         if (cell := known.scales[block.index].missing_cell) is None or side not in numbers:
             continue
         gone, noise = (float(one[cell]) for one in _counted(known, block))
@@ -81,7 +81,7 @@ def never_missing(known: Releases) -> list[str]:
     return found
 
 
-def _of_role(known: Releases, role: str) -> Iterator[tuple[Block, int]]:
+def of_role(known: Releases, role: str) -> Iterator[tuple[Block, int]]:
     """Blocks of windows with a role, and of which file they are."""
     roles = known.codec.domain.roles
     for block in known.codec.blocks if roles else ():

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from core.models.steps.counting.scales import ColumnScale
 
+NEVER = -1e4  # a logit that makes a share zero
 ANCHORED = 3.0  # how far, in log units, a component starts from the column's own shares
 
 
@@ -37,7 +38,10 @@ class LatentMixtures(nn.Module):
       base: float32 [cells], logarithms of the released shares, where all components start.
       starts: float32 [mixtures, cells, components], see `anchors`.
       anchored: columns whose components start apart; the others start at `base`.
+      barred: bool [mixtures, cells, components], what components never have; None of nothing.
     """
+
+    barred: Tensor | None
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class LatentMixtures(nn.Module):
         anchored: Collection[int],
         sizes: Sequence[int],
         hidden: int,
+        barred: Tensor | None = None,
     ):
         super().__init__()
         self.sizes = list(sizes)
@@ -65,6 +70,7 @@ class LatentMixtures(nn.Module):
         repeats = torch.arange(len(self.sizes)).repeat_interleave(torch.tensor(self.sizes))
         for name, value in (
             ("latents", latents), ("base", base), ("starts", starts), ("column", repeats),
+            ("barred", barred),
         ):  # fmt: skip
             self.register_buffer(name, value, persistent=False)
 
@@ -76,6 +82,8 @@ class LatentMixtures(nn.Module):
         scale = self.scale.index_select(1, self.get_buffer("column"))
         far = scale[:, :, None] * self.get_buffer("starts")
         logits = self.layers(self.get_buffer("latents")) + self.get_buffer("base")[:, None] + far
+        if self.barred is not None:
+            logits = logits.masked_fill(self.barred, NEVER)
         shares = [torch.softmax(part, dim=1) for part in torch.split(logits, self.sizes, dim=1)]
         return torch.softmax(self.weights, dim=1), torch.cat(shares, dim=1)
 

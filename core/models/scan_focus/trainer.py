@@ -18,6 +18,7 @@ from core.models.scan_focus.groups import GROUPS, MixtureGroups
 from core.models.scan_focus.matching import MixtureMatcher
 from core.models.scan_focus.mixture import LatentMixtures, anchors
 from core.models.scan_focus.plan import ScanFocusSettings
+from core.models.scan_focus.presence import barred_cells
 from core.models.scan_focus.releases import Focus, targets_of, unlearned_columns
 from core.models.scan_focus.unseen import unseen
 from core.models.step import FitContext
@@ -133,7 +134,10 @@ def _mixture_groups(
     random = torch.Generator().manual_seed(seed)
     latents = torch.randn((count, settings.latent, settings.components), generator=random)
     shares = [torch.from_numpy(share) for share in known.shares]
-    starts = [anchors(known.scales, shares, settings.components, random).t() for _ in range(count)]
+    starts = torch.stack(
+        [anchors(known.scales, shares, settings.components, random).t() for _ in range(count)]
+    )
+    barred = barred_cells(known, starts)
     base = torch.cat(shares).clamp_min(1e-4).log().float()
     together = {column for target in targets.sets for column in target.columns}
 
@@ -141,10 +145,11 @@ def _mixture_groups(
         return LatentMixtures(
             latents[group],
             base,
-            torch.stack(starts[group]),
+            starts[group],
             anchored=together | focus.unlearned,
             sizes=[scale.size for scale in known.scales],
             hidden=settings.hidden,
+            barred=None if barred is None else barred[group],
         )
 
     size = math.ceil(count / GROUPS)
