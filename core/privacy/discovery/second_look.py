@@ -49,13 +49,13 @@ class FineLook:
         peaks = [min(int((value - low) / width), bins - 1) for value in look.peaks]
         counts = np.where(np.isin(np.arange(bins), peaks), 0.0, self.counts)
         held = look.inside - float((self.counts - counts).sum())
-        lost = float(held - counts[first:end].sum())
+        lost, error = self._outside(counts, first, end, held)
         if lost > FEW_RECORDS * held:
-            grown = self._grown(counts, first, end, held)
+            grown, long = self._grown(counts, first, end, held), end - first > bins // NARROW
             if grown is not None:
                 first, end = grown
-                lost = float(held - counts[first:end].sum())
-            elif lost > FEW_RECORDS * held + self.std * math.sqrt(end - first):
+                lost, error = self._outside(counts, first, end, held)
+            elif long or lost > FEW_RECORDS * held + error:
                 return None
         near, far = sorted((abs(low), abs(high)))
         if near < FAR * far and end - first > bins // NARROW:
@@ -64,7 +64,18 @@ class FineLook:
         unit = max(rung((high - low) / _UNITS), self.step)
         low, high = snap(np.array([math.floor(low / unit), math.ceil(high / unit)]) * unit, unit)
         ends = min([low, *look.atoms]), max([high, *look.atoms])
-        return Narrowed(*ends, max(0.0, lost), self.std)
+        return Narrowed(*ends, max(0.0, lost), error)
+
+    def _outside(self, counts: Counts, first: int, end: int, held: float) -> tuple[float, float]:
+        """How many of what is held lie beyond a range, and the standard deviation of its noise.
+
+        Both what the range lacks and what is counted beyond it say so, by as many bins as each has.
+        """
+        own, others = end - first, len(counts) - (end - first)
+        lacking = held - float(counts[first:end].sum())
+        beyond = float(counts[:first].sum() + counts[end:].sum())
+        lost = (others * lacking + own * beyond) / (own + others)
+        return lost, self.std * math.sqrt(own * others / (own + others))
 
     def _clearest(self) -> NDArray[np.int64]:
         """The ends of bins in a row that exceed noise together; none where it may pass for them.

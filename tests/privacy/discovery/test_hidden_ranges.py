@@ -101,3 +101,21 @@ def test_years_do_not_reach_to_zero_by_noise():
     found = [one for seed in range(40) for one in learn(frame, schema, 0.3, seed).columns]
     assert np.mean([one.high - one.low > 400 for one in found]) <= 0.05
     assert np.mean([one.low <= 1935 and one.high >= 1995 for one in found]) >= 0.9
+
+
+@pytest.mark.parametrize(("spread", "n", "std"), [(1.4, 54_000, 116.0), (8.0, 20_000, 60.0)])
+def test_what_lies_outside_of_a_narrowed_range_is_little_and_said(
+    spread: float, n: int, std: float
+) -> None:
+    """Of a thin tail no bin shows, nor do a few in a row; noise in their sum must be told."""
+    random, narrowed = np.random.default_rng(11), []
+    held = random.normal(60.0, spread, n)
+    counts = np.histogram(held, 160, (20.0, 100.0))[0]
+    for _ in range(200):
+        noisy, inside = counts + std * random.standard_normal(160), n + std * random.normal()
+        look = FirstLook(20.0, 100.0, (20.0, 100.0), inside, (), (), {}, False, False, (0.0, 0.0))
+        narrowed.append(FineLook(noisy, std, 0.0).narrowed(look) or Narrowed(20.0, 100.0, 0.0, std))
+    outside = np.array([((held < one.low) | (held > one.high)).sum() for one in narrowed])
+    errors = np.array([one.lost - lost for one, lost in zip(narrowed, outside, strict=True)])
+    assert np.mean(outside > 0.03 * n) <= 0.03
+    assert np.mean(np.abs(errors) <= 2.0 * np.array([one.std for one in narrowed])) >= 0.9
