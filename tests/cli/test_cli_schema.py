@@ -6,12 +6,17 @@ import json
 from pathlib import Path
 
 import jsonschema
+import pandas as pd
 import pytest
 
 from core.cli.main import main
+from core.proposing.propose import infer_schema
+from core.reading.raw_cells import raw_frame
 from core.schema.column import Kind
 from core.schema.schema import Schema
 from core.services.sample_tables import sample_table
+from core.services.synthesis.options import options_of
+from core.services.synthesis.schema_options import with_schema
 from tests.cli.test_cli import last_line
 
 
@@ -93,3 +98,14 @@ def test_the_json_schema_is_printed_or_written(
     assert "ask for --json-schema" in capsys.readouterr().err
     assert main(["schema", "people.csv"]) == 2
     assert "say with --out FILE.json where" in capsys.readouterr().err
+
+
+def test_no_cell_is_said_not_to_fit_a_list_that_is_learned(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = pd.DataFrame({"town": ["Paris"] * 590 + [f"village {i}" for i in range(10)]})
+    for wanted, said in (({}, False), ({"declare_public": True}, True)):
+        asked = {"epsilon": 1.0, "model": "pearl", **wanted}
+        options = options_of(asked, table="towns", declared=False)
+        with_schema(options, raw_frame(rows), infer_schema(rows))
+        assert ("do not fit" in capsys.readouterr().err) == said

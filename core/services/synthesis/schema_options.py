@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from core.encoding.layout.violations import count_violations, declared_from_batches
 from core.models.registry import cards, synthesizer
-from core.privacy.discovery.open_domain import reopened
+from core.privacy.discovery.open_domain import as_learned, reopened
 from core.proposing.rare import danger, rare_counts
 from core.reading.tally import Tally
 from core.schema.column import DomainSource, Kind, SchemaError
@@ -51,7 +51,8 @@ def with_schema(
     of_tags = {"alpha", "shift", "certificate"} & options.request.model_fields_set
     if of_tags and not schema.sensitive:
         raise RefusedError("--alpha, --shift and --certificate need tagged columns: --sensitive")
-    say_misfits(rows, schema.columns)
+    declared = schema if options.declared or options.declare_public else as_learned(schema)
+    say_misfits(rows, [column for column in declared.columns if column.name not in options.learn])
     say_violations(frame, schema)
     return frame, schema
 
