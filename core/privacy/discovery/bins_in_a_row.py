@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.discovery.grids import PublicGrid
+from core.privacy.discovery.grids import ROUND, SMALL, PublicGrid
 from core.privacy.discovery.planning import MOST_TOGETHER, NEIGHBOUR_DOUBT
 from core.privacy.discovery.thresholds import cell_threshold
 
@@ -37,17 +37,26 @@ def clearest(
 ) -> tuple[float, NDArray[np.int64]]:
     """Of bins in a row, the clearest: its count over the root of its length, and its two ends.
 
-    The noise of so many counts together grows with that root. Numbers in a row have one sign.
+    The noise of so many counts together grows with that root. Numbers in a row have one sign. Small
+    whole numbers, of which each has a bin, also come together from one round number to another, as
+    greater ones do.
 
     Args:
-      least: how many bins they are.
+      least: of how many bins they are, where small numbers between round ones are one.
       among: [edges], whether a row may begin or end there; anywhere if None.
     """
     edges = np.array(grid.edges)
     allowed = np.ones(len(edges), dtype=bool) if among is None else among
+    far = np.abs(edges)
+    ends = (far > SMALL) | np.isin(far, (0.0, *ROUND)) | (edges % 1.0 != 0.0)  # of what is one
+    before = np.cumsum(ends)
     sums, height, row = np.append(0.0, np.cumsum(bins)), -math.inf, (0, 0)
-    for length in range(least, min(MOST_TOGETHER, len(bins)) + 1):
-        fits = allowed[:-length] & allowed[length:]
+    for length in range(1, min(MOST_TOGETHER + int(SMALL), len(bins)) + 1):
+        together = (before[length:] - before[:-length]).clip(min=1)
+        fits = allowed[:-length] & allowed[length:] & (together >= least)
+        fits &= together <= MOST_TOGETHER
+        if length > MOST_TOGETHER:
+            fits &= ends[:-length] & ends[length:]
         if grid.atoms:  # dates have no sign
             fits &= (edges[:-length] >= 0.0) | (edges[length:] <= 0.0)
         above = np.where(fits, sums[length:] - sums[:-length], -math.inf) / math.sqrt(length)
@@ -82,3 +91,18 @@ def reach(bins: Counts, start: int, end: int, std: float) -> int:
             break
         at = ahead[int(beyond[0])]
     return at
+
+
+def with_rest(grid: PublicGrid, bins: Counts, last: int, rest: float) -> int:
+    """The bin up to which so many more records seem to lie than up to another one.
+
+    That many lie beyond is known better than where: all counts up to there say it together. Nowhere
+    farther than bounds may reach at once, from one round number to another.
+    """
+    edges = np.array(grid.edges[last + 1 :])
+    rungs = np.flatnonzero((edges >= SMALL) | np.isin(edges, ROUND))
+    most = last + int(rungs[: LOOK_AHEAD + 1][-1]) if len(rungs) else last
+    sums = np.cumsum(bins[last + 1 : most + 1])
+    if not len(sums):
+        return last
+    return last + 1 + int(np.argmax(sums >= min(rest, sums.max())))

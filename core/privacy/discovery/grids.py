@@ -19,6 +19,7 @@ from core.schema.round_bounds import DIGITS, rung
 
 FINE_BINS = 256  # of the second look, within what the first one found, at most
 SMALL = 20.0  # whole numbers up to it have a bin each
+ROUND = (1.0, 2.0, 5.0, 10.0, SMALL)  # those among them at which bounds end, beside zero
 _SMALLEST, _LARGEST_INTEGER = -30, 19  # powers of ten: numbers below one, integers above the other
 _YEARS = (
     *(1000, 1500, 1600, 1700, 1750, 1800, 1850, 1870),

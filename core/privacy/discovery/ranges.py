@@ -9,7 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.message import Message
-from core.privacy.discovery.bins_in_a_row import Counts, bin_of, clearest, likeliest, reach
+from core.privacy.discovery.bins_in_a_row import (
+    Counts,
+    bin_of,
+    clearest,
+    likeliest,
+    reach,
+    with_rest,
+)
 from core.privacy.discovery.grids import (
     SINGLE,
     SMALL,
@@ -48,6 +55,7 @@ FEW_RECORDS = 0.02  # share of the records that years or parts left out hold at 
 FAR = 0.2  # of the end farther from zero, that the other lies beyond where a range lies far from it
 NARROW = 8  # of a range, the part beyond which bins are not added to those that surely hold records
 REACHED = 0.05  # … or may lie, as noise can pass for records in a bin on either side
+LEFT = 3.0  # … that records beyond a range must exceed to make it longer
 HEAPED = 3.0  # standard deviations of noise above which numbers of one step are believed
 
 
@@ -108,7 +116,7 @@ def first_look(
     if not len(seeds) and not found:
         seeds, found = likeliest(grid, bins, atom_counts)
     around = [*seeds.tolist(), *(bin_of(grid, atom) for atom in found)]
-    first, last = _reached(column, bins, around, found, levels, n)
+    first, last = _reached(column, counts, around, found, levels, n)
     std = levels.std[BOUNDS]
     if column.kind is Kind.INTEGER and grid.edges[first] == 1.0 and 0.0 not in found:
         zeros = float(atom_counts[grid.atoms.index(0.0)])
@@ -146,7 +154,7 @@ def first_look(
 
 def _reached(
     column: Column,
-    bins: Counts,
+    counts: Counts,
     around: Sequence[int],
     found: Sequence[float],
     levels: Levels,
@@ -154,11 +162,18 @@ def _reached(
 ) -> tuple[int, int]:
     """The first and the last bin that records seem to lie in, around those that were found."""
     grid, std = grid_of(column), levels.std[BOUNDS]
+    bins = counts[1 : grid.bins + 1]
     zero = bin_of(grid, 0.0) if grid.atoms else 0  # dates have no sign
     first = reach(bins, min(around), zero if min(around) >= zero else 0, std)
     last = reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)
     if column.kind is not Kind.INTEGER:
         return first, last
+    if first >= zero:
+        alone = [grid.atoms.index(atom) for atom in {0.0, *found}]
+        held = [*bins[zero : last + 1], *counts[grid.bins + 2 + np.array(alone)], counts[-1]]
+        rest, error = (n * one for one in rest_of(held, std, n))
+        if rest > max(FEW_RECORDS * n, LEFT * error):
+            last = with_rest(grid, bins, last, rest - error)
     atoms, least = [bin_of(grid, atom) for atom in found], RARE_RECORDS * n
     down, up = (gone_on(grid, bins, at, by, std, least) for at, by in ((first, -1), (last, 1)))
     return first if first in atoms else down, last if last in atoms else up

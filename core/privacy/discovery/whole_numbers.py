@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy.discovery.bins_in_a_row import Counts
-from core.privacy.discovery.grids import SINGLE, SMALL, PublicGrid, value_grid
+from core.privacy.discovery.grids import ROUND, SINGLE, PublicGrid, value_grid
 from core.privacy.discovery.planning import BOUNDS, SINGLY, Levels
 from core.privacy.discovery.thresholds import EVIDENCE, log_ratio_of_none
 from core.schema.calendar import last_number, named_fields
 
 LAST_YEAR = 2100.0
-ROUND = (1.0, 2.0, 5.0, 10.0, SMALL)  # numbers at which bounds end where records may go on
 
 
 def gone_on(grid: PublicGrid, bins: Counts, at: int, step: int, std: float, least: float) -> int:

@@ -141,3 +141,17 @@ def test_years_end_near_ours_where_noise_hides_their_end() -> None:
         learned = by_name(learn(frame, schema_for(frame), 1.0, seed))
         assert 2000.0 <= learned["birthYear"].high <= 2100.0
         assert learned["school year"].high <= 9.0 and learned["price"].high >= 4999.0
+
+
+@pytest.mark.parametrize("zeros", [0.7, 0.0])
+def test_counts_that_surely_lie_somewhere_are_not_left_out(zeros: float) -> None:
+    """Noise hides each number, but not that many records have some number beyond those found."""
+    random, n = np.random.default_rng(6), 1470
+    counts = np.where(random.random(n) < zeros, 0, random.geometric(0.1, n))
+    others = {f"x{i}": random.normal(40.0, 12.0, n).round().astype(int) for i in range(15)}
+    others |= {f"list {i}": random.choice(["a", "b", "c"], n) for i in range(15)}
+    frame = pd.DataFrame({"visits": counts, **others})
+    schema = schema_for(frame, visits=Kind.INTEGER)
+    found = [by_name(learn(frame, schema, 1.0, seed))["visits"].high for seed in range(20)]
+    assert np.mean([(counts > high).mean() for high in found]) <= 0.1
+    assert np.mean([high <= 200.0 for high in found]) >= 0.9
