@@ -12,6 +12,7 @@ finds on windows of walks, until those agree with the model's own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -130,20 +131,42 @@ def calibrated(model: BaseSampler, files: Sequence[Windows]) -> Effects:
 
 @torch.no_grad()
 def _calibrated(model: BaseSampler, windows: Windows) -> Effects:
+    """Of some rounds, the effects whose walks are nearest."""
     windows = replace(windows, owner=None)  # who is drawn has the columns of an owner
     random, following = torch.Generator().manual_seed(0), _following(model.conditionals, windows)
-    effects = following.independent()
-    for _ in range(ROUNDS):
+    effects = _of_drawn_windows(model, windows, following, random)
+    nearest, least = effects, math.inf
+    for left in reversed(range(ROUNDS + 1)):
         trace: list[Step] = []
         drawn_histories(model, [windows], effects, CALIBRATED_ON, random, trace=trace)
         if not trace:  # nobody has two events
             break
         cells = {x: torch.cat([step.cells[x] for step in trace]) for x in trace[0].cells}
-        been = {y: torch.cat([step.been[y] for step in trace]) for y in trace[0].been}
         weight = torch.cat([step.weight for step in trace])
-        room = Room(*(torch.cat(one) for one in zip(*(s.room for s in trace), strict=True)))
-        effects = following.scaled(effects, cells, been, weight, room, CALIBRATED_ON)
-    return effects
+        distance = following.distance(cells, weight)
+        nearest, least = (effects, distance) if distance < least else (nearest, least)
+        if left:
+            been = {y: torch.cat([step.been[y] for step in trace]) for y in trace[0].been}
+            room = Room(*(torch.cat(one) for one in zip(*(s.room for s in trace), strict=True)))
+            effects = following.scaled(effects, cells, been, weight, room, CALIBRATED_ON)
+    return nearest
+
+
+def _of_drawn_windows(
+    model: BaseSampler, windows: Windows, following: NextEvent, random: torch.Generator
+) -> Effects:
+    """Effects for windows that the model draws whole, where columns that are given go together."""
+    drawn = model.draw(CALIBRATED_ON, random)
+    several = [first > 1 for first, _ in windows.numbers.bins]
+    some = np.flatnonzero(np.array(several)[drawn.states[:, windows.block(NUMBER).index]])
+    if not len(some):
+        return following.independent()
+    seen = drawn.take(some)
+    names = (*following.known, *following.drawn)
+    cells = {x: model.conditionals.cells(seen, x) for x in names}
+    room = Room(torch.full((len(some),), EVER), torch.zeros(len(some)))
+    weight = torch.ones(len(some))
+    return following.scaled(following.independent(), cells, {}, weight, room, CALIBRATED_ON)
 
 
 def _following(mixture: MixtureConditionals, windows: Windows) -> NextEvent:

@@ -228,6 +228,24 @@ class NextEvent:
             found[pair] = effect.masked_fill(empty, 3.0 * NEVER)
         return found
 
+    def distance(self, made: Cells, weight: Tensor) -> float:
+        """How far windows' events, each with the one before, lie from what they should be.
+
+        The mean of drawn columns' total variations.
+
+        Args:
+          made, weight: see `scaled`.
+        """
+        apart = []
+        for y in self.drawn:
+            x = self.twins.get(y, "")
+            goal = self.goals[x, y] if x else self._alone(y)
+            given = made[x] if x else torch.zeros_like(made[y])
+            place = given * goal.shape[1] + made[y]
+            table = torch.bincount(place, weight, minlength=goal.numel())
+            apart.append((table / table.sum() - goal.flatten() / goal.sum()).abs().sum() / 2.0)
+        return float(torch.stack(apart).mean())
+
     def _step(self, x: str, y: str, total: Tensor, given: Cells, weight: Tensor) -> Tensor:
         """What a pair's effect lacks, [cells, cells]; of no given column, [1, cells]."""
         chances = torch.softmax(total, dim=1) * weight[:, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from core.models.base_sampler import FittedGenerator
 from core.models.histories import numbers_of
 from core.models.in_parts import sampled
 from core.models.layout_rows import laid_out
-from core.models.next_event import PLACES, Bounded, Room
+from core.models.next_event import PLACES, Bounded, Effects, NextEvent, Room
 from core.models.registry import load_fitted
 from core.models.saved_model import LAYOUT, SavedModel
 from core.models.scan_focus.conditionals import MixtureConditionals
@@ -364,3 +364,18 @@ def test_saved_homes_come_again(homes: SavedModel, tmp_path: Path) -> None:
     homes.save(tmp_path)
     again = load_fitted("scan_focus", tmp_path)
     pd.testing.assert_frame_equal(again.sample(50, 5), homes.sample(50, 5))
+
+
+def test_effects_are_those_of_the_round_with_the_nearest_walks(
+    model: SavedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaled, rounds = NextEvent.scaled, list[int]()
+
+    def worse_and_worse(self: NextEvent, effects: Effects, *windows: Any) -> Effects:
+        rounds.append(1)
+        return scaled(self, effects, *windows) if len(rounds) == 1 else self.independent()
+
+    monkeypatch.setattr(NextEvent, "scaled", worse_and_worse)
+    found = histories.calibrated(model.base, Layout(model.domain).files)
+    assert len(rounds) == histories.ROUNDS + 1
+    assert any(given for given, _ in found), "later ones depend on nothing"
