@@ -145,7 +145,8 @@ def shown(
     known, labels = len(known_labels(column)), [label for (label,) in keys]
     passed: NDArray[np.bool_] = counts[:-1] > levels.label
     possible = slice(known, known + len(possible_labels(column)))
-    passed[possible] = _numbers_there(column.kind, counts[possible], levels.std[LISTS])
+    alone = not passed[possible.stop :].any()  # a scale, not years or such
+    passed[possible] = _numbers_there(column.kind, counts[possible], levels.std[LISTS], alone)
     if ruled.only is not None:
         passed = np.isin(labels, list(ruled.only))
     passed |= np.isin(labels, list(ruled.also))
@@ -161,10 +162,14 @@ def _most(keys: Keys, counts: Counts, passed: NDArray[np.bool_], known: int) -> 
     return {keys[i][0]: float(counts[i]) for i in kept[: MAX_CATEGORIES - 1]}
 
 
-def _numbers_there(kind: Kind, counts: Counts, std: float) -> NDArray[np.bool_]:
-    """Which of the numbers 0, 1, … seem to be there; steps of a scale lie beside one another."""
+def _numbers_there(kind: Kind, counts: Counts, std: float, alone: bool) -> NDArray[np.bool_]:
+    """Which of the numbers 0, 1, … seem to be there; steps of a scale lie beside one another.
+
+    Args:
+      alone: whether the list shows nothing else: then the clearest one is there.
+    """
     there: NDArray[np.bool_] = counts > cell_threshold(std, max(1, len(counts)))
-    if kind is Kind.ORDERED and len(counts):
+    if kind is Kind.ORDERED and len(counts) and (alone or there.any()):
         most = int(counts.argmax())
         ends = reach(counts, most, 0, std), reach(counts, most, len(counts) - 1, std)
         beside = slice(ends[0], ends[1] + 1)

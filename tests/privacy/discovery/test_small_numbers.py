@@ -155,3 +155,11 @@ def test_counts_that_surely_lie_somewhere_are_not_left_out(zeros: float) -> None
     found = [by_name(learn(frame, schema, 1.0, seed))["visits"].high for seed in range(20)]
     assert np.mean([(counts > high).mean() for high in found]) <= 0.1
     assert np.mean([high <= 200.0 for high in found]) >= 0.9
+
+
+def test_years_of_a_list_bring_no_small_number() -> None:
+    """The clearest of a hundred small ones, of which noise alone makes one, would be there."""
+    years = RNG.integers(2006, 2011, N)
+    runs = [found(Kind.ORDERED, years, seed) for seed in range(20)]
+    assert {label for labels in runs for label in labels} <= {str(y) for y in range(2006, 2011)}
+    assert np.mean([len(labels) for labels in runs]) >= 4.0
