@@ -95,18 +95,22 @@ def of_time(name: str) -> bool:
     return not _OF_TIME.isdisjoint(words_of(name))
 
 
-def named_key(name: str, distinct: int, n: int, *, numeric: bool) -> bool:
+def named_key(name: str, distinct: int, n: int, most: int, *, numeric: bool) -> bool:
     """Whether a name says that values are keys, and these are not of many rows each.
 
     What many rows share is a label, such as that of a shop, unless it may be a person's. Of a name
-    that speaks of people alone, such as patient_id, even a few values are keys.
+    that speaks of people alone, such as patient_id, even a few values are keys; one that most rows
+    hold names nobody, as the 0 of an area called X3Ssn.
+
+    Args:
+      most: how many of the n rows hold the most frequent of the `distinct` values.
     """
     words = words_of(name)
     often = SHARED if numeric else OFTEN  # numbers are learned by their neighbours, too
     shared = n >= often * distinct and _OF_PEOPLE.isdisjoint(words) and len(words) > 1
     people = len(words) > 1 and set(words) <= _OF_PEOPLE | {"id", "key"}
     called = called_key(name) or _numbered(name)
-    return called and (people or distinct > UNIQUE_ROWS and not shared)
+    return called and 2 * most <= n and (people or distinct > UNIQUE_ROWS and not shared)
 
 
 def without_code(

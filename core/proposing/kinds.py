@@ -236,7 +236,8 @@ def _code(numbers: Tally, base: SchemaColumn) -> SchemaColumn | None:
     n = numbers.known
     unique = numbers.unique and n >= UNIQUE_ROWS
     serial = unique and distinct[-1] - distinct[0] < 2 * n
-    named = named_key(base.name, numbers.distinct, n, numeric=True)
+    most = int(numbers.rows.max())
+    named = named_key(base.name, numbers.distinct, n, most, numeric=True)
     if np.abs(distinct).max() > EXACT or serial or named:
         return _identifier(base, Kind.IDENTIFIER, numbers.distinct, n)
     return None
@@ -325,7 +326,7 @@ def _worded(tally: Tally, base: SchemaColumn) -> SchemaColumn:
     words = float(sample.str.count(r"\s+").median()) + 1
     long = sum(len(str(x)) for x in sample) > LONG_TEXT * len(sample) or words >= LONG_WORDS
     addresses = sample.str.fullmatch(ID_VALUE.pattern).mean() > 0.9
-    named = named_key(base.name, distinct, n, numeric=False)
+    named = named_key(base.name, distinct, n, int(counts.max()), numeric=False)
     many = distinct > UNIQUE_ROWS and distinct > UNIQUE_SHARE * n
     if addresses or many or named or distinct > MAX_CATEGORIES:
         prose = long and not addresses and not named
