@@ -37,7 +37,7 @@ from tests.histories import (
     visits,
     waves,
 )
-from tests.models.fitted_windows import PEOPLE, trained
+from tests.models.scan_focus.fitted_windows import PEOPLE, trained
 
 pytestmark = pytest.mark.slow
 

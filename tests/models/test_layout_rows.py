@@ -31,7 +31,7 @@ from tests.encoding.layouts import (
     schema,
 )
 from tests.histories import three_levels
-from tests.models.fitted_windows import PEOPLE, trained
+from tests.models.scan_focus.fitted_windows import PEOPLE, trained
 from tests.models.tables import Watcher
 
 pytestmark = pytest.mark.slow

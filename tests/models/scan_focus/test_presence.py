@@ -23,7 +23,7 @@ from core.encoding.windows import (
 from core.models.base_sampler import FittedGenerator
 from core.models.saved_model import SavedModel
 from tests.histories import MEASURED, measured
-from tests.models.fitted_windows import PEOPLE, trained
+from tests.models.scan_focus.fitted_windows import PEOPLE, trained
 
 pytestmark = pytest.mark.slow
 LACKING = 0.4

@@ -104,9 +104,7 @@ def test_years_do_not_reach_to_zero_by_noise():
 
 
 @pytest.mark.parametrize(("spread", "n", "std"), [(1.4, 54_000, 116.0), (8.0, 20_000, 60.0)])
-def test_what_lies_outside_of_a_narrowed_range_is_little_and_said(
-    spread: float, n: int, std: float
-) -> None:
+def test_what_lies_outside_of_a_narrowed_range_is_said(spread: float, n: int, std: float) -> None:
     """Of a thin tail no bin shows, nor do a few in a row; noise in their sum must be told."""
     random, narrowed = np.random.default_rng(11), []
     held = random.normal(60.0, spread, n)
