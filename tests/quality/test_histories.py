@@ -20,7 +20,7 @@ from core.quality.event_table import kaplan_meier, transition_counts, transition
 from core.quality.metrics.histories import METRICS, in_order, opened
 from core.quality.report.build_report import build_report
 from core.quality.report.outside import outside_report
-from core.quality.report.types import ReleasedHistograms
+from core.quality.report.types import ReleasedHistograms, Report
 from tests.histories import KINDS, schema, three_levels, two_files, visits
 
 pytestmark = pytest.mark.slow
@@ -62,6 +62,18 @@ def test_dealt_events_are_as_far_as_the_worst_end(reports):
     for key in ("gaps", "transitions", "next"):
         score = found[f"history_{key}"]
         assert score.value > 5 * score.ceiling and score.value > 0.6 * score.dealt
+
+
+def test_events_without_a_time_leave_a_report_that_can_be_read():
+    declared, random = schema(), np.random.default_rng(4)
+    declared = declared.replace(declared["day"].model_copy(update={"missing": True}))
+    real, made = (
+        table.assign(day=table["day"].where(random.random(len(table)) < 0.5))
+        for table in (visits(PEOPLE, 1), visits(PEOPLE, 2))
+    )
+    report = build_report(real, made, declared)
+    again = Report.model_validate_json(report.model_dump_json())
+    assert again.histories and all(map(len, again.histories[0].people))
 
 
 def test_what_follows_and_how_long_by_hand():

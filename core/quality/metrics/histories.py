@@ -288,8 +288,10 @@ def pictures(
             )
         )
     people = []
-    for one_of in np.unique(synthetic.who[synthetic.followed])[:SHOWN]:
-        rows = np.flatnonzero(synthetic.who == one_of)
+    there = ~np.isnan(synthetic.time)
+    followed = synthetic.followed[there[synthetic.followed]]
+    for one_of in np.unique(synthetic.who[followed])[:SHOWN]:
+        rows = np.flatnonzero((synthetic.who == one_of) & there)
         labels = [states[0].labels[states[0].codes[1][i]] if states else "" for i in rows]
         since = synthetic.time[rows] - synthetic.time[rows[0]]
         people.append(list(zip(since.tolist(), labels, strict=True)))
