@@ -163,6 +163,11 @@ class Windows:
         blocks = self.by_role
         return {blocks[NEXT, e].column.name: blocks[NOW, e].column.name for e in self.events}
 
+    @property
+    def few(self) -> list[int]:
+        """Which labels of numbers of events are of nobody who has a window with events."""
+        return [i for i, (_, last) in enumerate(self.numbers.bins) if last < 2]
+
     @cached_property
     def again(self) -> dict[str, str]:
         """Of each list of the next event, the column that says whether its label has been before.

@@ -7,7 +7,7 @@ the person has. So numbers of events come out as they were counted.
 Where events belong to rows of people, every such row has a history of its own, drawn given the row.
 
 The next event is drawn by a log-linear model (`core.models.next_event`), whose effects `calibrated`
-finds on windows of walks, until those agree with the model's own.
+finds on windows that the model draws whole and then on those of walks; the nearest walks count.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ def _of_drawn_windows(
 ) -> Effects:
     """Effects for windows that the model draws whole, where columns that are given go together."""
     drawn = model.draw(CALIBRATED_ON, random)
-    several = [first > 1 for first, _ in windows.numbers.bins]
-    some = np.flatnonzero(np.array(several)[drawn.states[:, windows.block(NUMBER).index]])
+    number = drawn.states[:, windows.block(NUMBER).index]
+    some = np.flatnonzero(~np.isin(number, windows.few))
     if not len(some):
         return following.independent()
     seen = drawn.take(some)

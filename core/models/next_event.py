@@ -4,10 +4,11 @@ A mixture that is fitted to noisy counts of pairs also says how three columns go
 nobody counted. Of all laws with its pairs, the one of the most entropy adds nothing to them: the
 chance of a cell y is proportional to exp Σₓ a(x, y) over the cells x of all columns that are given.
 Columns are drawn one after another, each given those before it too. The effects a are found by
-iterative scaling (Deming and Stephan, Annals of Mathematical Statistics 1940) on windows of walks,
-where what is given lies elsewhere than in the mixture's own windows. A wait ends by the last date
-that there is, and so do those after it: of a wait w in a time t, k more events fit behind it with a
-chance of (1 - w/t)ᵏ if they may lie anywhere, which is all that is taken to be known of them.
+iterative scaling (Deming and Stephan, Annals of Mathematical Statistics 1940), first on windows
+that the mixture draws whole, then on windows of walks, where what is given lies elsewhere. A wait
+ends by the last date that there is, and so do those after it: of a wait w in a time t, k more
+events fit behind it with a chance of (1 - w/t)ᵏ if they may lie anywhere, which is all that is
+taken to be known of them.
 """
 
 from __future__ import annotations
@@ -308,7 +309,7 @@ def log_chances(effects: Effects, y: str, given: Cells, been: Cells) -> Tensor:
 def _without_windows(mixture: MixtureConditionals, windows: Windows, x: str) -> Tensor:
     """Shares of a given column's cells among people with fewer than two events, [cells]."""
     [number] = windows.names(NUMBER)
-    few = [i for i, (_, last) in enumerate(windows.numbers.bins) if last < 2]
+    few = windows.few
     if x == number:
         every = mixture.table(x, x).sum(dim=1)
         return torch.zeros_like(every).index_copy_(0, torch.tensor(few), every[few])

@@ -32,10 +32,11 @@ def barred_cells(known: Releases, starts: Tensor) -> Tensor | None:
         return None
     sizes = [scale.size for scale in known.scales]
     barred = torch.zeros(starts.shape, dtype=torch.bool)
-    parts, complete = torch.split(barred, sizes, dim=1), _complete(known)
+    parts, begun = (torch.split(one, sizes, dim=1) for one in (barred, starts))
+    complete = _complete(known)
     for number, file in of_role(known, NUMBER):
         least = int(number.states[0] != "0")
-        picked = torch.split(starts, sizes, dim=1)[number.index].argmax(dim=1)
+        picked = begun[number.index].argmax(dim=1)
         events = (picked + least).clamp_max(SEVERAL)[:, None]  # [mixtures, 1, components]
         labels = torch.arange(least, least + sizes[number.index]).clamp_max(SEVERAL)
         parts[number.index].copy_(labels[:, None] != events)

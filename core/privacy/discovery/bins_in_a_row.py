@@ -47,9 +47,8 @@ def clearest(
     """
     edges = np.array(grid.edges)
     allowed = np.ones(len(edges), dtype=bool) if among is None else among
-    far = np.abs(edges)
-    ends = (far > SMALL) | np.isin(far, (0.0, *ROUND)) | (edges % 1.0 != 0.0)  # of what is one
-    before = np.cumsum(ends)
+    ends = _rungs(edges)
+    before: NDArray[np.int64] = np.cumsum(ends)
     sums, height, row = np.append(0.0, np.cumsum(bins)), -math.inf, (0, 0)
     for length in range(1, min(MOST_TOGETHER + int(SMALL), len(bins)) + 1):
         together = (before[length:] - before[:-length]).clip(min=1)
@@ -64,6 +63,12 @@ def clearest(
         if above[start] > height:
             height, row = float(above[start]), (start, start + length - 1)
     return height, np.array(row, dtype=np.int64)
+
+
+def _rungs(edges: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which edges do not lie between two round numbers, as those of small whole numbers may."""
+    far = np.abs(edges)
+    return np.asarray((far > SMALL) | np.isin(far, (0.0, *ROUND)) | (edges % 1.0 != 0.0))
 
 
 def bin_of(grid: PublicGrid, value: float) -> int:
@@ -100,7 +105,7 @@ def with_rest(grid: PublicGrid, bins: Counts, last: int, rest: float) -> int:
     farther than bounds may reach at once, from one round number to another.
     """
     edges = np.array(grid.edges[last + 1 :])
-    rungs = np.flatnonzero((edges >= SMALL) | np.isin(edges, ROUND))
+    rungs = np.flatnonzero(_rungs(edges))
     most = last + int(rungs[: LOOK_AHEAD + 1][-1]) if len(rungs) else last
     sums = np.cumsum(bins[last + 1 : most + 1])
     if not len(sums):

@@ -55,8 +55,8 @@ FEW_RECORDS = 0.02  # share of the records that years or parts left out hold at 
 FAR = 0.2  # of the end farther from zero, that the other lies beyond where a range lies far from it
 NARROW = 8  # of a range, the part beyond which bins are not added to those that surely hold records
 REACHED = 0.05  # … or may lie, as noise can pass for records in a bin on either side
-LEFT = 3.0  # … that records beyond a range must exceed to make it longer
 HEAPED = 3.0  # standard deviations of noise above which numbers of one step are believed
+LEFT = 3.0  # … and records beyond a range, which make it longer
 
 
 @dataclass(frozen=True)

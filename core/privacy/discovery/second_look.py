@@ -71,11 +71,11 @@ class FineLook:
 
         Both what the range lacks and what is counted beyond it say so, by as many bins as each has.
         """
-        own, others = end - first, len(counts) - (end - first)
+        bins, own = len(counts), end - first
         lacking = held - float(counts[first:end].sum())
         beyond = float(counts[:first].sum() + counts[end:].sum())
-        lost = (others * lacking + own * beyond) / (own + others)
-        return lost, self.std * math.sqrt(own * others / (own + others))
+        lost = ((bins - own) * lacking + own * beyond) / bins
+        return lost, self.std * math.sqrt(own * (bins - own) / bins)
 
     def _clearest(self) -> NDArray[np.int64]:
         """The ends of bins in a row that exceed noise together; none where it may pass for them.

@@ -49,6 +49,11 @@ class SynthesisOptions(BaseModel):
     people: str | None = None
     save: Path | None = None
 
+    @property
+    def declares_domains(self) -> bool:
+        """Whether somebody says what columns hold, so that a run need not learn it all."""
+        return self.declared or self.declare_public
+
 
 def options_of(given: Mapping[str, Any], *, table: str, declared: bool) -> SynthesisOptions:
     """Options by their names on the command line, with _ for -; None counts as not given.

@@ -51,7 +51,7 @@ def with_schema(
     of_tags = {"alpha", "shift", "certificate"} & options.request.model_fields_set
     if of_tags and not schema.sensitive:
         raise RefusedError("--alpha, --shift and --certificate need tagged columns: --sensitive")
-    declared = schema if options.declared or options.declare_public else as_learned(schema)
+    declared = schema if options.declares_domains else as_learned(schema)
     say_misfits(rows, [column for column in declared.columns if column.name not in options.learn])
     say_violations(frame, schema)
     return frame, schema

@@ -151,7 +151,7 @@ def to_learn(options: SynthesisOptions, frame: pd.DataFrame, schema: Schema) -> 
         raise RefusedError(f"no column is called '{unknown[0]}' (--learn)")
     if options.learn:
         schema = as_learned(schema, options.learn)
-    if not (options.declared or options.declare_public):
+    if not options.declares_domains:
         schema = as_learned(schema)
         schema = with_references(schema) if options.references else schema
     known = with_learned(schema, earlier_run(options.learned_by))
