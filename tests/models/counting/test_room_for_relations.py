@@ -50,6 +50,17 @@ def test_tails_that_bounds_cut_off_leave_a_total_its_room(bounds) -> None:
     assert not fits(own, whole + 60.0, post, 1.0) and not fits(whole + 60.0, own, post, 1.0)
 
 
+def test_tails_that_noise_hides_leave_a_total_its_room() -> None:
+    amount = np.exp(RANDOM.normal(3.5, 1.2, N)).round(2)
+    post = RANDOM.choice((0.0, 2.5, 4.9), N)
+    whole = amount + post
+    seen = marginal(whole[whole < np.quantile(whole, 0.97)])
+    total = Marginal(np.append(seen.numbers, whole.max()), np.append(seen.shares, 0.0), 1.0)
+    own, dearer, fee = (marginal(one) for one in (amount, 2.0 * amount, post))
+    assert moments_fit([total, own, fee], TotalCandidate(0, 1, 2, 1.0))
+    assert not moments_fit([total, dearer, fee], TotalCandidate(0, 1, 2, 1.0))
+
+
 def test_means_of_columns_with_many_missing_cells_say_nothing() -> None:
     columns = [marginal(COUNT), marginal(FEE), marginal(PRICE, 0.5)]
     assert moments_fit(columns, TotalCandidate(0, 1, 2, 1.0))

@@ -97,6 +97,16 @@ class Marginal(NamedTuple):
         """With each number beyond one taken for it."""
         return self._replace(numbers=np.minimum(self.numbers, most))
 
+    def reached_by(self, share: float) -> float:
+        """The least number that this share of the records do not exceed; 0 where there is none."""
+        at = int(np.searchsorted(np.cumsum(self.shares), share))
+        return float(self.numbers[min(at, len(self.numbers) - 1)]) if len(self.numbers) else 0.0
+
+    def highest(self, share: float) -> float:
+        """What this share of the records, those with the highest numbers, adds to the mean."""
+        up_to_each = np.minimum(np.cumsum(self.shares[::-1]), share)
+        return float(np.diff(up_to_each, prepend=0.0) @ self.numbers[::-1])
+
     @property
     def negative(self) -> float:
         """Share below zero."""

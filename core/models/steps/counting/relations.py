@@ -48,6 +48,7 @@ MAX_TOTAL_NOISE = 0.1
 # share of records with a number, from which on means and deviations tell; and how far off these may
 # be, as a share of a deviation: a few amounts in the tail make half of it, and noise may hide them
 MOST_PRESENT, MOMENTS_APART = 0.9, 0.3
+TAIL = 0.05  # share of the records with the highest totals, of which noise may hide more or fewer
 # of the records without the commonest value, which alone show a dependence, how many may break it,
 # and do by the other of two hypotheses
 MAX_VARYING_BROKEN, SUSPECT_VARYING = 0.1, 0.25
@@ -186,8 +187,9 @@ def moments_fit(columns: Sequence[Marginal], one: TotalCandidate) -> bool:
     And none spreads more than both others together. Of a product, those of logarithms, and signs.
     True where so many cells are missing, or zero, that these may be of other records.
 
-    Bounds cut off tails, and not those of a total where they do its parts'. So numbers count up to
-    the least of the bounds; a total that is cut off there lacks no more than its lesser part has.
+    Bounds and noise cut off tails, and not those of a total where they do its parts'. So numbers
+    count up to where all but the highest totals lie, and to the least of the bounds; a total that
+    is cut off there lacks no more than the lesser of its parts has.
     """
     each = [columns[part] for part in (one.total, one.left, one.right)]
     if one.field or (not one.unit and not _signs_fit(*each)):
@@ -197,12 +199,13 @@ def moments_fit(columns: Sequence[Marginal], one: TotalCandidate) -> bool:
         return True
     unit, lacking = one.unit or 1.0, 0.0
     lows, highs = ([float(column.numbers[i]) for column in each] for i in (0, -1))
-    cut = min(highs[0], max(highs[1], unit * highs[2]))
+    cut = min(highs[0], max(highs[1], unit * highs[2]), each[0].reached_by(1.0 - TAIL))
     beyond = float(each[0].shares[each[0].numbers >= cut].sum())
-    if one.unit and lows[2] >= 0.0 and beyond <= 1.0 - MOST_PRESENT:  # a tail, and no more
+    positive = lows[2] >= 0.0 and (lows[1] >= 0.0 or unit * highs[2] <= cut)
+    if one.unit and positive and beyond <= 1.0 - MOST_PRESENT:  # a tail, and no more
         each = [column.up_to(cut / own) for column, own in zip(each, (1.0, 1.0, unit), strict=True)]
-        lesser = min(unit * highs[2], highs[1] if lows[1] >= 0.0 else math.inf)
-        lacking = lesser * beyond
+        parts = ((1.0, each[1]), (unit, each[2]))[lows[1] < 0.0 :]
+        lacking = min(own * part.highest(beyond) for own, part in parts)
     total, left, right = (column.mean for column in each)
     spreads = np.array([column.deviation for column in each]) * (1.0, 1.0, unit)
     room, excess = MOMENTS_APART * float(spreads[:2].max()), total - left - unit * right
