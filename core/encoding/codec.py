@@ -235,6 +235,14 @@ class Codes:
         position = np.asarray(self.values[:, block.number], dtype=np.float64)
         return block.numbers(np.asarray(self.states[:, block.index]), position)
 
+    def at(self, position: float, block: Block) -> NDArray[np.bool_]:
+        """Which records lie there on a column's line, bool [n]; none of a list."""
+        if block.number is None:
+            return np.zeros(len(self.states), dtype=bool)
+        on_line = np.asarray(self.states[:, block.index]) == 0
+        there: NDArray[np.bool_] = on_line & (np.asarray(self.values[:, block.number]) == position)
+        return there
+
     def to(self, device: str) -> Codes:
         """The same rows as torch tensors (int64, float32) on a device."""
         import torch  # pages import this module, and compute nothing

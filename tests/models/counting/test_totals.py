@@ -85,6 +85,22 @@ def test_products_and_sums_are_found_and_kept(ranked):
     assert np.abs(made["total"] - made["amount"] - made["carriage"].astype(float)).max() < 0.006
 
 
+@pytest.mark.parametrize("cut", ["amount", "price"])
+def test_numbers_that_bounds_cut_off_break_no_total(cut: str) -> None:
+    codec, frame = orders(3000)
+    columns = [
+        column.model_copy(update={"high": 12.0}) if column.name == cut else column
+        for column in codec.domain.columns
+    ]
+    codec = Codec(codec.domain.model_copy(update={"columns": tuple(columns)}))
+    wrong = TotalCandidate(2, 0, 3, 1.0)  # which is broken, whatever bounds cut off
+    mechanism = RelationCounts(codec.blocks, (TotalCandidate(2, 0, 1, 0.0), wrong), ())
+    statistic = mechanism.statistic(codec.encode(frame), torch.ones(len(frame)))
+    (keeps, broken), (few, most) = mechanism.split(statistic)[0].tolist()
+    assert broken == 0.0 and 0.2 * len(frame) < keeps < 0.9 * len(frame)
+    assert few < 0.1 * most
+
+
 @pytest.mark.parametrize(("hidden", "kept"), [("", {2, 4}), ("price", {4}), ("total", {2})])
 def test_no_total_tells_of_a_hidden_column(hidden, kept):
     codec, frame = orders(3000)

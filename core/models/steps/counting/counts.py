@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Block, Codes
@@ -20,6 +21,7 @@ from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.window_pairs import NextTime
 from core.privacy.mechanisms.additive import Mechanism
 
+Floats = NDArray[np.float64]
 NEAR = 1e-6  # of a step: what products of fractions are rounded by
 OF_DIFFERENCES = 0.25  # of the squared sensitivity of counts of relations
 LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
@@ -161,7 +163,7 @@ class RelationCounts(Mechanism):
             total = values[one.total]
             computed = one.computed(values[one.left], values[one.right])
             gap, zeros = total - computed, (total == 0.0) & (computed == 0.0)
-            there = ~np.isnan(gap) & ~zeros
+            there = ~np.isnan(gap) & ~zeros & ~self._cut_off(one, gap, records)
             step = steps[one.total] or 1.0  # a list is a field of a date, which is whole
             adds = there & (np.abs(gap) < (0.5 + NEAR) * step)
             counts += [weights[torch.from_numpy(rows)].sum() for rows in (adds, ~adds & there)]
@@ -175,6 +177,15 @@ class RelationCounts(Mechanism):
             fine = self.weight * torch.bincount(cell, weights, minlength=FINE + 1)[:FINE]
             counts += [*fine, *fine.reshape(-1, COARSE).sum(dim=1)]
         return torch.stack(counts).to(mask.device)
+
+    def _cut_off(self, one: TotalCandidate, gap: Floats, records: Codes) -> NDArray[np.bool_]:
+        """Records whose total differs from its parts as a bound of any of them would have it."""
+        low, high = (
+            {c: records.at(bound, self.blocks[c]) for c in (one.total, one.left, one.right)}
+            for bound in (0.0, 1.0)
+        )
+        too_low = (gap < 0.0) & (high[one.total] | low[one.left] | low[one.right])
+        return too_low | ((gap > 0.0) & (low[one.total] | high[one.left] | high[one.right]))
 
     def split(self, release: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """A release → float64 [totals, 2], [compared, 3] and [differences, CELLS]."""
