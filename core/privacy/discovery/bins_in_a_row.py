@@ -32,8 +32,25 @@ def likeliest(
     return row, clear
 
 
+def clear_rows(
+    grid: PublicGrid, bins: Counts, threshold: float, among: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """The ends of all bins in a row, each apart from the others, that stand above a threshold."""
+    free, ends = np.ones(len(bins), dtype=bool), np.zeros(0, dtype=np.int64)
+    while True:
+        height, row = clearest(grid, bins, among=among, free=free)
+        if height <= threshold:
+            return ends
+        free[row[0] : row[1] + 1], ends = False, np.union1d(ends, row)
+
+
 def clearest(
-    grid: PublicGrid, bins: Counts, *, least: int = 1, among: NDArray[np.bool_] | None = None
+    grid: PublicGrid,
+    bins: Counts,
+    *,
+    least: int = 1,
+    among: NDArray[np.bool_] | None = None,
+    free: NDArray[np.bool_] | None = None,
 ) -> tuple[float, NDArray[np.int64]]:
     """Of bins in a row, the clearest: its count over the root of its length, and its two ends.
 
@@ -44,16 +61,18 @@ def clearest(
     Args:
       least: of how many bins they are, where small numbers between round ones are one.
       among: [edges], whether a row may begin or end there; anywhere if None.
+      free: [bins], which a row may hold; any if None.
     """
     edges = np.array(grid.edges)
     allowed = np.ones(len(edges), dtype=bool) if among is None else among
     ends = _rungs(edges)
     before: NDArray[np.int64] = np.cumsum(ends)
     sums, height, row = np.append(0.0, np.cumsum(bins)), -math.inf, (0, 0)
+    taken = np.append(0, np.cumsum(np.zeros(len(bins)) if free is None else ~free))
     for length in range(1, min(MOST_TOGETHER + int(SMALL), len(bins)) + 1):
         together = (before[length:] - before[:-length]).clip(min=1)
         fits = allowed[:-length] & allowed[length:] & (together >= least)
-        fits &= together <= MOST_TOGETHER
+        fits &= (together <= MOST_TOGETHER) & (taken[length:] == taken[:-length])
         if length > MOST_TOGETHER:
             fits &= ends[:-length] & ends[length:]
         if grid.atoms:  # dates have no sign

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.privacy.discovery.bins_in_a_row import Counts
 from core.privacy.discovery.number_steps import coarsest
-from core.privacy.discovery.ranges import FEW_RECORDS, HEAPED, MANY, SURE
+from core.privacy.discovery.thresholds import FEW_RECORDS, HEAPED, MANY, SURE
 from core.schema.calendar import CELLS, CLOCK, DAY, Calendar, cells_of, days_since
 from core.schema.column import SchemaColumn
 

@@ -11,7 +11,7 @@ import numpy as np
 from core.privacy.discovery.bins_in_a_row import Counts
 from core.privacy.discovery.grids import STEPS, coarsest_steps, is_multiple, step_grid
 from core.privacy.discovery.planning import BESIDE, BOUNDS, Levels
-from core.privacy.discovery.ranges import HEAPED, MANY
+from core.privacy.discovery.thresholds import HEAPED, MANY
 from core.schema.column import Column
 
 MULTIPLES = 20_000  # of a step, which tell how round multiples are that nobody rounded

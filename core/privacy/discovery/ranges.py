@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +12,12 @@ from core.message import Message
 from core.privacy.discovery.bins_in_a_row import (
     Counts,
     bin_of,
-    clearest,
+    clear_rows,
     likeliest,
     reach,
     with_rest,
 )
+from core.privacy.discovery.empty_years import without_empty_years
 from core.privacy.discovery.grids import (
     SINGLE,
     SMALL,
@@ -24,15 +25,21 @@ from core.privacy.discovery.grids import (
     day_grid,
     grid_of,
     value_grid,
-    year_grid,
 )
 from core.privacy.discovery.planning import (
     BESIDE,
     BOUNDS,
+    MOST_TOGETHER,
+    NEIGHBOUR_DOUBT,
     SINGLY,
     Levels,
 )
-from core.privacy.discovery.thresholds import cell_threshold
+from core.privacy.discovery.thresholds import (
+    FEW_RECORDS,
+    RARE_RECORDS,
+    SURE,
+    cell_threshold,
+)
 from core.privacy.discovery.whole_numbers import (
     begins_at_zero,
     gone_on,
@@ -47,15 +54,9 @@ OFTEN = 0.05  # share of the records on one value from which on it is an atom
 FINE_GRID = 128  # steps of a range; in a coarser one every value is an atom already
 DIGITS_WRITTEN = 4  # of numbers whose step is unknown, beyond the first of their range
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
-SURE = 1.5  # standard deviations of noise that counts of what is empty leave room for
-MANY = 4.0  # … that all counts by step must exceed to be believed
-EMPTY = 0.125  # of what other years hold, below which a year at an end is left out
-RARE_RECORDS = 0.005  # share of the records that are left out though noise does not explain them
-FEW_RECORDS = 0.02  # share of the records that years or parts left out hold at most
 FAR = 0.2  # of the end farther from zero, that the other lies beyond where a range lies far from it
-NARROW = 8  # of a range, the part beyond which bins are not added to those that surely hold records
 REACHED = 0.05  # … or may lie, as noise can pass for records in a bin on either side
-HEAPED = 3.0  # standard deviations of noise above which numbers of one step are believed
+NARROW = 8  # of a range, the part beyond which bins are not added to those that surely hold records
 LEFT = 3.0  # … and records beyond a range, which make it longer
 
 
@@ -109,18 +110,17 @@ def first_look(
     often = [
         a for a, c in zip(grid.atoms, atom_counts, strict=True) if c > max(levels.cell, OFTEN * n)
     ]
-    seeds = np.flatnonzero(bins > levels.cell)
-    height, row = clearest(grid, bins)
-    if height > levels.cell:
-        seeds = np.union1d(seeds, row)
+    seeds = clear_rows(grid, bins, levels.cell)
     if not len(seeds) and not found:
         seeds, found = likeliest(grid, bins, atom_counts)
     around = [*seeds.tolist(), *(bin_of(grid, atom) for atom in found)]
+    around += _nearer_zero(grid, counts, around, found, levels.std[BOUNDS], n)
     first, last = _reached(column, counts, around, found, levels, n)
     std = levels.std[BOUNDS]
     if column.kind is Kind.INTEGER and grid.edges[first] == 1.0 and 0.0 not in found:
         zeros = float(atom_counts[grid.atoms.index(0.0)])
-        found += [0.0] if begins_at_zero(bins, zeros, first, min(around), levels) else []
+        alone = first + np.flatnonzero(np.append(bins[first : last + 1], np.inf) > levels.cell)
+        found += [0.0] if begins_at_zero(bins, zeros, first, int(alone[0]), levels) else []
     apart = not len(seeds) and (first, last) == (min(around), max(around))
     whole = 1.0 if column.kind is Kind.INTEGER else 0.0  # the last one before an edge
     ends = [*found, *(() if apart else (grid.edges[first], grid.edges[last + 1] - whole))]
@@ -129,7 +129,7 @@ def first_look(
     rest_noise = std * math.hypot(1.0, 1.0 / SINGLY)  # of a bin without a single value
     kept: Counts = np.zeros(0)
     if column.kind is Kind.DATETIME:
-        *ends, kept = _without_empty_years(min(ends), max(ends), grid, beside, bins, peaks, std)
+        *ends, kept = without_empty_years(min(ends), max(ends), grid, beside, bins, peaks, std)
     elif grid.edges[last] <= top and bins[last] - peaks[top] <= SURE * rest_noise:
         ends = [*(end for end in ends if end < top), top]
     elif column.kind is Kind.INTEGER:
@@ -163,20 +163,72 @@ def _reached(
     """The first and the last bin that records seem to lie in, around those that were found."""
     grid, std = grid_of(column), levels.std[BOUNDS]
     bins = counts[1 : grid.bins + 1]
-    zero = bin_of(grid, 0.0) if grid.atoms else 0  # dates have no sign
-    first = reach(bins, min(around), zero if min(around) >= zero else 0, std)
-    last = reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)
+    first, last = _seen_beside(grid, bins, around, std)
     if column.kind is not Kind.INTEGER:
         return first, last
-    if first >= zero:
-        alone = [grid.atoms.index(atom) for atom in {0.0, *found}]
-        held = [*bins[zero : last + 1], *counts[grid.bins + 2 + np.array(alone)], counts[-1]]
-        rest, error = (n * one for one in rest_of(held, std, n))
+    if grid.edges[first] >= 0.0:
+        rest, error = _beyond(grid, counts, first, last, found, std, n)
         if rest > max(FEW_RECORDS * n, LEFT * error):
             last = with_rest(grid, bins, last, rest - error)
     atoms, least = [bin_of(grid, atom) for atom in found], RARE_RECORDS * n
     down, up = (gone_on(grid, bins, at, by, std, least) for at, by in ((first, -1), (last, 1)))
     return first if first in atoms else down, last if last in atoms else up
+
+
+def _seen_beside(
+    grid: PublicGrid, bins: Counts, around: Sequence[int], std: float
+) -> tuple[int, int]:
+    """The first and the last bin that stand above noise beside those that were found."""
+    zero = bin_of(grid, 0.0) if grid.atoms else 0  # dates have no sign
+    first = reach(bins, min(around), zero if min(around) >= zero else 0, std)
+    return first, reach(bins, max(around), len(bins) - 1 if max(around) >= zero else zero - 1, std)
+
+
+def _beyond(
+    grid: PublicGrid,
+    counts: Counts,
+    first: int,
+    last: int,
+    found: Sequence[float],
+    std: float,
+    n: int,
+) -> tuple[float, float]:
+    """How many records lie neither from one bin to another, nor up to zero, nor on what was found.
+
+    And the standard deviation of its noise.
+    """
+    zero = bin_of(grid, 0.0)
+    alone = [grid.atoms.index(atom) for atom in {0.0, *found}]
+    bins = counts[1 + min(first, zero) : 2 + max(last, zero - 1)]
+    rest, error = rest_of([*bins, *counts[grid.bins + 2 + np.array(alone)], counts[-1]], std, n)
+    return n * rest, n * error
+
+
+def _nearer_zero(
+    grid: PublicGrid,
+    counts: Counts,
+    around: Sequence[int],
+    found: Sequence[float],
+    std: float,
+    n: int,
+) -> list[int]:
+    """Bins in a row, of numbers no farther from zero than others, that hold what those lack.
+
+    Where records seem to be lacking, and others do not lie far from zero, such a row need not stand
+    above noise as clearly as any.
+    """
+    if not grid.atoms:  # dates have no sign
+        return []
+    bins = counts[1 : grid.bins + 1]
+    first, last = _seen_beside(grid, bins, around, std)
+    rest, error = _beyond(grid, counts, first, last, found, std, n)
+    edges = np.abs(grid.edges)
+    least, most = sorted((edges[first], edges[last + 1]))
+    if rest <= max(FEW_RECORDS * n, SURE * error) or least >= FAR * most:
+        return []
+    near = edges <= most
+    rows = int(near.sum()) * MOST_TOGETHER
+    return list(clear_rows(grid, bins, cell_threshold(std, rows, NEIGHBOUR_DOUBT), near))
 
 
 def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
@@ -188,85 +240,6 @@ def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
     cells = np.flatnonzero(counts[1:-2] > least)
     known = values[len(counts)][cells]
     return dict(zip(known.tolist(), counts[cells + 1].tolist(), strict=True))
-
-
-def _without_empty_years(
-    low: float,
-    high: float,
-    grid: PublicGrid,
-    years: Counts,
-    bins: Counts,
-    peaks: Mapping[float, float],
-    std: float,
-) -> tuple[float, float, Counts]:
-    """The ends of a date's range without years that surely hold next to nothing.
-
-    Their count, with `SURE` standard deviations of its noise, is less than `EMPTY` of what as many
-    of the other years hold. All years left out hold no more than `FEW_RECORDS`, nor than
-    `RARE_RECORDS` or noise explains, and none surely many by itself. The counts of the others come
-    along, none where no year is left out.
-
-    Args:
-      years, bins: of `year_grid` and of `grid`, the date's own one, noisy.
-      peaks: days that many share, with their counts; beside them other years would seem to hold
-        nothing, and theirs stay.
-      std: of the noise in each of `bins`.
-    """
-    edges = np.array(year_grid().edges)
-    if low < edges[0] or high > edges[-1]:
-        return low, high, np.zeros(0)
-    counts, error = _years_of_decades(grid, years, bins, peaks, std)
-    first, end = start, stop = np.searchsorted(edges, (low, high)).tolist()
-    shared = np.searchsorted(edges, list(peaks), side="right") - 1
-    stay = int(min([*shared, stop - 1])), int(max([*shared, start]))
-    every = math.fsum([*counts[start:stop], *peaks.values()])
-    few = max(HEAPED * std / BESIDE, FEW_RECORDS * every)  # in one year
-    left_out, before = 0.0, -1
-    while before != end - first:
-        before = end - first
-        for step in (1, -1):
-            own = counts[first:end][::step]
-            cut = np.arange(1, len(own))
-            held = np.cumsum(own)[:-1]
-            others = (own.sum() - held) / (len(own) - cut)
-            noise = [error(first, first + c) if step > 0 else error(end - c, end) for c in cut]
-            empty = held + SURE * np.array(noise) <= EMPTY * cut * others
-            lost, known = left_out + held, math.hypot(error(start, first), error(end, stop))
-            empty &= lost <= np.maximum(RARE_RECORDS * every, np.hypot(noise, known))
-            empty &= lost <= FEW_RECORDS * every
-            empty &= np.maximum.accumulate(own)[:-1] <= few
-            empty &= cut <= (stay[0] - first if step > 0 else end - 1 - stay[1])
-            gone = int(cut[empty][-1]) if empty.any() else 0
-            first, end = (first + gone, end) if step > 0 else (first, end - gone)
-            left_out = float(counts[start:first].sum() + counts[end:stop].sum())
-    kept = np.append(counts[first:end], list(peaks.values()))
-    return float(edges[first]), float(edges[end]), kept if before < stop - start else kept[:0]
-
-
-def _years_of_decades(
-    grid: PublicGrid, years: Counts, bins: Counts, peaks: Mapping[float, float], std: float
-) -> tuple[Counts, Callable[[int, int], float]]:
-    """Counts of years that agree with those of decades, and how far those from … to may be off.
-
-    Least squares: a decade's total is the mean of both, by their variances, and what is lacking
-    goes to its years in equal parts. Single days are taken out.
-    """
-    edges, decades = np.array(year_grid().edges), np.array(grid.edges)
-    counts, wide = years[1 : len(edges)].copy(), bins.copy()
-    for day, count in peaks.items():
-        counts[np.searchsorted(edges, day, side="right") - 1] -= count
-        wide[np.searchsorted(decades, day, side="right") - 1] -= count
-    of = np.searchsorted(decades, edges[:-1], side="right") - 1
-    within = (decades[:-1] >= edges[0]) & (decades[1:] <= edges[-1])
-    # By how much a decade's years are moved for each record that it has more.
-    weight = within / (np.bincount(of, minlength=len(wide)) + BESIDE**2)
-    counts += (weight * (wide - np.bincount(of, counts, minlength=len(wide))))[of]
-
-    def error(first: int, end: int) -> float:
-        own = np.bincount(of[first:end], minlength=len(wide)).astype(np.float64)
-        return std / BESIDE * math.sqrt(float((own - weight * np.square(own)).sum()))
-
-    return counts, error
 
 
 def _heavy(

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy.discovery.bins_in_a_row import Counts, reach
-from core.privacy.discovery.planning import NEIGHBOUR_DOUBT
-from core.privacy.discovery.ranges import FAR, FEW_RECORDS, NARROW, FirstLook, Narrowed
-from core.privacy.discovery.thresholds import cell_threshold
+from core.privacy.discovery.ranges import FAR, NARROW, FirstLook, Narrowed
+from core.privacy.discovery.thresholds import FEW_RECORDS, cell_threshold
 from core.schema.labels import snap
 from core.schema.round_bounds import rung
 
-HALF = 0.5  # of the records, which noise must not pass for where a range is made longer
+TENTH = 0.1  # of the records: no more may lie outside of a narrowed range, as far as noise tells
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 
 
@@ -55,8 +54,10 @@ class FineLook:
             if grown is not None:
                 first, end = grown
                 lost, error = self._outside(counts, first, end, held)
-            elif long or lost > FEW_RECORDS * held + error:
+            elif long:
                 return None
+        if max(0.0, lost) + error > TENTH * held:
+            return None
         near, far = sorted((abs(low), abs(high)))
         if near < FAR * far and end - first > bins // NARROW:
             return None  # then that range does not lie far from zero
@@ -96,13 +97,10 @@ class FineLook:
     def _grown(self, counts: Counts, first: int, end: int, held: float) -> tuple[int, int] | None:
         """The shortest range around another that counts nearly all of what is held.
 
-        None where that is long, or where noise alone could pass for half of the records.
+        None where that is long.
         """
         before, bins = np.concatenate([[0.0], np.cumsum(counts)]), len(counts)
-        noise = cell_threshold(self.std, bins, NEIGHBOUR_DOUBT)
         for length in range(end - first, bins // NARROW + 1):
-            if noise * math.sqrt(length) > HALF * held:
-                return None
             starts = np.arange(max(0, end - length), min(first, bins - length) + 1)
             own = before[starts + length] - before[starts]
             if own.max() >= (1.0 - FEW_RECORDS) * held:

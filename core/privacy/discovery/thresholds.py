@@ -21,6 +21,11 @@ NOISE_MARGIN = 1e-4  # for the rounding of statistics and weights, which is far 
 DOUBT = 1e-4  # chance that noise alone passes for data in any cell of a whole release
 TINY = 1e-12  # variance of counts without noise, which is divided by
 EVIDENCE = 2.0  # logarithm of the likelihood ratio by which "none" must be the likelier
+SURE = 1.5  # standard deviations of noise that counts of what is empty leave room for
+HEAPED = 3.0  # … above which numbers of one step are believed
+MANY = 4.0  # … that all counts by step must exceed to be believed
+RARE_RECORDS = 0.005  # share of the records that are left out though noise does not explain them
+FEW_RECORDS = 0.02  # share of the records that years or parts left out hold at most
 _STEPS = 200  # halvings of the search for a threshold
 
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from core.privacy.discovery.bins_in_a_row import Counts
 from core.privacy.discovery.grids import WAITS
-from core.privacy.discovery.ranges import FEW_RECORDS, MANY, NARROW
+from core.privacy.discovery.ranges import NARROW
+from core.privacy.discovery.thresholds import FEW_RECORDS, MANY
 from core.schema.column import Provenance, SchemaColumn, SchemaError
 from core.schema.rules.rules import AtMost
 from core.schema.schema import Schema

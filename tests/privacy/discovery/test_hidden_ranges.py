@@ -117,3 +117,36 @@ def test_what_lies_outside_of_a_narrowed_range_is_said(spread: float, n: int, st
     errors = np.array([one.lost - lost for one, lost in zip(narrowed, outside, strict=True)])
     assert np.mean(outside > 0.03 * n) <= 0.03
     assert np.mean(np.abs(errors) <= 2.0 * np.array([one.std for one in narrowed])) >= 0.9
+
+
+def outside(values: NDArray[np.float64], kind: Kind) -> list[float]:
+    """The shares of numbers beyond their bounds, as learned of two columns of them in ten runs."""
+    frame = pd.DataFrame({"one": values, "other": values})
+    schema = schema_for(frame, one=kind, other=kind)
+    learned = [one for seed in range(10) for one in learn(frame, schema, 0.09, seed).columns]
+    return [np.mean((values < one.low) | (values > one.high)) for one in learned]
+
+
+def test_numbers_of_either_sign_are_found():
+    """As of where a ball lies, left or right of the middle, of which the left holds a few more."""
+    sides = np.random.default_rng(13).normal(-2.3, 8.4, 3_400).round(3)
+    assert np.mean(np.array(outside(sides, Kind.NUMBER)) > 0.1) <= 0.1
+
+
+def test_small_codes_are_found_beside_more_frequent_ones():
+    """Of fourteen, more than half of the records hold the last four."""
+    random = np.random.default_rng(14)
+    codes = np.where(random.random(3_400) < 0.44, random.integers(1, 10, 3_400), 0)
+    codes = np.where(codes, codes, random.integers(11, 15, 3_400)).astype(np.float64)
+    assert np.mean(np.array(outside(codes, Kind.INTEGER)) > 0.1) <= 0.1
+
+
+def test_noise_does_not_hide_the_lower_of_two_peaks():
+    """As of how fast a ball is thrown: most by far, but not all, lie in a narrow range."""
+    random, std = np.random.default_rng(15), 150.0
+    held = np.append(random.normal(92.5, 1.0, 2_100), random.normal(80.0, 6.0, 1_300))
+    counts = np.histogram(held, 250, (50.0, 100.0))[0]
+    look = FirstLook(50.0, 100.0, (50.0, 100.0), 3_400.0, (), (), {}, False, False, (0.0, 0.0))
+    for _ in range(400):
+        found = FineLook(counts + std * random.standard_normal(250), std, 0.0).narrowed(look)
+        assert found is None or ((held >= found.low) & (held <= found.high)).mean() > 0.8
