@@ -35,7 +35,7 @@ class FineLook:
         """Where records lie, outward to round numbers, with all atoms; None where noise hides it.
 
         And how many lie outside, ≥ 0, which are few as far as counts tell. Records of a value that
-        many hold say nothing of where the others lie.
+        many hold say nothing of where the others lie, if there are others.
         """
         bins, (low, high) = len(self.counts), look.bins
         width = (high - low) / bins
@@ -48,6 +48,8 @@ class FineLook:
         peaks = [min(int((value - low) / width), bins - 1) for value in look.peaks]
         counts = np.where(np.isin(np.arange(bins), peaks), 0.0, self.counts)
         held = look.inside - float((self.counts - counts).sum())
+        if held <= FEW_RECORDS * look.inside:
+            counts, held = self.counts, look.inside
         lost, error = self._outside(counts, first, end, held)
         if lost > FEW_RECORDS * held:
             grown, long = self._grown(counts, first, end, held), end - first > bins // NARROW

@@ -127,6 +127,16 @@ def outside(values: NDArray[np.float64], kind: Kind) -> list[float]:
     return [np.mean((values < one.low) | (values > one.high)) for one in learned]
 
 
+def test_years_of_birth_that_all_are_frequent_lie_close_together():
+    """Four in all, and no other: the range between round numbers is a thousand years long."""
+    random = np.random.default_rng(16)
+    frame = pd.DataFrame({"birthy": random.choice([1977, 1978, 1979, 1980], 12_000)})
+    schema = schema_for(frame, birthy=Kind.INTEGER)
+    found = [by_name(learn(frame, schema, 0.1, seed))["birthy"] for seed in range(10)]
+    assert np.mean([one.high - one.low <= 50 for one in found]) >= 0.9
+    assert np.mean([one.low <= 1977 and one.high >= 1980 for one in found]) >= 0.9
+
+
 def test_numbers_of_either_sign_are_found():
     """As of where a ball lies, left or right of the middle, of which the left holds a few more."""
     sides = np.random.default_rng(13).normal(-2.3, 8.4, 3_400).round(3)
