@@ -45,10 +45,10 @@ class FineLook:
             return None
         first = reach(self.counts, int(found[0]), 0, self.std)
         end = reach(self.counts, int(found[-1]), bins - 1, self.std) + 1
-        peaks = [min(int((value - low) / width), bins - 1) for value in look.peaks]
-        counts = np.where(np.isin(np.arange(bins), peaks), 0.0, self.counts)
+        peaks = {min(int((value - low) / width), bins - 1) for value in look.peaks}
+        counts = np.where(np.isin(np.arange(bins), list(peaks)), 0.0, self.counts)
         held = look.inside - float((self.counts - counts).sum())
-        if held <= FEW_RECORDS * look.inside:
+        if held <= FEW_RECORDS * look.inside + self.std * math.sqrt(len(peaks)):
             counts, held = self.counts, look.inside
         lost, error = self._outside(counts, first, end, held)
         if lost > FEW_RECORDS * held:
@@ -56,9 +56,9 @@ class FineLook:
             if grown is not None:
                 first, end = grown
                 lost, error = self._outside(counts, first, end, held)
-            elif long:
+            elif long or lost > FEW_RECORDS * held + error:
                 return None
-        if max(0.0, lost) + error > TENTH * held:
+        if max(0.0, lost) + error > TENTH * look.inside:
             return None
         near, far = sorted((abs(low), abs(high)))
         if near < FAR * far and end - first > bins // NARROW:
