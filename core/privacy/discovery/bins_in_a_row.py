@@ -20,16 +20,21 @@ Counts = NDArray[np.float64]
 def likeliest(
     grid: PublicGrid, bins: Counts, atom_counts: Counts
 ) -> tuple[NDArray[np.int64], list[float]]:
-    """The ends of the bins in a row that stand clearest above noise, and an atom that does more so.
-
-    Of numbers, a power of ten or more, of usual magnitudes: few records in one bin would be seen.
-    """
+    """The ends of the bins in a row that are clearest above noise, and an atom that is more so."""
     if not grid.atoms:
         return clearest(grid, bins)[1], []
-    usual = (np.abs(grid.edges) <= USUAL[1]) & ~(np.abs(grid.edges) < USUAL[0])
-    height, row = clearest(grid, bins, least=RUNGS_TOGETHER, among=usual)
+    height, row = usual_row(grid, bins)
     clear = [grid.atoms[int(np.argmax(atom_counts))]] if atom_counts.max() > height else []
     return row, clear
+
+
+def usual_row(grid: PublicGrid, bins: Counts) -> tuple[float, NDArray[np.int64]]:
+    """The clearest of numbers of usual magnitudes, see `clearest`.
+
+    A power of ten or more: few records in one bin would be seen.
+    """
+    usual = (np.abs(grid.edges) <= USUAL[1]) & ~(np.abs(grid.edges) < USUAL[0])
+    return clearest(grid, bins, least=RUNGS_TOGETHER, among=usual)
 
 
 def clear_rows(

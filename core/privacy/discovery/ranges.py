@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.message import Message
 from core.privacy.discovery.bins_in_a_row import (
@@ -15,6 +16,7 @@ from core.privacy.discovery.bins_in_a_row import (
     clear_rows,
     likeliest,
     reach,
+    usual_row,
     with_rest,
 )
 from core.privacy.discovery.empty_years import without_empty_years
@@ -100,9 +102,10 @@ def first_look(
 ) -> FirstLook:
     """Read the noisy counts of a column's grid, of years or steps beside it, and of single values.
 
-    Bins above `levels.cell`, by themselves or some in a row, are found, and from the outermost ones
-    on what `reach` adds; whatever lies between two found ones is inside. Where noise hides all
-    bins, the likeliest are taken, so that no column is lost.
+    Bins above `levels.cell`, by themselves or some in a row, are found; where those lack records,
+    what `_nearer_zero` finds; and from the outermost ones on what `reach` adds. Whatever lies
+    between two found ones is inside. Where noise hides all bins, the likeliest are taken, so that
+    no column is lost.
     """
     grid = grid_of(column)
     bins, atom_counts = counts[1 : grid.bins + 1], counts[grid.bins + 2 : -1]
@@ -113,10 +116,10 @@ def first_look(
     seeds = clear_rows(grid, bins, levels.cell)
     if not len(seeds) and not found:
         seeds, found = likeliest(grid, bins, atom_counts)
-    around = [*seeds.tolist(), *(bin_of(grid, atom) for atom in found)]
-    around += _nearer_zero(grid, counts, around, found, levels.std[BOUNDS], n)
-    first, last = _reached(column, counts, around, found, levels, n)
     std = levels.std[BOUNDS]
+    seeds = np.union1d(seeds, _where_lacking(grid, counts, seeds.tolist(), found, std, n))
+    around = [*seeds.tolist(), *(bin_of(grid, atom) for atom in found)]
+    first, last = _reached(column, counts, around, found, levels, n)
     if column.kind is Kind.INTEGER and grid.edges[first] == 1.0 and 0.0 not in found:
         zeros = float(atom_counts[grid.atoms.index(0.0)])
         alone = first + np.flatnonzero(np.append(bins[first : last + 1], np.inf) > levels.cell)
@@ -167,7 +170,8 @@ def _reached(
     if column.kind is not Kind.INTEGER:
         return first, last
     if grid.edges[first] >= 0.0:
-        rest, error = _beyond(grid, counts, first, last, found, std, n)
+        held = bins[bin_of(grid, 0.0) : last + 1]
+        rest, error = _beyond(grid, counts, held, found, std, n)
         if rest > max(FEW_RECORDS * n, LEFT * error):
             last = with_rest(grid, bins, last, rest - error)
     atoms, least = [bin_of(grid, atom) for atom in found], RARE_RECORDS * n
@@ -185,50 +189,45 @@ def _seen_beside(
 
 
 def _beyond(
-    grid: PublicGrid,
-    counts: Counts,
-    first: int,
-    last: int,
-    found: Sequence[float],
-    std: float,
-    n: int,
+    grid: PublicGrid, counts: Counts, bins: Counts, found: Sequence[float], std: float, n: int
 ) -> tuple[float, float]:
-    """How many records lie neither from one bin to another, nor up to zero, nor on what was found.
-
-    And the standard deviation of its noise.
-    """
-    zero = bin_of(grid, 0.0)
+    """How many records lie neither in some bins nor on what was found, and how noisy that is."""
     alone = [grid.atoms.index(atom) for atom in {0.0, *found}]
-    bins = counts[1 + min(first, zero) : 2 + max(last, zero - 1)]
     rest, error = rest_of([*bins, *counts[grid.bins + 2 + np.array(alone)], counts[-1]], std, n)
     return n * rest, n * error
 
 
-def _nearer_zero(
+def _where_lacking(
     grid: PublicGrid,
     counts: Counts,
-    around: Sequence[int],
+    seeds: Sequence[int],
     found: Sequence[float],
     std: float,
     n: int,
-) -> list[int]:
-    """Bins in a row, of numbers no farther from zero than others, that hold what those lack.
+) -> NDArray[np.int64]:
+    """Bins in a row that seem to hold what is lacking in those that were found, if anything is.
 
-    Where records seem to be lacking, and others do not lie far from zero, such a row need not stand
-    above noise as clearly as any.
+    Where these do not lie far from zero, a row that lies no farther need not stand above noise as
+    clearly as any. Where single values alone were found, and many records are none of them, it is
+    the clearest.
     """
+    bins, nothing = counts[1 : grid.bins + 1], np.zeros(0, dtype=np.int64)
     if not grid.atoms:  # dates have no sign
-        return []
-    bins = counts[1 : grid.bins + 1]
-    first, last = _seen_beside(grid, bins, around, std)
-    rest, error = _beyond(grid, counts, first, last, found, std, n)
+        return nothing
+    if not seeds:
+        rest, error = _beyond(grid, counts, bins[:0], found, std, n)
+        return usual_row(grid, bins)[1] if rest > max(FEW_RECORDS * n, LEFT * error) else nothing
+    zero = bin_of(grid, 0.0)
+    first, last = _seen_beside(grid, bins, [*seeds, *(bin_of(grid, atom) for atom in found)], std)
+    held = bins[min(first, zero) : max(last + 1, zero)]
+    rest, error = _beyond(grid, counts, held, found, std, n)
     edges = np.abs(grid.edges)
     least, most = sorted((edges[first], edges[last + 1]))
     if rest <= max(FEW_RECORDS * n, SURE * error) or least >= FAR * most:
-        return []
+        return nothing
     near = edges <= most
     rows = int(near.sum()) * MOST_TOGETHER
-    return list(clear_rows(grid, bins, cell_threshold(std, rows, NEIGHBOUR_DOUBT), near))
+    return clear_rows(grid, bins, cell_threshold(std, rows, NEIGHBOUR_DOUBT), near)
 
 
 def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
