@@ -14,36 +14,37 @@ from core.privacy.discovery.thresholds import cell_threshold
 USUAL = (1e-3, 1e6)  # magnitudes among which the likeliest bins are taken where noise hides all
 RUNGS_TOGETHER = 3  # that are taken so, at least: a power of ten
 LOOK_AHEAD = 6  # bins that bounds may reach at once: two powers of ten
+# rows that overlap pass for records as often as so many a bin would that do not, as simulated
+ROWS_A_BIN = 3
 Counts = NDArray[np.float64]
 
 
 def likeliest(
     grid: PublicGrid, bins: Counts, atom_counts: Counts
 ) -> tuple[NDArray[np.int64], list[float]]:
-    """The ends of the bins in a row that are clearest above noise, and an atom that is more so."""
+    """The ends of the bins in a row that stand clearest above noise, and an atom that does more so.
+
+    Of numbers, a power of ten or more, of usual magnitudes: few records in one bin would be seen.
+    """
     if not grid.atoms:
         return clearest(grid, bins)[1], []
-    height, row = usual_row(grid, bins)
+    usual = magnitudes(grid, *USUAL)
+    height, row = clearest(grid, bins, least=RUNGS_TOGETHER, among=usual)
     clear = [grid.atoms[int(np.argmax(atom_counts))]] if atom_counts.max() > height else []
     return row, clear
 
 
-def usual_row(grid: PublicGrid, bins: Counts) -> tuple[float, NDArray[np.int64]]:
-    """The clearest of numbers of usual magnitudes, see `clearest`.
-
-    A power of ten or more: few records in one bin would be seen.
-    """
-    usual = (np.abs(grid.edges) <= USUAL[1]) & ~(np.abs(grid.edges) < USUAL[0])
-    return clearest(grid, bins, least=RUNGS_TOGETHER, among=usual)
+def magnitudes(grid: PublicGrid, least: float, most: float) -> NDArray[np.bool_]:
+    """Which edges lie so far from zero, at least and at most."""
+    far = np.abs(grid.edges)
+    return (far >= least) & (far <= most)
 
 
-def clear_rows(
-    grid: PublicGrid, bins: Counts, threshold: float, among: NDArray[np.bool_] | None = None
-) -> NDArray[np.int64]:
+def clear_rows(grid: PublicGrid, bins: Counts, threshold: float) -> NDArray[np.int64]:
     """The ends of all bins in a row, each apart from the others, that stand above a threshold."""
     free, ends = np.ones(len(bins), dtype=bool), np.zeros(0, dtype=np.int64)
     while True:
-        height, row = clearest(grid, bins, among=among, free=free)
+        height, row = clearest(grid, bins, free=free)
         if height <= threshold:
             return ends
         free[row[0] : row[1] + 1], ends = False, np.union1d(ends, row)

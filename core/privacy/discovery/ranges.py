@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from core.message import Message
 from core.privacy.discovery.bins_in_a_row import (
+    ROWS_A_BIN,
+    USUAL,
     Counts,
     bin_of,
     clear_rows,
+    clearest,
     likeliest,
+    magnitudes,
     reach,
-    usual_row,
     with_rest,
 )
 from core.privacy.discovery.empty_years import without_empty_years
@@ -31,7 +34,6 @@ from core.privacy.discovery.grids import (
 from core.privacy.discovery.planning import (
     BESIDE,
     BOUNDS,
-    MOST_TOGETHER,
     NEIGHBOUR_DOUBT,
     SINGLY,
     Levels,
@@ -58,6 +60,7 @@ DIGITS_WRITTEN = 4  # of numbers whose step is unknown, beyond the first of thei
 HEAVY = 0.75  # share of the records in the inner tenth of a range, from which on its tail is heavy
 FAR = 0.2  # of the end farther from zero, that the other lies beyond where a range lies far from it
 REACHED = 0.05  # … or may lie, as noise can pass for records in a bin on either side
+TINY_NUMBERS = 1e-3  # of the number farthest from zero, which are hardly told from it
 NARROW = 8  # of a range, the part beyond which bins are not added to those that surely hold records
 LEFT = 3.0  # … and records beyond a range, which make it longer
 
@@ -207,27 +210,29 @@ def _where_lacking(
 ) -> NDArray[np.int64]:
     """Bins in a row that seem to hold what is lacking in those that were found, if anything is.
 
-    Where these do not lie far from zero, a row that lies no farther need not stand above noise as
-    clearly as any. Where single values alone were found, and many records are none of them, it is
-    the clearest.
+    Such a row need not stand above noise as clearly as any: of numbers that lie no farther from
+    zero, where others do not lie far from it; where single values alone were found, of any usual
+    ones.
     """
     bins, nothing = counts[1 : grid.bins + 1], np.zeros(0, dtype=np.int64)
     if not grid.atoms:  # dates have no sign
         return nothing
-    if not seeds:
-        rest, error = _beyond(grid, counts, bins[:0], found, std, n)
-        return usual_row(grid, bins)[1] if rest > max(FEW_RECORDS * n, LEFT * error) else nothing
-    zero = bin_of(grid, 0.0)
-    first, last = _seen_beside(grid, bins, [*seeds, *(bin_of(grid, atom) for atom in found)], std)
-    held = bins[min(first, zero) : max(last + 1, zero)]
+    zero, held, (least, most) = bin_of(grid, 0.0), bins[:0], USUAL
+    if seeds:
+        around = [*seeds, *(bin_of(grid, atom) for atom in found)]
+        first, last = _seen_beside(grid, bins, around, std)
+        held = bins[min(first, zero) : max(last + 1, zero)]
+        near, most = sorted((abs(grid.edges[first]), abs(grid.edges[last + 1])))
+        if near >= FAR * most:
+            return nothing
+        least = TINY_NUMBERS * most
     rest, error = _beyond(grid, counts, held, found, std, n)
-    edges = np.abs(grid.edges)
-    least, most = sorted((edges[first], edges[last + 1]))
-    if rest <= max(FEW_RECORDS * n, SURE * error) or least >= FAR * most:
+    if rest <= max(FEW_RECORDS * n, SURE * error):
         return nothing
-    near = edges <= most
-    rows = int(near.sum()) * MOST_TOGETHER
-    return clear_rows(grid, bins, cell_threshold(std, rows, NEIGHBOUR_DOUBT), near)
+    among = magnitudes(grid, least, most)
+    height, row = clearest(grid, bins, among=among)
+    threshold = cell_threshold(std, ROWS_A_BIN * int(among.sum()), NEIGHBOUR_DOUBT)
+    return row if height > threshold else nothing
 
 
 def _peaks(counts: Counts, levels: Levels, n: int) -> dict[float, float]:
