@@ -14,7 +14,7 @@ from core.privacy.discovery.thresholds import FEW_RECORDS, cell_threshold
 from core.schema.labels import snap
 from core.schema.round_bounds import rung
 
-TENTH = 0.1  # of the records: no more may lie outside of a narrowed range, as far as noise tells
+MOST_HIDDEN = 0.15  # of the records: what lies outside of a narrowed range, and its noise, at most
 _UNITS = 20  # of a narrowed range, at most: its ends are multiples of one
 
 
@@ -58,7 +58,7 @@ class FineLook:
                 lost, error = self._outside(counts, first, end, held)
             elif long or lost > FEW_RECORDS * held + error:
                 return None
-        if max(0.0, lost) + error > TENTH * look.inside:
+        if max(0.0, lost) + error > MOST_HIDDEN * look.inside:
             return None
         near, far = sorted((abs(low), abs(high)))
         if near < FAR * far and end - first > bins // NARROW:
