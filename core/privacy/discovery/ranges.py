@@ -106,7 +106,7 @@ def first_look(
     """Read the noisy counts of a column's grid, of years or steps beside it, and of single values.
 
     Bins above `levels.cell`, by themselves or some in a row, are found; where those lack records,
-    what `_nearer_zero` finds; and from the outermost ones on what `reach` adds. Whatever lies
+    what `_where_lacking` finds; and from the outermost ones on what `reach` adds. Whatever lies
     between two found ones is inside. Where noise hides all bins, the likeliest are taken, so that
     no column is lost.
     """

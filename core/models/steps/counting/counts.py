@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -151,19 +151,20 @@ class RelationCounts(Mechanism):
     def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
         """Float64 [2 totals + 3 compared + CELLS differences]."""
         records, weights = rows.to("cpu"), mask.to("cpu", torch.float64)
-        needed = {c for one in self.totals for c in (one.total, one.left, one.right)}
-        needed |= {c for pair in self.compared for c in pair}
+        of_totals = {c for one in self.totals for c in (one.total, one.left, one.right)}
+        needed = of_totals.union(*self.compared)
         values = {c: records.numbers(self.blocks[c]) for c in sorted(needed)}
         steps = {c: self.blocks[c].column.step for c in needed}
         for time in (one for one in self.times if one.wait in needed):
             values[time.wait] = time.numbers(self.blocks, records)
             steps[time.wait] = time.unit
+        ends = {c: [records.at(end, self.blocks[c]) for end in (0.0, 1.0)] for c in of_totals}
         counts = list[Tensor]()
         for one in self.totals:
             total = values[one.total]
             computed = one.computed(values[one.left], values[one.right])
             gap, zeros = total - computed, (total == 0.0) & (computed == 0.0)
-            there = ~np.isnan(gap) & ~zeros & ~self._cut_off(one, gap, records)
+            there = ~np.isnan(gap) & ~zeros & ~_cut_off(one, gap, ends)
             step = steps[one.total] or 1.0  # a list is a field of a date, which is whole
             adds = there & (np.abs(gap) < (0.5 + NEAR) * step)
             counts += [weights[torch.from_numpy(rows)].sum() for rows in (adds, ~adds & there)]
@@ -178,21 +179,26 @@ class RelationCounts(Mechanism):
             counts += [*fine, *fine.reshape(-1, COARSE).sum(dim=1)]
         return torch.stack(counts).to(mask.device)
 
-    def _cut_off(self, one: TotalCandidate, gap: Floats, records: Codes) -> NDArray[np.bool_]:
-        """Records whose total differs from its parts as a bound of any of them would have it."""
-        low, high = (
-            {c: records.at(bound, self.blocks[c]) for c in (one.total, one.left, one.right)}
-            for bound in (0.0, 1.0)
-        )
-        too_low = (gap < 0.0) & (high[one.total] | low[one.left] | low[one.right])
-        return too_low | ((gap > 0.0) & (low[one.total] | high[one.left] | high[one.right]))
-
     def split(self, release: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """A release → float64 [totals, 2], [compared, 3] and [differences, CELLS]."""
         sizes = [2 * len(self.totals), 3 * len(self.compared), CELLS * len(self.differences)]
         totals, compared, differences = torch.split(release, sizes)
         differences = differences.reshape(-1, CELLS) / self.weight
         return totals.reshape(-1, 2), compared.reshape(-1, 3), differences
+
+
+def _cut_off(
+    one: TotalCandidate, gap: Floats, ends: Mapping[int, Sequence[NDArray[np.bool_]]]
+) -> NDArray[np.bool_]:
+    """Records whose total differs from its parts as a bound of any of them would have it.
+
+    Args:
+      gap: float64 [n], by how much the total exceeds what its parts make.
+      ends: of each column, which records lie at its lower bound, and at its upper one, bool [n].
+    """
+    total, left, right = (ends[column] for column in (one.total, one.left, one.right))
+    too_low = (gap < 0.0) & (total[1] | left[0] | right[0])
+    return too_low | ((gap > 0.0) & (total[0] | left[1] | right[1]))
 
 
 def uniform_query(
