@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
+from core.models.scan_focus.groups import NOISY, MixtureGroups
 from core.models.scan_focus.matching import Targets, set_shares, within_classes
 from core.models.steps.counting.counts import LEAST_NOISE
 from core.models.steps.counting.design import Design
@@ -27,6 +28,26 @@ Mixtures = Callable[[], tuple[Tensor, Sequence[Tensor]]]  # see `MixtureGroups`
 FARTHER = 0.03  # from one: mixtures that have learned all of the pairs lie at .98 to 1.03
 CHANCE = 3.0  # standard deviations of it, where few cells were counted
 LEARNED = 2.0 / 3.0  # of what a clear pair shows beyond independence: people call that kept
+# squared error of mixtures that follow counts without their noise, as a share of that noise: .06 to
+# .25 on tuning tables, but some of it is what the others err by too
+DENOISED_ERROR = 0.08
+
+
+def says(model: MixtureGroups, targets: Targets, design: Design) -> tuple[float, ...]:
+    """How much each group of mixtures says, so that their errors together are least.
+
+    Mixtures that follow counts as they were released err by the noise they took in, which where
+    many cells were counted is little of it; those that follow denoised counts by what was shrunk
+    away. Of two estimates whose errors are independent each says as much as the other errs.
+    """
+    if len(model.matchers) == 1:
+        return (1.0,)
+    noisy = model.part(slice(NOISY, NOISY + 1))
+    taken_in = max(0.0, 1.0 - of_pairs(noisy, targets, design)) if targets.counted else 0.0
+    others = 1.0 - DENOISED_ERROR / (DENOISED_ERROR + taken_in)
+    each = [others / (len(model.matchers) - 1)] * len(model.matchers)
+    each[NOISY] = 1.0 - others
+    return tuple(each)
 
 
 def lacking(mixtures: Mixtures, targets: Targets, design: Design) -> float:

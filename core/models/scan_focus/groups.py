@@ -20,22 +20,31 @@ from torch import Tensor
 from core.models.scan_focus.matching import MixtureMatcher
 
 GROUPS = 2  # more make steps so short that threads wait for Python
+NOISY = 0  # the group, of several, that follows pairs as they were released
 AHEAD = 8  # steps, at most, that are asked for before they are done
 
 
 class MixtureGroups:
-    """Several matchers of the same targets, trained step by step together.
+    """Several matchers of the same releases, trained step by step together.
 
     Attributes:
       matchers: of one group each.
       done: steps that each of them was asked for.
+      say: of each group in all together, summing to one; at first, as many as it has mixtures.
     """
 
     def __init__(self, matchers: Sequence[MixtureMatcher]) -> None:
         self.matchers = list(matchers)
         self.done = self.matchers[0].done
+        sizes = [len(one.mixtures.weights) for one in self.matchers]
+        self.say = tuple(size / sum(sizes) for size in sizes)
         self._pools: list[ThreadPoolExecutor] = []
         self._asked: deque[Future[None]] = deque()
+
+    def part(self, groups: slice) -> MixtureGroups:
+        """Some of the groups, as they are by now."""
+        self._await()
+        return MixtureGroups(self.matchers[groups])
 
     def begin(self, steps: int) -> None:
         """See `MixtureMatcher.begin`."""
@@ -92,9 +101,15 @@ class MixtureGroups:
         self.done = int(state["step"])
 
     def __call__(self) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Of all mixtures, see `LatentMixtures.forward`; shares by column."""
+        """Of all mixtures, see `LatentMixtures.forward`; shares by column.
+
+        Weights are such that the mean over mixtures gives each group its say.
+        """
         self._await()
         weights, shares = zip(*(one.mixtures() for one in self.matchers), strict=True)
+        count = sum(map(len, weights))
+        says = zip(weights, self.say, strict=True)
+        weights = tuple(own * (say * count / len(own)) for own, say in says)
         return torch.cat(weights), self.matchers[0].mixtures.by_column(torch.cat(shares))
 
     @torch.no_grad()

@@ -55,6 +55,8 @@ class Targets:
       columns_noise: float32 [cells], their standard deviations.
       scanned: of singles, pairs and larger sets; None where a table has one column.
       signs: float32 [cells, G] a column, of the scan.
+      counted: pairs as they were released; `noisy`, the same within each class where they are
+        alike in all, and nothing in structural zeros; `pairs`, these with noise shrunk away.
       related: of the pairs of the design, those that were counted or that the scan shows clearly.
     """
 
@@ -65,6 +67,7 @@ class Targets:
     signs: tuple[Tensor, ...]
     counted: tuple[PairTarget, ...] = ()
     pairs: tuple[PairTarget, ...] = ()
+    noisy: tuple[PairTarget, ...] = ()
     sets: tuple[SetTarget, ...] = ()
     related: tuple[int, ...] = ()
 

@@ -13,10 +13,10 @@ from scipy.stats import chi2, false_discovery_control
 
 from core.models.scan_focus.matching import MixtureMatcher, SetTarget, Targets
 from core.models.steps.counting.counts import Query, SetCounts
-from core.models.steps.counting.denoising import denoised
+from core.models.steps.counting.denoising import as_released, denoised
 from core.models.steps.counting.design import FOCUS, SET_SNR_THRESHOLD
 from core.models.steps.counting.releases import Releases
-from core.models.steps.counting.zeros.structural_zeros import emptied
+from core.models.steps.counting.zeros.structural_zeros import emptied, empty_cells
 
 UNLEARNED_ENERGY_SHARE = 0.5  # of a clear pair's energy, that may be left unexplained
 MOST_SETS = 4
@@ -52,8 +52,9 @@ class Focus:
 
 def targets_of(known: Releases) -> Targets:
     """Columns, scan and pairs."""
-    counted = known.counted
+    counted, shares, within = known.counted, known.shares, known.within
     columns, columns_noise = known.column_targets()
+    empty = empty_cells(known.zeros, known.scales)
     return Targets(
         n=known.table.n,
         columns=columns,
@@ -63,9 +64,13 @@ def targets_of(known: Releases) -> Targets:
         related=_related_pairs(known),
         counted=counted,
         pairs=emptied(
-            denoised(counted, known.scales, known.shares, known.within, known.none),
-            known.zeros,
-            known.scales,
+            denoised(counted, known.scales, shares, within, known.none), known.zeros, known.scales
+        ),
+        noisy=tuple(
+            replace(pair, shares=pair.shares * ~empty[pair.columns])
+            if pair.columns in empty
+            else pair
+            for pair in as_released(counted, shares, within)
         ),
     )
 

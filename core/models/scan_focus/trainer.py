@@ -12,9 +12,9 @@ from torch import Tensor
 
 from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import FitEvent, PhaseStarted, Progress, Signal
-from core.models.scan_focus.discrepancy import clear_pair_unlearned, lacking
+from core.models.scan_focus.discrepancy import clear_pair_unlearned, lacking, says
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
-from core.models.scan_focus.groups import GROUPS, MixtureGroups
+from core.models.scan_focus.groups import GROUPS, NOISY, MixtureGroups
 from core.models.scan_focus.matching import MixtureMatcher
 from core.models.scan_focus.mixture import LatentMixtures, anchors
 from core.models.scan_focus.plan import ScanFocusSettings
@@ -61,15 +61,17 @@ def train_mixture(
     phase = PhaseStarted(name=TRAINING, title="Further training (reads no private data)")
     most = steps * settings.trainings
     while model.done < most:
-        lack = lacking(model, targets, design)
+        others = model.part(slice(NOISY + 1, None)) if len(model.matchers) > 1 else model
+        lack = lacking(others, targets, design)
         if lack > (1.0 - LEAST_GAIN) * state.get(LACK, math.inf):
             break
-        if not lack and (model.done >= steps or not clear_pair_unlearned(model, targets, design)):
+        if not lack and (model.done >= steps or not clear_pair_unlearned(others, targets, design)):
             break
         further = steps - model.done % steps
         model.begin(further)
         state |= {IN_ALL: model.done + further, LACK: lack or math.inf}
         _train(phase, model, model.done + further, focus, settings, context)
+    model.say = says(model, targets, design)
     hidden = unseen(focus.known, targets.counted, model.combined())
     return _fitted(focus, settings, model, hidden)
 
@@ -128,7 +130,10 @@ def load(folder: Path) -> FittedGenerator:
 def _mixture_groups(
     focus: Focus, settings: ScanFocusSettings, *, steps: int, count: int
 ) -> MixtureGroups:
-    """Mixtures that start at the released shares; their latents follow from the seed."""
+    """Mixtures that start at the released shares; their latents follow from the seed.
+
+    One of several groups follows pairs as they were released, the others without their noise.
+    """
     known, targets = focus.known, focus.targets
     seed = known.checkpoint.seed
     random = torch.Generator().manual_seed(seed)
@@ -155,11 +160,14 @@ def _mixture_groups(
     size = math.ceil(count / GROUPS)
     groups = [slice(first, first + size) for first in range(0, count, size)]
     made = seeded(lambda: [mixtures(group) for group in groups], seed + 1)
+    follows = [targets] * len(groups)
+    if len(groups) > 1:
+        follows[NOISY] = replace(targets, pairs=targets.noisy)
     return MixtureGroups(
         [
             MixtureMatcher(
                 one,
-                targets,
+                follows[number],
                 known.design,
                 steps=steps,
                 rate=settings.rate,

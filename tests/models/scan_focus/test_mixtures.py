@@ -12,8 +12,9 @@ import torch
 from core.models.base_sampler import read_generator
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
+from core.models.scan_focus.discrepancy import says
 from core.models.scan_focus.fitted import FILE
-from core.models.scan_focus.groups import MixtureGroups
+from core.models.scan_focus.groups import NOISY, MixtureGroups
 from core.models.scan_focus.matching import MixtureMatcher, Targets
 from core.models.scan_focus.mixture import LatentMixtures
 from core.models.step import FitContext
@@ -75,6 +76,39 @@ def test_every_mixture_has_the_same_say():
     marginals = [weights[part] @ shares[part] * 3 for part in torch.arange(24).split(8)]
     assert torch.allclose(weights @ shares, torch.stack(marginals).mean(dim=0), atol=1e-6)
     assert not torch.allclose(marginals[0], marginals[1], atol=1e-4)
+
+
+DESIGN = Design.of(coded(4, target=None)[0], 2)
+
+
+def released(model: MixtureGroups, apart: float) -> Targets:
+    """A pair whose counts lie so many standard deviations of their noise from what it shows."""
+    weights, (first, second) = model()
+    shares = (weights[:, None] * first) @ second.transpose(1, 2)
+    off = 0.01 * apart * torch.tensor([1.0, -1.0]).repeat(6).view(1, 3, 4)
+    pair = PairTarget((0, 1), shares.mean(dim=0, keepdim=True).detach() + off, 0.01)
+    return Targets(1000, counted().columns, torch.full((7,), 0.01), None, (), (pair,), (pair,))
+
+
+@pytest.mark.parametrize(("apart", "say"), [(1.2, 1.0), (1.0, 1.0), (0.9, 0.3), (0.0, 0.1)])
+def test_mixtures_that_took_noise_in_say_less(apart: float, say: float) -> None:
+    groups = MixtureGroups([after(matcher(2), 5), after(matcher(1), 5)])
+    targets = released(groups.part(slice(NOISY, NOISY + 1)), apart)
+    noisy, others = says(groups, targets, DESIGN)
+    assert noisy + others == pytest.approx(1.0)
+    assert noisy == pytest.approx(say, abs=0.03)
+    assert says(MixtureGroups([matcher(2)]), targets, DESIGN) == (1.0,)
+
+
+def test_groups_say_as_much_as_they_are_given() -> None:
+    groups = MixtureGroups([after(matcher(2), 5), after(matcher(1), 5)])
+    one, two = (groups.part(slice(i, i + 1)).combined() for i in range(2))
+    groups.say = (0.25, 0.75)
+    weights, shares = groups.combined()
+    expected = 0.25 * one[0] @ one[1] + 0.75 * two[0] @ two[1]
+    assert torch.allclose(weights @ shares, expected, atol=1e-6)
+    each, _ = groups()
+    assert torch.allclose(each.mean(dim=0).sum(), torch.tensor(1.0))
 
 
 def test_mixtures_of_a_step_do_not_touch_one_another():

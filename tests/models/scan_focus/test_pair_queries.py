@@ -15,7 +15,7 @@ from core.models.scan_focus.matching import MixtureMatcher
 from core.models.scan_focus.releases import contradicted_sets
 from core.models.steps.calibration.calibration import counts_of
 from core.models.steps.counting.counts import PairTarget
-from core.models.steps.counting.denoising import beyond_independence, denoised
+from core.models.steps.counting.denoising import as_released, beyond_independence, denoised
 from core.models.steps.counting.design import FOCUS, PAIRS, Design
 from core.models.steps.counting.pair_queries import (
     COLUMN_WEIGHT,
@@ -352,6 +352,17 @@ def test_joint_pair_reports_no_class_effect() -> None:
     tables = {table.columns: table.shares.shape for table in counts_of(known).pairs}
     assert tables.pop((0, 1)) == (4,)
     assert sorted(tables) == [(4, *pair) for pair in FLAGS.pairs[1:]]
+
+
+def test_noisy_targets_are_what_was_counted() -> None:
+    """Of pairs that are alike in all classes, their sum over classes is."""
+    known = releases(with_class(4), {PAIRS: torch.arange(6.0 * 4 + 4 * 4)})
+    known.checkpoint.state["joins_classes"] = True
+    every = counted(known, PAIRS)
+    noisy = as_released(every, known.shares, known.within)
+    for pair, target in zip(every, noisy, strict=True):
+        assert target.shares.shape == (2, *pair.shares.shape[1:])
+        torch.testing.assert_close(target.shares.sum(dim=0), pair.shares[0], rtol=1e-4, atol=1e-6)
 
 
 def test_what_is_counted_once_more_is_what_was_counted_first() -> None:

@@ -3,9 +3,9 @@
 A pair's counts are compared with what columns that are independent within each class would show.
 The difference is turned into waves along numbers, and over the classes into what they share and
 what tells them apart; each block of like waves is shrunk by the share of its energy that is noise.
-Where there is much noise, half of what is matched is that and half is estimated from rows and
-columns that look alike: errors of the first are mostly noise, which a model that follows many pairs
-averages out; those of the second are smaller and do not average out. Post-processing of releases.
+Half of what is matched is that and half is estimated from rows and columns that look alike: errors
+of the first are mostly noise, which a model that follows many pairs averages out; those of the
+second are smaller and do not average out. Post-processing of releases.
 
 Source: James and Stein 1961 (positive part), block by block as in Cai, "Adaptive wavelet
 estimation: a block thresholding and oracle inequality approach", Annals of Statistics 1999.
@@ -28,14 +28,7 @@ from core.models.steps.counting.empirical_bayes import independent, pooled
 from core.models.steps.counting.scales import ColumnScale
 
 Floats = NDArray[np.float64]
-# Share of a target that is estimated from rows and columns that look alike, and how far this lies
-# from what was shrunk, as a share of records: below the first there is little noise to take off,
-# and what such rows have of their own is lost; above the second all of that share.
-POOLED, POOLING_FROM, POOLING_TO = 0.5, 0.09, 0.13
-# Least share of the energy shown beyond independence that it must keep, of all pairs together, and
-# of the noise's standard deviation where less than that is shown: where noise drowns every pair by
-# itself, all rows look alike, and only a model that follows all pairs at once still sees them.
-KEPT, LEAST_SHOWN = 0.5, 0.2
+POOLED = 0.5  # share of a target that is estimated from rows and columns that look alike
 ROUNDS = 30  # of proportional fitting
 LEAST_SHARE = 1e-9  # of a cell while it is fitted: noise leaves some below zero
 LEAST_HEIGHT = 1e-4  # of waves where a cell holds nobody, against those of cells of equal shares
@@ -63,24 +56,33 @@ def denoised(
     """
     margins = _margins(pairs, shares, within)
     waves = {column: _waves(scales[column], shares[column]) for column in margins}
-    products, shrunk, alike = [], [], []
+    targets = []
     for pair in pairs:
         first, second = pair.columns
         joint, product, sides = _compared(pair, margins, none)
-        gap = _shrunk(joint - product, waves[first], waves[second], pair.noise)
-        products.append(product)
-        shrunk.append(product + gap)
-        alike.append(pooled(product + gap, joint, *sides, pair.noise))
-    share = _pooled_share(shrunk, alike) if _enough_is_kept(pairs, products, alike) else 0.0
-    targets = []
-    for pair, one, other in zip(pairs, shrunk, alike, strict=True):
-        within_each = [margins[column] for column in pair.columns]
-        matched, noise = (1.0 - share) * one + share * other, pair.noise
-        if len(matched) < len(within_each[0]) and pair.alike:
-            matched = matched * _class_given(matched[0], *within_each)
-            noise *= math.sqrt(1.0 / len(matched))  # of their sum, as it was counted
-        targets.append(replace(pair, shares=torch.from_numpy(matched).float(), noise=noise))
+        shrunk = product + _shrunk(joint - product, waves[first], waves[second], pair.noise)
+        alike = pooled(shrunk, joint, *sides, pair.noise)
+        targets.append(_each_class(pair, (1.0 - POOLED) * shrunk + POOLED * alike, margins))
     return tuple(targets)
+
+
+def as_released(
+    pairs: Sequence[PairTarget],
+    shares: Sequence[Floats],
+    within: Mapping[int, tuple[Floats, float]],
+) -> tuple[PairTarget, ...]:
+    """The same pairs with all their noise, each within each class; see `denoised`."""
+    margins = _margins(pairs, shares, within)
+    return tuple(_each_class(pair, pair.shares.double().numpy(), margins) for pair in pairs)
+
+
+def _each_class(pair: PairTarget, matched: Floats, margins: Mapping[int, Floats]) -> PairTarget:
+    """A pair with other shares, within each class where it is alike in all."""
+    within_each, noise = [margins[column] for column in pair.columns], pair.noise
+    if len(matched) < len(within_each[0]) and pair.alike:
+        matched = matched * _class_given(matched[0], *within_each)
+        noise *= math.sqrt(1.0 / len(matched))  # of their sum, as it was counted
+    return replace(pair, shares=torch.from_numpy(matched).float(), noise=noise)
 
 
 def beyond_independence(
@@ -139,32 +141,6 @@ def _apart(joint: Floats, first: int | None, second: int | None) -> Floats:
     both = np.maximum(rows, 0.0), np.maximum(columns, 0.0)
     product[:, there] = np.outer(*both) / max(float(both[1].sum()), LEAST_SHARE)
     return np.asarray(product)
-
-
-def _enough_is_kept(
-    pairs: Sequence[PairTarget], products: Sequence[Floats], alike: Sequence[Floats]
-) -> bool:
-    """Whether estimates keep of what releases show beyond independence, in units of their noise."""
-    shown, kept, cells = 0.0, 0.0, 0
-    for pair, product, estimate in zip(pairs, products, alike, strict=True):
-        precision = 1.0 / max(pair.noise, LEAST_SHARE) ** 2
-        released = pair.shares.double().numpy()
-        shown += precision * float(np.square(released - product).sum()) - released.size
-        kept += precision * float(np.square(estimate - product).sum())
-        cells += released.size
-    return kept >= KEPT * max(shown, LEAST_SHOWN * math.sqrt(2.0 * cells))
-
-
-def _pooled_share(shrunk: Sequence[Floats], alike: Sequence[Floats]) -> float:
-    """How much of the second is taken: none where it lies near the first, half where far.
-
-    >>> one, near, far = np.full((1, 2, 2), 0.25), np.full((1, 2, 2), 0.26), np.eye(2)[None] / 2
-    >>> _pooled_share([one], [near]), _pooled_share([one], [far])
-    (0.0, 0.5)
-    """
-    apart = [float(np.abs(a - b).sum()) / 2.0 for a, b in zip(shrunk, alike, strict=True)]
-    far = (float(np.mean(apart)) - POOLING_FROM) / (POOLING_TO - POOLING_FROM) if apart else 0.0
-    return POOLED * min(1.0, max(0.0, far))
 
 
 def _class_given(together: Floats, first: Floats, second: Floats) -> Floats:
