@@ -33,12 +33,14 @@ LEARNED = 2.0 / 3.0  # of what a clear pair shows beyond independence: people ca
 DENOISED_ERROR = 0.08
 
 
-def says(model: MixtureGroups, targets: Targets, design: Design) -> tuple[float, ...]:
-    """How much each group of mixtures says, so that their errors together are least.
+def ensemble_weights(model: MixtureGroups, targets: Targets, design: Design) -> tuple[float, ...]:
+    """The weight of each group of mixtures, so that their errors together are least.
 
     Mixtures that follow counts as they were released err by the noise they took in, which where
     many cells were counted is little of it; those that follow denoised counts by what was shrunk
-    away. Of two estimates whose errors are independent each says as much as the other errs.
+    away. Of two estimates whose errors are independent each weighs as much as the other errs.
+
+    Source: Bates and Granger, "The combination of forecasts", Operational Research Quarterly 1969.
     """
     if len(model.matchers) == 1:
         return (1.0,)

@@ -30,14 +30,14 @@ class MixtureGroups:
     Attributes:
       matchers: of one group each.
       done: steps that each of them was asked for.
-      say: of each group in all together, summing to one; at first, as many as it has mixtures.
+      group_weights: of each group in all together, summing to one; at first by their mixtures.
     """
 
     def __init__(self, matchers: Sequence[MixtureMatcher]) -> None:
         self.matchers = list(matchers)
         self.done = self.matchers[0].done
         sizes = [len(one.mixtures.weights) for one in self.matchers]
-        self.say = tuple(size / sum(sizes) for size in sizes)
+        self.group_weights = tuple(size / sum(sizes) for size in sizes)
         self._pools: list[ThreadPoolExecutor] = []
         self._asked: deque[Future[None]] = deque()
 
@@ -103,13 +103,13 @@ class MixtureGroups:
     def __call__(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Of all mixtures, see `LatentMixtures.forward`; shares by column.
 
-        Weights are such that the mean over mixtures gives each group its say.
+        The mean over mixtures gives each group its weight.
         """
         self._await()
         weights, shares = zip(*(one.mixtures() for one in self.matchers), strict=True)
         count = sum(map(len, weights))
-        says = zip(weights, self.say, strict=True)
-        weights = tuple(own * (say * count / len(own)) for own, say in says)
+        both = zip(weights, self.group_weights, strict=True)
+        weights = tuple(own * (group * count / len(own)) for own, group in both)
         return torch.cat(weights), self.matchers[0].mixtures.by_column(torch.cat(shares))
 
     @torch.no_grad()

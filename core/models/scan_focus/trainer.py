@@ -12,7 +12,7 @@ from torch import Tensor
 
 from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import FitEvent, PhaseStarted, Progress, Signal
-from core.models.scan_focus.discrepancy import clear_pair_unlearned, lacking, says
+from core.models.scan_focus.discrepancy import clear_pair_unlearned, ensemble_weights, lacking
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
 from core.models.scan_focus.groups import GROUPS, NOISY, MixtureGroups
 from core.models.scan_focus.matching import MixtureMatcher
@@ -61,17 +61,18 @@ def train_mixture(
     phase = PhaseStarted(name=TRAINING, title="Further training (reads no private data)")
     most = steps * settings.trainings
     while model.done < most:
-        others = model.part(slice(NOISY + 1, None)) if len(model.matchers) > 1 else model
-        lack = lacking(others, targets, design)
+        # those that follow noise lie near the counts before they have learned what these show
+        clean = model.part(slice(NOISY + 1, None)) if len(model.matchers) > 1 else model
+        lack = lacking(clean, targets, design)
         if lack > (1.0 - LEAST_GAIN) * state.get(LACK, math.inf):
             break
-        if not lack and (model.done >= steps or not clear_pair_unlearned(others, targets, design)):
+        if not lack and (model.done >= steps or not clear_pair_unlearned(clean, targets, design)):
             break
         further = steps - model.done % steps
         model.begin(further)
         state |= {IN_ALL: model.done + further, LACK: lack or math.inf}
         _train(phase, model, model.done + further, focus, settings, context)
-    model.say = says(model, targets, design)
+    model.group_weights = ensemble_weights(model, targets, design)
     hidden = unseen(focus.known, targets.counted, model.combined())
     return _fitted(focus, settings, model, hidden)
 

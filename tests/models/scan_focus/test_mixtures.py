@@ -12,7 +12,7 @@ import torch
 from core.models.base_sampler import read_generator
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
-from core.models.scan_focus.discrepancy import says
+from core.models.scan_focus.discrepancy import ensemble_weights
 from core.models.scan_focus.fitted import FILE
 from core.models.scan_focus.groups import NOISY, MixtureGroups
 from core.models.scan_focus.matching import MixtureMatcher, Targets
@@ -70,7 +70,7 @@ def combined(*models: MixtureMatcher) -> tuple[torch.Tensor, torch.Tensor]:
     return MixtureGroups(models).combined()
 
 
-def test_every_mixture_has_the_same_say():
+def test_every_mixture_weighs_the_same():
     weights, shares = combined(after(matcher(2), 5), after(matcher(1), 5))
     assert len(weights) == len(shares) == 24 and float(weights.sum()) == pytest.approx(1.0)
     marginals = [weights[part] @ shares[part] * 3 for part in torch.arange(24).split(8)]
@@ -90,20 +90,20 @@ def released(model: MixtureGroups, apart: float) -> Targets:
     return Targets(1000, counted().columns, torch.full((7,), 0.01), None, (), (pair,), (pair,))
 
 
-@pytest.mark.parametrize(("apart", "say"), [(1.2, 1.0), (1.0, 1.0), (0.9, 0.3), (0.0, 0.1)])
-def test_mixtures_that_took_noise_in_say_less(apart: float, say: float) -> None:
+@pytest.mark.parametrize(("apart", "weight"), [(1.2, 1.0), (1.0, 1.0), (0.9, 0.3), (0.0, 0.1)])
+def test_mixtures_that_took_noise_in_weigh_less(apart: float, weight: float) -> None:
     groups = MixtureGroups([after(matcher(2), 5), after(matcher(1), 5)])
     targets = released(groups.part(slice(NOISY, NOISY + 1)), apart)
-    noisy, others = says(groups, targets, DESIGN)
+    noisy, others = ensemble_weights(groups, targets, DESIGN)
     assert noisy + others == pytest.approx(1.0)
-    assert noisy == pytest.approx(say, abs=0.03)
-    assert says(MixtureGroups([matcher(2)]), targets, DESIGN) == (1.0,)
+    assert noisy == pytest.approx(weight, abs=0.03)
+    assert ensemble_weights(MixtureGroups([matcher(2)]), targets, DESIGN) == (1.0,)
 
 
-def test_groups_say_as_much_as_they_are_given() -> None:
+def test_groups_weigh_as_much_as_they_are_given() -> None:
     groups = MixtureGroups([after(matcher(2), 5), after(matcher(1), 5)])
     one, two = (groups.part(slice(i, i + 1)).combined() for i in range(2))
-    groups.say = (0.25, 0.75)
+    groups.group_weights = (0.25, 0.75)
     weights, shares = groups.combined()
     expected = 0.25 * one[0] @ one[1] + 0.75 * two[0] @ two[1]
     assert torch.allclose(weights @ shares, expected, atol=1e-6)
