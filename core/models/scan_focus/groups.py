@@ -85,9 +85,9 @@ class MixtureGroups:
             torch.set_num_threads(processors)
 
     def metrics(self) -> dict[str, float]:
-        """See `Trainable`: of the first group, which errs as the others do."""
+        """See `Trainable`: of the last group; of several, the first follows noise too."""
         self._await()
-        return self.matchers[0].metrics()
+        return self.matchers[-1].metrics()
 
     def state_dict(self) -> dict[str, Any]:
         """See `Trainable`."""
