@@ -16,7 +16,7 @@ from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.models.scan_focus import plan as plan_module
 from core.models.scan_focus.discrepancy import clear_pair_unlearned, lacking, of_pairs, of_sets
-from core.models.scan_focus.matching import SetTarget, Targets
+from core.models.scan_focus.matching import MixtureMatcher, SetTarget, Targets
 from core.models.step import FitContext
 from core.models.steps.counting.counts import PairTarget
 from core.privacy.guarded import PrivateTable
@@ -168,7 +168,7 @@ def few_steps(monkeypatch):
     ("epsilon", "settings", "trainings"),
     [
         (math.inf, {}, 6),  # ever nearer, and never there
-        (0.02, {}, 1),  # hardly more than noise
+        (0.02, {"members": 4}, 2),  # hardly more than noise
         (math.inf, {"steps": STEPS}, 1),  # as somebody asked for
         (math.inf, {"steps": STEPS, "trainings": 2}, 2),
     ],
@@ -179,6 +179,25 @@ def test_steps_are_taken_again_while_there_is_more_to_learn(
     watch = Steps()
     fit(tmp_path, epsilon, watch, **settings)
     assert watch.seen[-1] == (trainings * STEPS, trainings * STEPS)
+
+
+def test_one_group_follows_the_noise_of_pairs_and_one_does_not(tmp_path, few_steps, monkeypatch):
+    made = []
+
+    class Kept(MixtureMatcher):
+        def __init__(self, mixtures, targets, *design, **settings):
+            made.append(targets)
+            super().__init__(mixtures, targets, *design, **settings)
+
+    monkeypatch.setattr("core.models.scan_focus.trainer.MixtureMatcher", Kept)
+    fit(tmp_path, 1.0, Steps())
+    *_, noisy, clean = made
+    assert len(noisy.pairs) == len(noisy.counted) > 0
+    for one, other, released in zip(noisy.pairs, clean.pairs, noisy.counted, strict=True):
+        alike = len(one.shares) > len(released.shares)
+        same = one.shares.sum(dim=0, keepdim=True) if alike else one.shares
+        torch.testing.assert_close(same, released.shares.float(), rtol=1e-4, atol=1e-6)
+        assert not torch.allclose(other.shares, one.shares, atol=released.noise / 10.0)
 
 
 def test_where_noise_hides_all_a_quarter_of_the_steps_is_enough(tmp_path, monkeypatch):

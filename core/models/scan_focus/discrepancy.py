@@ -44,12 +44,9 @@ def ensemble_weights(model: MixtureGroups, targets: Targets, design: Design) -> 
     """
     if len(model.matchers) == 1:
         return (1.0,)
-    noisy = model.part(slice(NOISY, NOISY + 1))
-    taken_in = max(0.0, 1.0 - of_pairs(noisy, targets, design)) if targets.counted else 0.0
-    others = 1.0 - DENOISED_ERROR / (DENOISED_ERROR + taken_in)
-    each = [others / (len(model.matchers) - 1)] * len(model.matchers)
-    each[NOISY] = 1.0 - others
-    return tuple(each)
+    apart = of_pairs(model.part(NOISY), targets, design) if targets.counted else 1.0
+    noisy = DENOISED_ERROR / (DENOISED_ERROR + max(0.0, 1.0 - apart))
+    return noisy, 1.0 - noisy
 
 
 def lacking(mixtures: Mixtures, targets: Targets, design: Design) -> float:

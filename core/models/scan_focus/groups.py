@@ -20,7 +20,8 @@ from torch import Tensor
 from core.models.scan_focus.matching import MixtureMatcher
 
 GROUPS = 2  # more make steps so short that threads wait for Python
-NOISY = 0  # the group, of several, that follows pairs as they were released
+NOISY = 0  # the group, of two, that follows pairs as they were released
+CLEAN = -1  # the one that follows them denoised; the only one where there is one
 AHEAD = 8  # steps, at most, that are asked for before they are done
 
 
@@ -41,10 +42,10 @@ class MixtureGroups:
         self._pools: list[ThreadPoolExecutor] = []
         self._asked: deque[Future[None]] = deque()
 
-    def part(self, groups: slice) -> MixtureGroups:
-        """Some of the groups, as they are by now."""
+    def part(self, group: int) -> MixtureGroups:
+        """One of the groups, as it is by now."""
         self._await()
-        return MixtureGroups(self.matchers[groups])
+        return MixtureGroups([self.matchers[group]])
 
     def begin(self, steps: int) -> None:
         """See `MixtureMatcher.begin`."""
@@ -85,9 +86,9 @@ class MixtureGroups:
             torch.set_num_threads(processors)
 
     def metrics(self) -> dict[str, float]:
-        """See `Trainable`: of the last group; of several, the first follows noise too."""
+        """See `Trainable`: of those that do not follow noise."""
         self._await()
-        return self.matchers[-1].metrics()
+        return self.matchers[CLEAN].metrics()
 
     def state_dict(self) -> dict[str, Any]:
         """See `Trainable`."""

@@ -16,7 +16,7 @@ from core.models.steps.counting.counts import Query, SetCounts
 from core.models.steps.counting.denoising import as_released, denoised
 from core.models.steps.counting.design import FOCUS, SET_SNR_THRESHOLD
 from core.models.steps.counting.releases import Releases
-from core.models.steps.counting.zeros.structural_zeros import emptied, empty_cells
+from core.models.steps.counting.zeros.structural_zeros import emptied
 
 UNLEARNED_ENERGY_SHARE = 0.5  # of a clear pair's energy, that may be left unexplained
 MOST_SETS = 4
@@ -54,7 +54,8 @@ def targets_of(known: Releases) -> Targets:
     """Columns, scan and pairs."""
     counted, shares, within = known.counted, known.shares, known.within
     columns, columns_noise = known.column_targets()
-    empty = empty_cells(known.zeros, known.scales)
+    noisy = as_released(counted, shares, within)
+    clean = denoised(counted, known.scales, shares, within, known.none)
     return Targets(
         n=known.table.n,
         columns=columns,
@@ -63,15 +64,8 @@ def targets_of(known: Releases) -> Targets:
         signs=tuple(signs.float() for signs in known.signs),
         related=_related_pairs(known),
         counted=counted,
-        pairs=emptied(
-            denoised(counted, known.scales, shares, within, known.none), known.zeros, known.scales
-        ),
-        noisy=tuple(
-            replace(pair, shares=pair.shares * ~empty[pair.columns])
-            if pair.columns in empty
-            else pair
-            for pair in as_released(counted, shares, within)
-        ),
+        pairs=emptied(clean, known.zeros, known.scales),
+        noisy=emptied(noisy, known.zeros, known.scales, clean=False),
     )
 
 

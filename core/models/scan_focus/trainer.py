@@ -14,7 +14,7 @@ from core.models.base_sampler import FittedGenerator, read_generator
 from core.models.events import FitEvent, PhaseStarted, Progress, Signal
 from core.models.scan_focus.discrepancy import clear_pair_unlearned, ensemble_weights, lacking
 from core.models.scan_focus.fitted import FILE, fitted_mixture, fitted_of
-from core.models.scan_focus.groups import GROUPS, NOISY, MixtureGroups
+from core.models.scan_focus.groups import CLEAN, GROUPS, NOISY, MixtureGroups
 from core.models.scan_focus.matching import MixtureMatcher
 from core.models.scan_focus.mixture import LatentMixtures, anchors
 from core.models.scan_focus.plan import ScanFocusSettings
@@ -62,7 +62,7 @@ def train_mixture(
     most = steps * settings.trainings
     while model.done < most:
         # those that follow noise lie near the counts before they have learned what these show
-        clean = model.part(slice(NOISY + 1, None)) if len(model.matchers) > 1 else model
+        clean = model.part(CLEAN)
         lack = lacking(clean, targets, design)
         if lack > (1.0 - LEAST_GAIN) * state.get(LACK, math.inf):
             break
@@ -133,7 +133,7 @@ def _mixture_groups(
 ) -> MixtureGroups:
     """Mixtures that start at the released shares; their latents follow from the seed.
 
-    One of several groups follows pairs as they were released, the others without their noise.
+    Of two groups one follows pairs as they were released, the other without their noise.
     """
     known, targets = focus.known, focus.targets
     seed = known.checkpoint.seed

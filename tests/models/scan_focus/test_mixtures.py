@@ -93,7 +93,7 @@ def released(model: MixtureGroups, apart: float) -> Targets:
 @pytest.mark.parametrize(("apart", "weight"), [(1.2, 1.0), (1.0, 1.0), (0.9, 0.3), (0.0, 0.1)])
 def test_mixtures_that_took_noise_in_weigh_less(apart: float, weight: float) -> None:
     groups = MixtureGroups([after(matcher(2), 5), after(matcher(1), 5)])
-    targets = released(groups.part(slice(NOISY, NOISY + 1)), apart)
+    targets = released(groups.part(NOISY), apart)
     noisy, others = ensemble_weights(groups, targets, DESIGN)
     assert noisy + others == pytest.approx(1.0)
     assert noisy == pytest.approx(weight, abs=0.03)
@@ -102,7 +102,7 @@ def test_mixtures_that_took_noise_in_weigh_less(apart: float, weight: float) -> 
 
 def test_groups_weigh_as_much_as_they_are_given() -> None:
     groups = MixtureGroups([after(matcher(2), 5), after(matcher(1), 5)])
-    one, two = (groups.part(slice(i, i + 1)).combined() for i in range(2))
+    one, two = (groups.part(i).combined() for i in range(2))
     groups.group_weights = (0.25, 0.75)
     weights, shares = groups.combined()
     expected = 0.25 * one[0] @ one[1] + 0.75 * two[0] @ two[1]

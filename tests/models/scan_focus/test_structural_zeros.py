@@ -144,6 +144,15 @@ def test_targets_are_emptied_and_columns_keep_their_counts():
     assert emptied([other], [zero], scales()) == (other,)
 
 
+def test_noisy_targets_are_emptied_and_keep_the_noise_of_others():
+    zero = StructuralZero((1, 0), torch.tensor([False, True]), torch.arange(20) < ADULT)
+    shares = torch.randn((1, 20, 2), generator=torch.Generator().manual_seed(1))
+    (target,) = emptied([PairTarget((0, 1), shares, 0.01)], [zero], scales(), clean=False)
+    assert not target.shares[0, :ADULT, 1].any()
+    assert torch.equal(target.shares[0, ADULT:], shares[0, ADULT:])
+    assert torch.equal(target.shares[0, :, 0], shares[0, :, 0])
+
+
 def test_rows_in_a_zero_get_the_cell_their_component_means():
     zero = StructuralZero((0, 1), torch.arange(20) < ADULT, torch.tensor([False, True]))
     young = (torch.arange(20) < ADULT).float()

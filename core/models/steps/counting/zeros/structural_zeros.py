@@ -124,29 +124,32 @@ def everywhere(columns: tuple[int, int], scales: Sequence[ColumnScale]) -> Struc
 
 
 def emptied(
-    pairs: Sequence[PairTarget], zeros: Sequence[StructuralZero], scales: Sequence[ColumnScale]
+    pairs: Sequence[PairTarget],
+    zeros: Sequence[StructuralZero],
+    scales: Sequence[ColumnScale],
+    *,
+    clean: bool = True,
 ) -> tuple[PairTarget, ...]:
-    """Denoised targets with nothing where whole cells are zeros; columns keep their own counts."""
-    empty = empty_cells(zeros, scales)
-    return tuple(
-        replace(pair, shares=without_cells(pair.shares, empty[pair.columns]))
-        if pair.columns in empty
-        else pair
-        for pair in pairs
-    )
+    """Targets with nothing where whole cells are zeros.
 
-
-def empty_cells(
-    zeros: Sequence[StructuralZero], scales: Sequence[ColumnScale]
-) -> dict[tuple[int, int], Tensor]:
-    """By two columns in either order, which of their cells [a, b] hold nothing as a whole."""
+    Args:
+      clean: of denoised shares, of which columns keep their own counts; else other cells stay as
+        they are, below zero too.
+    """
     empty: dict[tuple[int, int], Tensor] = {}
     for zero in zeros:
         first, second = zero.columns
         cells = zero.whole_cells(scales[first])[:, None] & zero.right
         for columns, mask in (((first, second), cells), ((second, first), cells.t())):
             empty[columns] = empty.get(columns, torch.zeros_like(mask)) | mask
-    return empty
+
+    def left(pair: PairTarget) -> Tensor:
+        cells = empty[pair.columns]
+        return without_cells(pair.shares, cells) if clean else pair.shares * ~cells
+
+    return tuple(
+        replace(pair, shares=left(pair)) if pair.columns in empty else pair for pair in pairs
+    )
 
 
 def without_cells(shares: Tensor, empty: Tensor) -> Tensor:
