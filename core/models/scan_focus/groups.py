@@ -86,9 +86,9 @@ class MixtureGroups:
             torch.set_num_threads(processors)
 
     def metrics(self) -> dict[str, float]:
-        """See `Trainable`: of those that do not follow noise."""
+        """See `Trainable`: of the first group, whose distance is to what was counted."""
         self._await()
-        return self.matchers[CLEAN].metrics()
+        return self.matchers[NOISY].metrics()
 
     def state_dict(self) -> dict[str, Any]:
         """See `Trainable`."""
