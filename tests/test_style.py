@@ -30,7 +30,7 @@ FUNCTION_LINES = 60  # with decorators and docstring
 FILES_IN_A_FOLDER = 20
 TEST_NAME_LETTERS = 60
 # Of core and pages together. A change that needs more says in its commit what the lines are for.
-PRODUCT_LINES = 80_345
+PRODUCT_LINES = 80_620
 
 
 def run(*command: str) -> None:

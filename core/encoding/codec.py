@@ -99,11 +99,15 @@ class Line:
         anywhere = np.clip(first + share * (last - first), 0.0, 1.0)
         if not self.step:
             return anywhere
-        start, end = (np.floor(self.steps(u) + 1e-9) + 1.0 for u in (first, last))
-        start = np.where(first <= 0.0, 0.0, start)
+        start, end = self.steps_between(first, last)
         some = end > start
         chosen = self.low + (start + np.floor(share * (end - start))) * self.step
         return np.where(some, self.position(chosen), anywhere)
+
+    def steps_between(self, first: Floats, last: Floats) -> tuple[Floats, Floats]:
+        """From … to: the steps of values above one position and up to another; of a step grid."""
+        start, end = (np.floor(self.steps(u) + 1e-9) + 1.0 for u in (first, last))
+        return np.where(first <= 0.0, 0.0, start), end
 
     def steps(self, u: Floats) -> Floats:
         """How many steps positions lie above the low bound; of a step grid."""

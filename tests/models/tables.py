@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
 from core.encoding.codec import Codec, Codes
 from core.models.events import FitEvent, Signal
+from core.models.steps.counting.scales import ColumnScale, FineCounts
+from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.guarded import PrivateTable
 from core.privacy.mechanisms.noise import NoiseSource
 from core.privacy.plan import Plan
@@ -35,6 +39,14 @@ def schema(target: str | None = "ill") -> Schema:
             ),
         ),
     )  # fmt: skip
+
+
+def scales_of(
+    grids: Sequence[ColumnBins], counts: Sequence[np.ndarray], noise: float
+) -> tuple[ColumnScale, ...]:
+    """Of columns whose fine cells were counted once."""
+    each = zip(grids, counts, strict=True)
+    return tuple(ColumnScale.of(grid, FineCounts(count, noise)) for grid, count in each)
 
 
 def rows(n: int, seed: int = 0) -> pd.DataFrame:

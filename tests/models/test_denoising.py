@@ -11,7 +11,7 @@ from scipy.stats import norm
 from core.encoding.codec import Codec
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.denoising import denoised
-from core.models.steps.counting.scales import ColumnScale
+from core.models.steps.counting.scales import ColumnScale, FineCounts
 from core.models.steps.training.column_bins import ColumnBins
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
@@ -29,7 +29,7 @@ def scale_of(cells: int, kind: Kind) -> ColumnScale:
         column = Column(name="a", kind=kind, categories=labels)
     block = Codec(Schema(columns=(column,)).domain()).blocks[0]
     grid = ColumnBins.of(block, lambda steps: True, cells)
-    return ColumnScale.of(grid, np.full(grid.count, 100.0), 1.0, cells)
+    return ColumnScale.of(grid, FineCounts(np.full(grid.count, 100.0), 1.0, cells))
 
 
 def together(first: Floats, second: Floats, correlation: float) -> Floats:

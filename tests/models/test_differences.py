@@ -28,12 +28,12 @@ from core.models.steps.counting.scales import (
     ColumnScale,
     FineHistograms,
     fine_grids,
-    scales_of,
 )
 from core.models.steps.training.column_bins import ColumnBins
 from core.schema.calendar import DAY
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
+from tests.models.tables import scales_of
 
 N = 8000
 BORN, DEBUT, BATS, WEIGHT, PAY, SPENT = range(6)

@@ -14,7 +14,7 @@ from core.models.steps.counting import denoising, empirical_bayes
 from core.models.steps.counting.counts import PairTarget
 from core.models.steps.counting.denoising import denoised
 from core.models.steps.counting.empirical_bayes import fitted_margins, pooled
-from core.models.steps.counting.scales import SHORT_GRID, ColumnScale
+from core.models.steps.counting.scales import SHORT_GRID, ColumnScale, FineCounts
 from core.models.steps.training.column_bins import ColumnBins
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
@@ -30,7 +30,7 @@ def listed(size: int) -> ColumnScale:
     grid = ColumnBins.of(
         Codec(Schema(columns=(column,)).domain()).blocks[0], lambda steps: steps < SHORT_GRID, 16
     )
-    return ColumnScale.of(grid, np.full(size, 100.0), 1.0, size)
+    return ColumnScale.of(grid, FineCounts(np.full(size, 100.0), 1.0, size))
 
 
 def kinds(rng: np.random.Generator, rows: int = 40, cells: int = 6) -> Floats:

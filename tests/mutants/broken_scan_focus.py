@@ -55,6 +55,18 @@ class ForgetsWeights(SetCounts):
         return math.sqrt(len(self.queries)) * min(query.weight for query in self.queries)
 
 
+class CountsSpikesWholeToo(SetCounts):
+    """Counts a spike's records by their values and once more as a whole, and states one count."""
+
+    def statistic(self, rows: Codes, mask: Tensor) -> Tensor:
+        counts = super().statistic(rows, mask)
+        scale = self.scales[0].scale
+        counts[: scale.size] = torch.bincount(
+            scale.index(rows.to("cpu")), mask, minlength=scale.size
+        )
+        return counts
+
+
 class ForgetsColumnsByClass(SetCounts):
     """States the sensitivity of pairs alone, as if the class with each column came for free."""
 

@@ -105,7 +105,7 @@ def states_after(model, plan, folder, patch, present):
         inside.setattr(training_loop.time, "monotonic", lambda: now)  # no event depends on speed
         # as many cells whatever was released, or the next release would draw more or less noise
         inside.setattr(scales, "seen", lambda counts, *_: (0, len(counts)))
-        inside.setattr(releases, "most_cells", lambda records, noise: scales.CELLS)
+        inside.setattr(releases, "most_cells", lambda *_: scales.CELLS)
         inside.setattr(scales, "merged", lambda counts, *_, **__: np.arange(len(counts)) // 4)
         source = DeterministicNoise(3)
         table = PrivateTable(codes, codec.domain, plan, noise_source=source, present=present)

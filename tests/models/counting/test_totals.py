@@ -22,11 +22,12 @@ from core.models.steps.counting.relation_candidates import (
 )
 from core.models.steps.counting.relations import totals_kept
 from core.models.steps.counting.releases import Releases
-from core.models.steps.counting.scales import FineHistograms, fine_grids, scales_of
+from core.models.steps.counting.scales import FineHistograms, fine_grids
 from core.models.steps.training.column_bins import column_bins
 from core.schema.calendar import DAY
 from core.schema.column import Column, Kind
 from core.schema.schema import Schema
+from tests.models.tables import scales_of
 
 
 def test_sums_are_kept_where_nearly_all_records_add_up():

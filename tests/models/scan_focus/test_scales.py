@@ -8,7 +8,7 @@ import pytest
 from core.encoding.codec import Codec
 from core.models.steps.counting import scales
 from core.models.steps.counting.lines.densities import COARSE, with_coarse
-from core.models.steps.counting.scales import ColumnScale, fine_grids, most_cells, scales_of
+from core.models.steps.counting.scales import ColumnScale, FineCounts, fine_grids, most_cells
 from core.models.steps.training.column_bins import ColumnBins
 from core.schema.column import Column, DomainColumn, Kind
 from core.schema.schema import Domain
@@ -21,7 +21,7 @@ def test_cells_are_as_few_as_the_noise_of_pairs_asks():
     grid = ColumnBins(block, (np.arange(64) + 0.5) / 64, 1.0 / 64)
     counts = 4_500 / 64 + np.random.default_rng(0).normal(0.0, 5.0, 64)
     for most in (4, 9, 25):
-        assert 0.8 * most <= scales_of([grid], [counts], 5.0, most)[0].line <= most
+        assert 0.8 * most <= ColumnScale.of(grid, FineCounts(counts, 5.0, most)).line <= most
 
 
 @pytest.mark.parametrize("cells", [16, 32, 64])
@@ -33,7 +33,7 @@ def test_a_line_has_some_cells_however_strong_the_noise_is(cells):
         noise = np.random.default_rng(seed).normal(0.0, 57.0, cells + 4)
         coarse = noise[cells:] + 250.0 if cells >= 4 * COARSE else np.zeros(0)
         counts = with_coarse(1000 / cells + noise[:cells], coarse)
-        assert scales_of([grid], [counts], 57.0, 8)[0].line >= 3
+        assert ColumnScale.of(grid, FineCounts(counts, 57.0, 8)).line >= 3
 
 
 def made_up_outside(width: float) -> float:
@@ -44,7 +44,7 @@ def made_up_outside(width: float) -> float:
     true[10:26] = 4500.0 * np.hanning(18)[1:-1] / np.hanning(18).sum()
     for seed in range(40):
         counts = true + np.random.default_rng(seed).normal(0.0, noise, 32)
-        scale = ColumnScale.of(grid, counts, noise, 32)
+        scale = ColumnScale.of(grid, FineCounts(counts, noise, 32))
         shares = scale.shares(scale.counts)
         before = np.concatenate([[0.0], np.cumsum(shares)])
         up_to = before[scale.cell_of] + shares[scale.cell_of] * (scale.keys - scale.cell_of)
@@ -72,7 +72,7 @@ def test_no_cell_reaches_across_what_a_rule_names(high):
     random = np.random.default_rng(3)
     for _ in range(20):
         counts = 20_000 / grid.cells + random.normal(0.0, 50.0, grid.count)
-        scale = ColumnScale.of(grid, counts, 50.0, 32)
+        scale = ColumnScale.of(grid, FineCounts(counts, 50.0, 32))
         below = (grid.centres - grid.width / 2.0) * high + 1e-6 < cut
         assert not set(scale.cell_of[: grid.cells][below]) & set(
             scale.cell_of[: grid.cells][~below]
@@ -109,7 +109,7 @@ def misplaced_days() -> float:
     true = 75.0 * np.bincount(bins_of(grid, day), np.exp(-day / 150.0), minlength=256)
     for seed in range(6):
         counts = true + np.random.default_rng(seed).normal(0.0, noise, 256)
-        scale = ColumnScale.of(grid, np.append(counts, np.zeros(grid.atoms)), noise, 32)
+        scale = ColumnScale.of(grid, FineCounts(np.append(counts, np.zeros(grid.atoms)), noise, 32))
         cell = scale.cell_of[:256]
         begins = np.diff(cell, prepend=-1) > 0
         placed = np.where(begins, scale.keys - cell, np.diff(scale.keys, prepend=0.0))

@@ -36,9 +36,9 @@ from core.models.steps.counting.releases import Releases
 from core.models.steps.counting.scales import (
     SHORT_GRID,
     ColumnScale,
+    FineCounts,
     FineHistograms,
     fine_grids,
-    scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs
 from core.models.steps.counting.zeros.structural_zeros import BrokenZeros, everywhere
@@ -47,7 +47,7 @@ from core.privacy.guarded import PrivateTable
 from core.privacy.plan import Budget
 from core.schema.column import Column, Kind
 from core.schema.schema import Domain, Schema
-from tests.models.tables import Watcher, coded
+from tests.models.tables import Watcher, coded, scales_of
 from tests.mutants import broken_scan_focus as broken
 from tests.privacy.deterministic_noise import DeterministicNoise
 from tests.privacy.harness import Caught, check_promises, check_tight
@@ -230,7 +230,7 @@ def listed(size: int) -> ColumnScale:
         Schema(columns=(Column(name="a", kind=Kind.CATEGORY, categories=categories),)).domain()
     )
     grid = ColumnBins.of(codec.blocks[0], lambda steps: steps < SHORT_GRID, 16)
-    return ColumnScale.of(grid, np.full(size, 100.0), 1.0, 32)
+    return ColumnScale.of(grid, FineCounts(np.full(size, 100.0), 1.0, 32))
 
 
 def test_noise_is_shrunk_from_pairs_and_structure_is_not():
@@ -324,7 +324,7 @@ def test_cells_of_a_column_follow_density_and_keep_spikes():
     histograms = FineHistograms(fine_grids(codec, 20.0, 20_000))
     noise = np.random.default_rng(1).normal(0.0, 20.0, sum(histograms.sizes))
     statistic = histograms.statistic(codes, torch.ones(20_000)) + torch.from_numpy(noise)
-    scale = scales_of(histograms.grids, histograms.split(statistic), 20.0)[0]
+    scale = ColumnScale.of(histograms.grids[0], FineCounts(histograms.split(statistic)[0], 20.0))
     cell = scale.index(codes).numpy()
     place = np.searchsorted(scale.keys, cell + random.random(20_000)).clip(0, len(scale.keys) - 1)
     drawn = -5 + 10 * scale.grid.centres[place]

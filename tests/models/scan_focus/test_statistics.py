@@ -10,11 +10,15 @@ import torch
 from core.models.planning import plan_fit
 from core.models.registry import synthesizer
 from core.models.steps.counting.design import SET_SNR_THRESHOLD, Design
-from core.models.steps.counting.scales import ColumnScale, FineHistograms, fine_grids, scales_of
+from core.models.steps.counting.scales import (
+    ColumnScale,
+    FineHistograms,
+    fine_grids,
+)
 from core.models.steps.counting.scan import Scan, draw_signs
 from core.models.steps.counting.zeros.structural_zeros import BrokenZeros, everywhere
 from core.privacy.plan import Budget
-from tests.models.tables import coded
+from tests.models.tables import coded, scales_of
 
 CODEC, CODES = coded(60, target="ill")
 ROWS, MASK = CODES.to("cpu"), torch.linspace(0.1, 0.9, 60, dtype=torch.float64)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from core.encoding.codec import Block, Codes
 from core.models.steps.counting.difference_candidates import CELLS, FINE, DifferenceCandidate
 from core.models.steps.counting.lines.densities import COARSE
 from core.models.steps.counting.relation_candidates import TotalCandidate
-from core.models.steps.counting.scales import ColumnScale
 from core.models.steps.counting.window_pairs import NextTime
 from core.privacy.mechanisms.additive import Mechanism
 
@@ -25,6 +24,17 @@ Floats = NDArray[np.float64]
 NEAR = 1e-6  # of a step: what products of fractions are rounded by
 OF_DIFFERENCES = 0.25  # of the squared sensitivity of counts of relations
 LEAST_NOISE = 3.0  # records: where there is less noise, or none, no count is chased further
+
+
+class Cells(Protocol):
+    """Disjoint cells of one column."""
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+
+    def index(self, rows: Codes) -> Tensor:
+        """Codes as tensors, b records → int64 [b], the cell of each."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ class SetCounts(Mechanism):
     Δ₂ = √(Σ w²).
     """
 
-    scales: tuple[ColumnScale, ...]
+    scales: tuple[Cells, ...]
     queries: tuple[Query, ...]
     noise: Literal["gaussian"] = "gaussian"
 
@@ -201,9 +211,7 @@ def _cut_off(
     return too_low | ((gap > 0.0) & (total[0] | left[1] | right[1]))
 
 
-def uniform_query(
-    scales: Sequence[ColumnScale], columns: tuple[int, ...], weight: float = 1.0
-) -> Query:
+def uniform_query(scales: Sequence[Cells], columns: tuple[int, ...], weight: float = 1.0) -> Query:
     """A query whose groups are the cells themselves.
 
     Args:

@@ -31,7 +31,8 @@ from core.models.steps.counting.difference_candidates import (
 )
 from core.models.steps.counting.lines.densities import COARSE, densities, with_coarse
 from core.models.steps.counting.lines.ends import seen, supported
-from core.models.steps.counting.scales import ColumnScale, merged
+from core.models.steps.counting.lines.merging import merged
+from core.models.steps.counting.scales import ColumnScale
 
 Floats = NDArray[np.float64]
 DIFFERENCE_SNR_THRESHOLD = 4.0  # standard deviations of noise, of all counts of one together

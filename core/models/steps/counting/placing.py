@@ -40,7 +40,8 @@ class Placing:
     Attributes:
       tensors: of the ith column, where it has fine cells, "places.i" and "keys.i", float64 [fine
         cells], their middles in [0, 1] and `ColumnScale.keys`, "others.i", its `other_keys`, and
-        "fine.i", int64, the cell each belongs to; where it follows, "cells.i", see `Determined`;
+        "fine.i", int64, the cell each belongs to, and "values.i", `ColumnScale.values`; where it
+        follows, "cells.i", see `Determined`;
         of the kth barred end, "barred.k", bool [cells] of the other column.
       values: "lines", of each column how many cells lie on the line, the others being labels,
         spikes and missing; "widths", of a fine cell, 0 where each is one value; "follows",
@@ -77,6 +78,7 @@ class Placing:
                 tensors[f"keys.{i}"] = torch.from_numpy(scale.keys)
                 tensors[f"others.{i}"] = torch.from_numpy(scale.other_keys)
                 tensors[f"fine.{i}"] = torch.from_numpy(scale.cell_of[: scale.grid.cells].copy())
+                tensors[f"values.{i}"] = torch.from_numpy(scale.values)
         tensors |= {f"barred.{k}": right for k, (*_, right) in enumerate(ends)}
         values = {
             "ends": [end for *end, _ in ends],
@@ -105,7 +107,7 @@ class Placing:
     @classmethod
     def stored(cls, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> Placing:
         """That of a stored model, among whatever else is stored with it."""
-        own = ("places.", "keys.", "others.", "fine.", "cells.", "barred.")
+        own = ("places.", "keys.", "others.", "fine.", "values.", "cells.", "barred.")
         return cls(
             {name: tensor for name, tensor in tensors.items() if name.startswith(own)},
             {name: values[name] for name in VALUES},
@@ -273,6 +275,13 @@ class Placing:
             if not width
             else block.line.within(middle - width / 2.0, middle + width / 2.0, jitter[1])
         )
+        shared = self.tensors.get(f"values.{i}", torch.zeros((0, 3))).numpy()
+        for own in np.unique(shared[:, 0]):
+            values, rows = shared[shared[:, 0] == own], np.flatnonzero(fine == own)
+            chance = torch.rand(len(rows), generator=random, dtype=torch.float64).numpy()
+            chosen = np.searchsorted(values[:, 2], chance, side="right")
+            there = chosen < len(values)  # the others lie anywhere
+            position[rows[there]] = values[chosen[there], 1]
         state, on_line = cell - line + 1, cell < line
         return np.where(on_line, 0, state), np.where(on_line, np.clip(position, 0.0, 1.0), 0.0)
 

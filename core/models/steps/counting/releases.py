@@ -37,15 +37,16 @@ from core.models.steps.counting.design import (
     Design,
 )
 from core.models.steps.counting.differences import Difference, asked_differences
+from core.models.steps.counting.lines.recounting import Recount
 from core.models.steps.counting.relation_candidates import TotalCandidate, strongest
 from core.models.steps.counting.relations import determined, moments_fit, relations_kept, telling
 from core.models.steps.counting.scales import (
     ColumnScale,
+    FineCounts,
     FineHistograms,
     fine_grids,
     most_cells,
     ranges_within,
-    scales_of,
 )
 from core.models.steps.counting.scan import Scan, Scanned, draw_signs
 from core.models.steps.counting.significance import Significance
@@ -77,6 +78,7 @@ class Releases:
     shares: list[Floats]
     column_counts: list[Floats]
     column_noise: list[Floats]
+    _recounts: tuple[Recount, ...]
 
     def __init__(
         self, table: PrivateTable, plan: Plan, design: Design, context: FitContext, file: str
@@ -84,7 +86,6 @@ class Releases:
         self.table, self.plan, self.device = table, plan, context.device
         self.design = design.within_noise(plan)
         self.codec, self._list_counts = Codec(table.domain), context.list_counts
-        self._fine_noise = [0.0] * len(self.codec.blocks)
         self.checkpoint = Checkpoint.open(context, file, table.meter)
         self.emitter = Emitter(context.on_event, keep=self.checkpoint.keep)
         self.within: dict[int, tuple[Floats, float]] = {}
@@ -119,38 +120,39 @@ class Releases:
         noise = self.noise_multiplier(SCALES)
         grids = fine_grids(self.codec, noise * long, self.table.n)
         counts = {i: self._learned_counts(i).counts for i in self.design.learned}
+        spread = [0.0] * len(grids)
         if counted:
             weights = self._weights([min(CELLS, grid.cells) + grid.atoms for grid in grids])
             asked = tuple(grids[i] for i in counted), tuple(weights[i] for i in counted)
             mechanism = FineHistograms(*asked)
-            self._fine_noise = [noise * mechanism.sensitivity / w for w in weights]
+            spread = [noise * mechanism.sensitivity / w for w in weights]
             released = mechanism.split(self.release(SCALES, mechanism))
             counts |= dict(zip(counted, released, strict=True))
         pairs = math.sqrt(min(len(self.design.pairs), ALL_PAIRS))
-        most = most_cells(self.table.n, pairs and self.pair_noise * pairs)
-        each = [counts[i] for i in sorted(counts)]
+        most = most_cells(self.table.n, pairs and self.pair_noise * pairs, len(grids))
         sure = bool(self.codec.domain.roles)
         ranged = {} if sure else self._list_counts  # windows hold others
         ranges = [ranges_within(grid, ranged.get(grid.block.column.name)) for grid in grids]
-        self.scales = scales_of(grids, each, self._fine_noise, most, ranges, sure)
+        every = (FineCounts(counts[i], spread[i], most, ranges[i], sure) for i in sorted(counts))
+        self._recounts = tuple(Recount.of(*both) for both in zip(grids, every, strict=True))
+        self.scales = tuple(one.scale for one in self._recounts)
 
     def _count_columns(self) -> None:
         others = [i for i in range(self.design.columns) if i not in self.design.learned]
         weights = self._weights([scale.size for scale in self.scales])
-        queries = {i: uniform_query(self.scales, (i,), weights[i]) for i in others}
-        known = {i: self._learned_counts(i) for i in self.design.learned}
+        queries = {i: uniform_query(self._recounts, (i,), weights[i]) for i in others}
+        known = {i: (self.scales[i], self._learned_counts(i)) for i in self.design.learned}
         if queries:
-            mechanism = SetCounts(self.scales, tuple(queries.values()))
+            mechanism = SetCounts(self._recounts, tuple(queries.values()))
             released = mechanism.split(self.release(COLUMNS, mechanism))
             noise = mechanism.deviations(self.noise_multiplier(COLUMNS))
             for i, counts, std in zip(queries, released, noise, strict=True):
-                known[i] = self.scales[i].together(
-                    counts.numpy(), max(std, 1e-6), self._fine_noise[i]
-                )
-        self.column_counts = [known[i].counts for i in range(self.design.columns)]
-        self.column_noise = [known[i].std for i in range(self.design.columns)]
-        both = zip(self.scales, self.column_counts, strict=True)
-        self.shares = [scale.shares(counts) for scale, counts in both]
+                known[i] = self._recounts[i].settled(counts.numpy(), max(std, 1e-6))
+        both = [known[i] for i in range(self.design.columns)]
+        self.scales = tuple(scale for scale, _ in both)
+        self.column_counts = [counts.counts for _, counts in both]
+        self.column_noise = [counts.std for _, counts in both]
+        self.shares = [scale.shares(counts.counts) for scale, counts in both]
 
     def _weights(self, cells: Sequence[int]) -> tuple[float, ...]:
         return column_weights(self.codec.domain.roles, self.codec.blocks, cells)

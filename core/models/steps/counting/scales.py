@@ -30,6 +30,13 @@ from core.models.steps.counting.lines.densities import (
     with_coarse,
 )
 from core.models.steps.counting.lines.ends import seen, supported, without_islands
+from core.models.steps.counting.lines.merging import (
+    CANDIDATE_SNR_THRESHOLD,
+    FEWEST_CELLS_A_LINE,
+    SPIKE_SNR_THRESHOLD,
+    merged,
+    spikes,
+)
 from core.models.steps.training.column_bins import ColumnBins
 from core.privacy.discovery.lists import ListCounts
 from core.privacy.mechanisms.additive import Mechanism
@@ -37,20 +44,15 @@ from core.schema.column import Kind
 from core.schema.labels import to_numbers
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 FEWEST_CELLS, MOST_CELLS = 16, 1024  # of a long or continuous scale
 # fine cells for each noise that all records make up: half a noise in each, if they were spread
 # evenly; most are not, and what a cell does not show, its neighbours tell
 FINENESS = 2.0
-FEWEST_CELLS_A_LINE = 4
 SHORT_GRID = 128  # values of a step grid that get a fine cell each, whatever the noise
 KEPT_GRID = 12  # values of a step grid that keep a cell each, but for empty ones at the ends
 CELLS_WIDE, WIDE = 16, 300  # cells of a column in tables of more columns than WIDE
 DRAWS = 8  # densities that are kept beside the expected one
-CELL_SNR_THRESHOLD = 3.0  # standard deviations that a cell stands above the noise
-# … that a run of records does where a column may end: a hundred empty cells in a row hold many
-# runs, of which one stands three above in every tenth column
-RUN_SNR_THRESHOLD = 5.0
-SPIKE_SNR_THRESHOLD = 4.5  # … that a single value must, to be kept apart among up to `MOST_CELLS`
 
 
 def fine_grids(codec: Codec, noise: float, n: int) -> tuple[ColumnBins, ...]:
@@ -67,7 +69,7 @@ def fine_grids(codec: Codec, noise: float, n: int) -> tuple[ColumnBins, ...]:
     )
 
 
-def most_cells(records: int, noise: float) -> int:
+def most_cells(records: int, noise: float, columns: int = 1) -> int:
     """So many that a cell of two numbers holds as many records as its count has noise.
 
     What two numbers show together is mostly in few slow waves along both. Of a wave the noise stays
@@ -75,8 +77,10 @@ def most_cells(records: int, noise: float) -> int:
 
     Args:
       noise: standard deviation of a cell of a pair.
+      columns: of the table.
     """
-    return max(FEWEST_CELLS_A_LINE, min(CELLS, int(math.sqrt(records / max(noise, 1e-9)))))
+    most = CELLS if columns <= WIDE else CELLS_WIDE
+    return max(FEWEST_CELLS_A_LINE, min(most, int(math.sqrt(records / max(noise, 1e-9)))))
 
 
 def _coarse(grid: ColumnBins) -> int:
@@ -142,6 +146,24 @@ class FineHistograms(Mechanism):
 
 
 @dataclass(frozen=True)
+class FineCounts:
+    """What is known of a column's fine cells.
+
+    Attributes:
+      counts: float64 [fine cells + atoms], released; `noise`, standard deviation of one.
+      most: cells of a line, but for values that many records share and short grids.
+      ranges: further counts of the column.
+      sure: see `merged`; of windows, whose waits have the bounds of a calendar.
+    """
+
+    counts: Floats
+    noise: float
+    most: int = CELLS
+    ranges: Sequence[RangeCount] = ()
+    sure: bool = False
+
+
+@dataclass(frozen=True)
 class ColumnScale:
     """The cells of one column, and where in them a drawn record lies.
 
@@ -152,6 +174,8 @@ class ColumnScale:
       counts: float64 [cells], released counts, any sign.
       keys: float64 [fine cells], ascending: cell plus the share of its records up to that fine one.
       other_keys: float64 [draws, fine cells], of densities that the noise leaves possible too.
+      candidates: bool [fine cells], those kept apart that need a second count to be spikes.
+      values: float64 [k, 3], see `core.models.steps.counting.lines.recounting.Recount`.
     """
 
     grid: ColumnBins
@@ -161,39 +185,47 @@ class ColumnScale:
     counts: Floats
     keys: Floats
     other_keys: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    candidates: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    values: Floats = field(default_factory=lambda: np.zeros((0, 3)))
 
     @classmethod
     def of(
         cls,
         grid: ColumnBins,
-        counts: Floats,
-        noise: float,
-        most: int,
-        ranges: Sequence[RangeCount] = (),
-        sure: bool = False,
+        known: FineCounts,
+        again: tuple[NDArray[np.int64], Mask] | None = None,
     ) -> ColumnScale:
         """Merge fine cells.
 
         Args:
-          counts: float64 [fine cells + atoms], released; `ranges`, others of the same column.
-          sure: see `merged`.
+          again: once a second count has told, the cell of each fine cell and which are spikes.
         """
+        counts, noise, most, ranges = known.counts, known.noise, known.most, known.ranges
         fine, precision = agreeing(counts[: grid.cells], noise, ranges)
         counts, cuts, held = np.append(fine, counts[grid.cells :]), grid.cut_cells, grid.held
-        runs = merged(fine, noise, CELLS if grid.width else SHORT_GRID, cuts, held, sure=sure)
+        many = CELLS if grid.width else SHORT_GRID
+        values = not grid.width and grid.cells <= KEPT_GRID  # each cell is one
+        unsure = not values and grid.cells > most  # a second count will tell
+        weak = CANDIDATE_SNR_THRESHOLD if unsure else SPIKE_SNR_THRESHOLD
+        alone = again[1] if again else spikes(fine, noise, many, held, weak)
+        runs = merged(fine, noise, many, cuts, held, sure=known.sure, alone=alone)
         ends = supported(fine, noise, seen(fine, runs, noise, ranges), precision, held)
         inner = without_islands(fine, noise, ends, precision, held)
-        values = not grid.width and grid.cells <= KEPT_GRID  # each cell is one
+        for spike in np.flatnonzero(alone).tolist():  # where each is there are records
+            inner = min(inner[0], spike), max(inner[1], spike + 1)
         beyond = np.zeros(len(counts), dtype=bool)
         if values or inner != ends:
             beyond[: inner[0]] = beyond[inner[1] : grid.cells] = True
         ends, counts = inner, np.where(beyond, 0.0, counts)
+        candidates = np.zeros(len(fine), dtype=bool)
         if values:
             on_line = np.arange(grid.cells)
         elif grid.cells <= most:
             on_line = np.clip(np.arange(grid.cells), ends[0], ends[1] - 1) - ends[0]
         else:
-            on_line = merged(fine, noise, most, cuts, held)
+            alone = spikes(fine, noise, most, held, weak)
+            on_line = again[0] if again else merged(fine, noise, most, cuts, held, alone=alone)
+            candidates = alone & ~spikes(fine, noise, most, held)
             first, last = on_line[~beyond[: grid.cells]][[0, -1]]
             on_line = np.clip(on_line, first, last) - first
         line = int(on_line[-1]) + 1 if grid.cells else 0
@@ -204,7 +236,7 @@ class ColumnScale:
             keys(one, on_line)
             for one in densities(fine, noise, ends, DRAWS, ranges, precision, held)
         )
-        return cls(grid, cell_of, line, variance, sums, own, np.array(others))
+        return cls(grid, cell_of, line, variance, sums, own, np.array(others), candidates)
 
     @property
     def size(self) -> int:
@@ -271,15 +303,16 @@ class ColumnScale:
         fine = self.grid.index(rows)
         return torch.as_tensor(self.cell_of, device=fine.device)[fine]
 
-    def together(self, counts: Floats, std: float, noise: float) -> ListCounts:
+    def together(self, counts: Floats, variance: Floats, noise: float) -> ListCounts:
         """Counts of the cells and what the histogram says of them, by their variances.
 
         Args:
+          variance: float64 [cells], of the counts.
           noise: standard deviation of a count of the histogram.
         """
         before = np.maximum(self.variance * noise**2, 1e-12)
-        total = 1.0 / (1.0 / std**2 + 1.0 / before)
-        return ListCounts(total * (counts / std**2 + self.counts / before), np.sqrt(total))
+        total = 1.0 / (1.0 / variance + 1.0 / before)
+        return ListCounts(total * (counts / variance + self.counts / before), np.sqrt(total))
 
     def shares(self, counts: Floats) -> Floats:
         """Counts of the cells → shares ≥ 0 that sum to one."""
@@ -291,33 +324,6 @@ class ColumnScale:
         """Float64 [line], the middle rank in [0, 1] of each cell of the line."""
         mass = shares[: self.line] + 1e-9
         return np.asarray((np.cumsum(mass) - mass / 2.0) / mass.sum())
-
-
-def scales_of(
-    grids: Sequence[ColumnBins],
-    counts: Sequence[Floats],
-    noise: float | Sequence[float],
-    most: int = CELLS,
-    ranges: Sequence[Sequence[RangeCount]] | None = None,
-    sure: bool = False,
-) -> tuple[ColumnScale, ...]:
-    """The scale of every column from its fine histogram; post-processing.
-
-    Args:
-      counts: of each grid's cells and atoms, released.
-      noise: standard deviation of a count of a cell, of all columns or of each.
-      most: cells of a line, but for values that many records share and short grids.
-      ranges: further counts of each column.
-      sure: see `merged`; of windows, whose waits have the bounds of a calendar.
-    """
-    most = min(most, CELLS if len(grids) <= WIDE else CELLS_WIDE)
-    each = [noise] * len(grids) if isinstance(noise, float) else noise
-    return tuple(
-        ColumnScale.of(grid, count, std, most, further, sure)
-        for grid, count, std, further in zip(
-            grids, counts, each, ranges or [()] * len(grids), strict=True
-        )
-    )
 
 
 def ranges_within(grid: ColumnBins, known: ListCounts | None) -> list[RangeCount]:
@@ -342,55 +348,3 @@ def ranges_within(grid: ColumnBins, known: ListCounts | None) -> list[RangeCount
         parts = (below[1:] & ~below[:-1]).astype(np.float64)
     each = zip(parts, known.counts.tolist(), known.std.tolist(), strict=True)
     return [RangeCount(part, count, std) for part, count, std in each if part.sum() >= 2.0]
-
-
-def merged(
-    counts: Floats,
-    noise: float,
-    most: int,
-    cuts: frozenset[int],
-    values: Floats,
-    *,
-    sure: bool = False,
-) -> NDArray[np.int64]:
-    """Ascending cells of counts: each of a fair share and clear of noise, spikes alone.
-
-    None waits for more than a quarter of all to be clear: a single cell shows nothing. Where it
-    matters that records are `sure` to be there, each waits until `RUN_SNR_THRESHOLD` says so.
-
-    No cell reaches across the fine cells `cuts`, each of which begins one. Those that have no value
-    belong to the next one's.
-    """
-    fine = len(counts)
-    some = np.flatnonzero(values)
-    if 0 < len(some) < fine:
-        cuts = frozenset(np.searchsorted(some, sorted(cuts)).tolist())
-        of_some = merged(counts[some], noise, most, cuts, values[some], sure=sure)
-        next_one = np.searchsorted(some, np.arange(fine)).clip(0, len(some) - 1)
-        return np.asarray(of_some[next_one])
-    fair = max(counts.sum(), 1.0) / most
-    around = np.array([np.median(counts[max(0, i - 3) : i + 4]) for i in range(fine)])
-    above = counts - np.maximum(around, 0.0)
-    spike = (above > SPIKE_SNR_THRESHOLD * noise) & (counts > 3.0 * around) & (counts > 0.3 * fair)
-    enough = math.inf if sure else counts.sum() / FEWEST_CELLS_A_LINE
-    threshold = RUN_SNR_THRESHOLD if sure else CELL_SNR_THRESHOLD
-    cells = np.zeros(fine, dtype=np.int64)
-    cell, held, size = 0, 0.0, 0
-    for i in range(fine):
-        if size and (spike[i] or i in cuts):
-            cell, held, size = cell + 1, 0.0, 0
-        cells[i] = cell
-        held, size = held + counts[i], size + 1
-        clear = threshold * noise * math.sqrt(_counted(size))
-        if spike[i] or held >= max(fair, min(clear, enough)):
-            cell, held, size = cell + 1, 0.0, 0
-    if (
-        size and cell and held < 0.5 * fair and fine - size not in cuts
-    ):  # what is left over joins its neighbour
-        cells[cells == cell] = cell - 1
-    return cells
-
-
-def _counted(size: int) -> float:
-    """Variance of the count of a run of fine cells, in units of one's: coarse cells help."""
-    return min(float(size), size / COARSE + COARSE - 1.0)
