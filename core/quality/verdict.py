@@ -59,7 +59,12 @@ def verdict(report: Report, schema: Schema, *, private: bool, hidden: Sequence[s
         uses[use].append(words)
     exposed = any(attack["exposed"] for attack in report["attacks"])
     people = Message("not protected, since this run has no differential privacy")
-    if exposed:
+    if exposed and private:
+        people = Message(
+            "protected within what ε allows, though an attack works better on them than on "
+            "strangers: see Exposure"
+        )
+    elif exposed:
         people = Message("an attack works better on them than on strangers: see Exposure")
     elif private:
         people = Message("protected within what ε allows")

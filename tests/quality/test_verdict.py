@@ -125,4 +125,6 @@ def test_people_are_protected_by_epsilon_alone():
     assert "not protected" in verdict(report(), NOTHING_LEARNED, private=False, hidden=()).people
     attacked = report() | {"attacks": [{"exposed": True}]}
     found = verdict(attacked, NOTHING_LEARNED, private=True, hidden=())
-    assert found.exposed and "Exposure" in found.people
+    assert found.exposed and "ε allows" in found.people and "Exposure" in found.people
+    found = verdict(attacked, NOTHING_LEARNED, private=False, hidden=())
+    assert found.exposed and "ε" not in found.people and "Exposure" in found.people
