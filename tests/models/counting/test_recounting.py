@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from core.encoding.codec import Codec, Codes
+from core.models.steps.counting import scales
 from core.models.steps.counting.counts import SetCounts, uniform_query
-from core.models.steps.counting.lines import merging
 from core.models.steps.counting.lines.merging import without_candidates
 from core.models.steps.counting.lines.recounting import Recount
 from core.models.steps.counting.placing import Placing
@@ -93,8 +93,7 @@ def kept_codes(most: int) -> float:
 def test_a_code_far_out_is_found_by_both_counts_together(monkeypatch):
     assert kept_codes(160) >= 0.85
     assert kept_codes(0) <= 0.05
-    monkeypatch.setattr(merging, "CANDIDATE_SNR_THRESHOLD", merging.SPIKE_SNR_THRESHOLD)
-    monkeypatch.setattr("core.models.steps.counting.scales.CANDIDATE_SNR_THRESHOLD", 4.5)
+    monkeypatch.setattr(scales, "CANDIDATE_SNR_THRESHOLD", scales.SPIKE_SNR_THRESHOLD)
     assert kept_codes(160) <= 0.65  # by the first alone
 
 

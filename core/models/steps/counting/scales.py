@@ -174,8 +174,10 @@ class ColumnScale:
       counts: float64 [cells], released counts, any sign.
       keys: float64 [fine cells], ascending: cell plus the share of its records up to that fine one.
       other_keys: float64 [draws, fine cells], of densities that the noise leaves possible too.
+      clear: bool [fine cells], which are spikes by these counts alone.
       candidates: bool [fine cells], those kept apart that need a second count to be spikes.
-      values: float64 [k, 3], see `core.models.steps.counting.lines.recounting.Recount`.
+      values: float64 [k, 3], values that hold many records: of each its fine cell, its place in
+        [0, 1], and the share of the fine cell's records up to it; the rest lies anywhere.
     """
 
     grid: ColumnBins
@@ -185,6 +187,7 @@ class ColumnScale:
     counts: Floats
     keys: Floats
     other_keys: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    clear: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     candidates: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     values: Floats = field(default_factory=lambda: np.zeros((0, 3)))
 
@@ -217,7 +220,7 @@ class ColumnScale:
         if values or inner != ends:
             beyond[: inner[0]] = beyond[inner[1] : grid.cells] = True
         ends, counts = inner, np.where(beyond, 0.0, counts)
-        candidates = np.zeros(len(fine), dtype=bool)
+        clear, candidates = spikes(fine, noise, most, held), np.zeros(len(fine), dtype=bool)
         if values:
             on_line = np.arange(grid.cells)
         elif grid.cells <= most:
@@ -225,7 +228,7 @@ class ColumnScale:
         else:
             alone = spikes(fine, noise, most, held, weak)
             on_line = again[0] if again else merged(fine, noise, most, cuts, held, alone=alone)
-            candidates = alone & ~spikes(fine, noise, most, held)
+            candidates = alone & ~clear
             first, last = on_line[~beyond[: grid.cells]][[0, -1]]
             on_line = np.clip(on_line, first, last) - first
         line = int(on_line[-1]) + 1 if grid.cells else 0
@@ -236,7 +239,7 @@ class ColumnScale:
             keys(one, on_line)
             for one in densities(fine, noise, ends, DRAWS, ranges, precision, held)
         )
-        return cls(grid, cell_of, line, variance, sums, own, np.array(others), candidates)
+        return cls(grid, cell_of, line, variance, sums, own, np.array(others), clear, candidates)
 
     @property
     def size(self) -> int:

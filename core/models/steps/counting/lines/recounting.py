@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from core.encoding.codec import Codes
-from core.models.steps.counting.lines.densities import agreeing
 from core.models.steps.counting.lines.merging import (
     SPIKE_SNR_THRESHOLD,
     fair_share,
@@ -66,13 +65,6 @@ class Recount:
         return cls(ColumnScale.of(grid, known), known)
 
     @cached_property
-    def clear(self) -> NDArray[np.bool_]:
-        """Which fine cells are spikes by the histogram alone, bool [fine cells]."""
-        grid, known = self.scale.grid, self.known
-        line, _ = agreeing(known.counts[: grid.cells], known.noise, known.ranges)
-        return spikes(line, known.noise, known.most, grid.held)
-
-    @cached_property
     def spikes(self) -> tuple[Spike, ...]:
         """The clear ones of two values or more."""
         grid, found, start = self.scale.grid, list[Spike](), self.scale.size
@@ -82,7 +74,7 @@ class Recount:
         steps = zip(*grid.block.line.steps_between(edges[:-1], edges[1:]), strict=True)
         alone = self.scale.variance[self.scale.cell_of[: grid.cells]] == 1.0
         for at, (first, end) in enumerate(steps):
-            if self.clear[at] and alone[at] and 2 <= end - first <= MOST_VALUES:
+            if self.scale.clear[at] and alone[at] and 2 <= end - first <= MOST_VALUES:
                 found.append(Spike(at, int(first), slice(start, start + int(end - first))))
                 start = found[-1].counts.stop
         return tuple(found)
@@ -121,11 +113,7 @@ class Recount:
         return self._without_candidates(scale, both) if scale.candidates.any() else (scale, both)
 
     def _values(self, counts: Floats, std: float, of_cells: Floats) -> Floats:
-        """Which values of clear spikes hold many records: float64 [k, 3].
-
-        Of each the fine cell, its place in [0, 1] and the share of the fine cell's records up to it
-        and those before; the rest lies anywhere.
-        """
+        """Which values of clear spikes hold many records, see `ColumnScale.values`."""
         found = list[tuple[float, ...]]()
         for spike in self.spikes:
             line, values = self.scale.grid.block.line, counts[spike.counts]
@@ -153,7 +141,7 @@ class Recount:
             along, scale.candidates & ~clear, both.counts, fair, grid.cut_cells
         )
         known = replace(self.known, counts=counts)
-        new = ColumnScale.of(grid, known, (cells, clear | self.clear))
+        new = ColumnScale.of(grid, known, (cells, clear | scale.clear))
         to = new.cell_of[scale.starts[:-1]]
         sums, variance = np.zeros(new.size), np.zeros(new.size)
         np.add.at(sums, to, both.counts)
